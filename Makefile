@@ -1,0 +1,90 @@
+# Trainyard. `make` alone lists what there is; everything lives in .venv, node_modules and build.
+PYTHON ?= python3
+BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+NODES ?= 2
+PIP_CACHE := $(CURDIR)/build/pip-cache
+
+.DEFAULT_GOAL := help
+.PHONY: help setup rehearse test lint types unit rehearsal-tests synth deploy destroy snapshots docs lock format clean
+
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
+
+setup: .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/ami/ready ## Everything a fresh machine needs (Python 3.11+ and git are enough)
+
+.venv/ready: requirements-setup.txt requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
+	@echo "Setting up the virtual environment (.venv) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-setup.txt
+	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements-dev.txt
+	@touch $@
+
+node_modules/ready: .venv/ready package.json package-lock.json
+	@echo "Installing the CDK command line (node_modules) ..."
+	@npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core has machine code, and
+# its files for several versions lie side by side under different names.
+build/layer/ready: .venv/ready lambda/requirements.txt
+	@echo "Putting the Lambda layer in place (build/layer) ..."
+	@rm -rf build/layer build/layer-parts && mkdir -p build/layer
+	@for version in 3.11 3.12 3.14 3.13; do \
+	  uv pip install -q --python $(BIN)/python --target build/layer-parts/$$version --python-version $$version \
+	    --python-platform x86_64-manylinux2014 --only-binary :all: --require-hashes -r lambda/requirements.txt || exit 1; done
+	@mv build/layer-parts/3.13 build/layer/python
+	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
+	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
+
+# The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
+build/agent-libs/ready: .venv/ready node/requirements.txt
+	@echo "Putting the node agent's libraries in place (build/agent-libs) ..."
+	@rm -rf build/agent-libs
+	@uv pip install -q --python $(BIN)/python --target build/agent-libs/python --python-version 3.10 --require-hashes -r node/requirements.txt
+	@find build/agent-libs/python/botocore/data build/agent-libs/python/boto3/data -mindepth 1 -maxdepth 1 -type d \
+	  ! -name s3 ! -name logs ! -name secretsmanager ! -name sts -exec rm -rf {} +
+	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
+
+build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
+	@$(PYTHON) -m rehearsal.machine_image build/ami
+	@touch $@
+
+rehearse: setup ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
+	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES)
+
+test: setup lint types unit rehearsal-tests ## Everything that must pass
+
+lint: setup ## ruff and shellcheck
+	@ruff check . && ruff format --check -q .
+	@git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck
+
+types: setup ## mypy, strict
+	@mypy
+
+unit: setup ## Tests without a local AWS
+	@python -m pytest -m "not rehearsal"
+
+rehearsal-tests: setup ## Tests on the local AWS, with its real processes
+	@python -m pytest -m rehearsal
+
+synth: setup ## The templates, into cdk.out
+	@npx cdk synth --quiet
+
+deploy: setup ## To the account that your AWS credentials name
+	@npx cdk deploy --all
+
+destroy: setup ## Takes every stack away again
+	@npx cdk destroy --all
+
+lock: .venv/ready ## Resolves the .in files again
+	@for file in requirements-setup requirements requirements-dev lambda/requirements node/requirements; do \
+	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
+	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
+
+format: setup ## ruff's formatting and mechanical fixes
+	@ruff format -q . && ruff check -q --fix .
+
+clean: ## Everything that setup and rehearsals made
+	@rm -rf .venv node_modules build cdk.out rehearsal/out

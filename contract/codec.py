@@ -1,0 +1,84 @@
+"""JSON for the frozen dataclasses of the contract: `encode` writes, `decode` reads and names the field that does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, Union
+
+T = TypeVar("T")
+
+
+class Garbled(ValueError):
+    """A document does not have the contract's shape; the message names the field."""
+
+
+def encode(value: Any) -> bytes:
+    """A dataclass as JSON, keys sorted, so that equal values are equal bytes."""
+    return json.dumps(dataclasses.asdict(value), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
+
+
+def decode(kind: type[T], document: bytes | str) -> T:
+    """Reads `document` as `kind`. Unknown keys are ignored: an older reader meets a newer writer during a deploy.
+
+    Raises Garbled when the document is no JSON, a field is missing without a default, or has the wrong type.
+    """
+    try:
+        raw = json.loads(document)
+    except ValueError as problem:
+        raise Garbled(f"{kind.__name__} is not JSON: {problem}") from None
+    return typing.cast(T, build(kind, raw, kind.__name__))
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def build(kind: Any, raw: Any, where: str) -> Any:
+    """`raw` (parsed JSON) as `kind`: a dataclass, an Enum, a tuple, a dict, an optional or a plain type."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return raw
+    if origin in (Union, types.UnionType):
+        return None if raw is None else build(next(one for one in inner if one is not type(None)), raw, where)
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind, raw, where)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum(kind, raw, where)
+    if origin is tuple:
+        items = _typed(raw, list, where)
+        return tuple(build(inner[0], item, f"{where}[{place}]") for place, item in enumerate(items))
+    if origin is dict:
+        return {key: build(inner[1], item, f"{where}.{key}") for key, item in _typed(raw, dict, where).items()}
+    if kind is float and isinstance(raw, int) and not isinstance(raw, bool):
+        return float(raw)
+    return _typed(raw, kind, where)
+
+
+def _dataclass(kind: Any, raw: Any, where: str) -> Any:
+    fields, values = _typed(raw, dict, where), {}
+    for field in dataclasses.fields(kind):
+        if field.name in fields:
+            values[field.name] = build(_hints(kind)[field.name], fields[field.name], f"{where}.{field.name}")
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise Garbled(f"{where}.{field.name} is missing")
+    return kind(**values)
+
+
+def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
+    try:
+        return kind(raw)
+    except ValueError:
+        allowed = ", ".join(str(member.value) for member in kind)
+        raise Garbled(f"{where} is {raw!r}; allowed: {allowed}") from None
+
+
+def _typed(raw: Any, kind: Any, where: str) -> Any:
+    if not isinstance(raw, kind) or (isinstance(raw, bool) and kind is not bool):
+        raise Garbled(f"{where} is {type(raw).__name__}, wanted {kind.__name__}")
+    return raw

@@ -1,0 +1,33 @@
+"""A commit: the object, written last, that makes uploaded files a checkpoint (or a set of artifacts)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedFile:
+    """One file of a commit."""
+
+    path: str
+    """Relative to the folder, `/` between parts."""
+    size: int
+    sha256: str
+    key: str
+    """In the same bucket as the commit."""
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Readers see all files of a commit or do not see the commit."""
+
+    job: str
+    attempt: int
+    rank: int
+    step: int
+    """-1 where the trainer reports no step."""
+    created_at: float
+    final: bool
+    """Written after the training process had ended."""
+    files: tuple[CommittedFile, ...]

@@ -1,0 +1,100 @@
+"""One environment type per function: the stack writes it, the handler reads it, no name is spelt twice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar, get_type_hints
+
+from contract.codec import build
+from contract.timing import Timing
+
+E = TypeVar("E", bound="Environment")
+PREFIX = "TRAINYARD_"
+
+
+class Environment:
+    """Fields become variables `TRAINYARD_<FIELD>`; everything but text travels as JSON."""
+
+    __slots__ = ()
+
+    def write(self) -> dict[str, str]:
+        """For the stack: the variables of the function."""
+        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {
+            PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            for name, value in values.items()
+        }
+
+    @classmethod
+    def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
+        """For the handler. Raises KeyError naming the variable that is missing."""
+        hints, values = get_type_hints(cls), {}
+        for field in fields(cls):  # type: ignore[arg-type]
+            name = PREFIX + field.name.upper()
+            text = variables[name]
+            values[field.name] = text if hints[field.name] is str else build(hints[field.name], json.loads(text), name)
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a deployment allows its jobs."""
+
+    max_nodes: int
+    max_hours: float
+    recoveries: int
+    volume_gb: int
+    """The default of a request, and at least what the image needs."""
+    max_volume_gb: int
+    instance_types: tuple[str, ...]
+    """Patterns with `*`, as in `g5.*`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionEnvironment(Environment):
+    deployment: str
+    bucket: str
+    log_group: str
+    home_region: str
+    regions: tuple[str, ...]
+    images: dict[str, str]
+    """Family (`x86_64`, `arm64`, `p3`) to an AMI id or an SSM parameter's name."""
+    data_buckets: tuple[str, ...]
+    instance_profile: str
+    limits: Limits
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LauncherEnvironment(Environment):
+    deployment: str
+    bucket: str
+    home_region: str
+    instance_profile: str
+    agent: str
+    """`s3://bucket/key` of the node agent's archive."""
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttendantEnvironment(Environment):
+    deployment: str
+    bucket: str
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactCheckEnvironment(Environment):
+    deployment: str
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminatorEnvironment(Environment):
+    deployment: str
+    bucket: str
+    regions: tuple[str, ...]
+    timing: Timing

@@ -1,0 +1,72 @@
+"""`attempts/<n>/launch-<k>.json`: what a walk over the ladder is going to send, written before the first call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from contract.jobs import Rung
+
+
+class Outcome(str, Enum):
+    """What EC2's answer means for the ladder."""
+
+    LAUNCHED = "launched"
+    NO_CAPACITY = "no-capacity"
+    QUOTA = "quota"
+    UNKNOWN = "unknown"
+    """The answer was lost, or says nothing: the same bytes again before the next rung."""
+    RENEW = "renew"
+    """The token belongs to instances that are gone: the next generation, the same rung."""
+    CLOSED = "closed"
+    """The account cannot use this region (or quota's siblings of it): drop its rungs."""
+    MISTAKE = "mistake"
+    """Repeating cannot help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The newest answer to a rung."""
+
+    outcome: Outcome
+    at: float
+    code: str = ""
+    message: str = ""
+    instances: tuple[str, ...] = ()
+    """In the order of launch index, that is of rank."""
+    master_address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A rung with the request that belongs to it."""
+
+    rung: Rung
+    request: dict[str, Any]
+    """RunInstances, whole but for UserData and ClientToken."""
+    generation: int = 0
+    """Raised when the token's instances were terminated."""
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """One walk. A repeat reads it and sends the same bytes, which is what a ClientToken wants."""
+
+    job: str
+    attempt: int
+    walk: int
+    started_at: float
+    patience_until: float
+    user_data: str
+    """Plain text; boto3 encodes it."""
+    held_by: str
+    """The invocation that walks; another one waits until `held_until` (its function's time-out), then takes over."""
+    held_until: float
+    steps: tuple[Step, ...]
+
+    @property
+    def launched(self) -> Step | None:
+        """The step whose instances exist, or existed."""
+        return next((step for step in self.steps if step.answer and step.answer.outcome is Outcome.LAUNCHED), None)

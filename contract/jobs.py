@@ -1,0 +1,87 @@
+"""`job.json`: what Admit made of a request; every attempt runs exactly this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from contract.places import Place
+from contract.timing import Timing
+
+
+class Market(str, Enum):
+    """How capacity is bought."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A machine image, pinned."""
+
+    id: str
+    root_device: str
+    snapshot_gb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One thing to try: all nodes of one type, in one zone, from one market."""
+
+    region: str
+    zone: str
+    instance_type: str
+    market: Market
+    image: Image
+    cluster: bool
+    """The type supports cluster placement groups and there is more than one node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """The archive that nodes unpack: a copy under the job's own prefix of the home bucket."""
+
+    key: str
+    source: str
+    """Where the person had it (`s3://...`), for the record."""
+    source_version: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The admitted job."""
+
+    id: str
+    deployment: str
+    execution: str
+    """ARN of the Step Functions execution that owns the job."""
+    owner: str
+    admitted_at: float
+    deadline: int
+    """UTC epoch seconds: nothing of the job runs later."""
+    command: tuple[str, ...]
+    code: Code
+    nodes: int
+    volume_gb: int
+    checkpoint_minutes: float
+    max_hours: float
+    recoveries: int
+    """How many new attempts Interrupted, NodeLost and Stalled may start."""
+    home_bucket: str
+    home_region: str
+    log_group: str
+    ladder: tuple[Rung, ...]
+    places: dict[str, Place]
+    timing: Timing
+    environment: dict[str, str]
+    secrets: dict[str, str]
+    """Environment name to Secrets Manager ARN; the value is read by the node, and is in no document."""
+    data: tuple[str, ...] = ()
+    master_port: int = 29500
+
+    @property
+    def stop_at(self) -> float:
+        """UTC epoch seconds when the job is told to write a last checkpoint; a short job keeps half of its time."""
+        return self.deadline - min(self.timing.deadline_notice_s, (self.deadline - self.admitted_at) / 2)

@@ -1,0 +1,121 @@
+"""S3 keys: decisions in the home bucket (JobPrefix, Control), bytes in the bucket of the attempt's region (BytesPrefix)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+JOBS = "jobs/"
+UPLOADS = "uploads/"
+"""Where people put code; Admit copies it from here, or from a data bucket of the settings."""
+CONTROL = "control/"
+"""Task tokens; nodes have no right on it."""
+URGENT_SUFFIX = ".urgent.json"
+
+ANY_REPORT = f"{JOBS}*/attempts/*/nodes/*"
+"""Patterns, for permissions and event rules: keys of JobPrefix of any job, attempt and rank."""
+ANY_URGENT = f"{ANY_REPORT}{URGENT_SUFFIX}"
+ANY_ORDER = f"{JOBS}*/attempts/*/order.json"
+
+
+class Kind(str, Enum):
+    """The two folders of a job that are committed to S3."""
+
+    CHECKPOINTS = "checkpoints"
+    ARTIFACTS = "artifacts"
+
+
+@dataclass(frozen=True, slots=True)
+class JobPrefix:
+    """A job's decisions, in the home bucket."""
+
+    job: str
+
+    @property
+    def root(self) -> str:
+        return f"{JOBS}{self.job}/"
+
+    @property
+    def description(self) -> str:
+        return f"{self.root}job.json"
+
+    @property
+    def result(self) -> str:
+        return f"{self.root}report.json"
+
+    def code(self, archive: str) -> str:
+        """`archive` is `code.tar`, `code.tar.gz` or `code.zip`."""
+        return f"{self.root}code/{archive}"
+
+    def attempt(self, attempt: int) -> str:
+        return f"{self.root}attempts/{attempt}/"
+
+    def intents(self, attempt: int) -> str:
+        return f"{self.attempt(attempt)}launch-"
+
+    def intent(self, attempt: int, walk: int) -> str:
+        return f"{self.intents(attempt)}{walk}.json"
+
+    def reports(self, attempt: int) -> str:
+        return f"{self.attempt(attempt)}nodes/"
+
+    def report(self, attempt: int, rank: int) -> str:
+        return f"{self.reports(attempt)}{rank:04d}.json"
+
+    def urgent(self, attempt: int, rank: int) -> str:
+        return f"{self.reports(attempt)}{rank:04d}{URGENT_SUFFIX}"
+
+    def order(self, attempt: int) -> str:
+        return f"{self.attempt(attempt)}order.json"
+
+    def artifacts(self, attempt: int) -> str:
+        """The list that Sync writes after it has checked every object."""
+        return f"{self.attempt(attempt)}artifacts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BytesPrefix:
+    """A job's checkpoints and artifacts, in the bucket of the region where the attempt runs."""
+
+    job: str
+
+    @property
+    def root(self) -> str:
+        return f"{JOBS}{self.job}/"
+
+    def commits(self, kind: Kind, attempt: int | None = None) -> str:
+        whole = f"{self.root}commits/{kind.value}/"
+        return whole if attempt is None else f"{whole}a{attempt:04d}/"
+
+    def commit(self, kind: Kind, attempt: int, step: int, rank: int) -> str:
+        return f"{self.commits(kind, attempt)}s{step:012d}/r{rank:04d}.json"
+
+    def checkpoint(self, rank: int, sha256: str, path: str) -> str:
+        """Keyed by content, so that a commit never changes under its readers; the end is the file's own path."""
+        return f"{self.root}checkpoints/rank-{rank:04d}/{sha256[:16]}/{path}"
+
+    def artifact(self, rank: int, path: str) -> str:
+        return f"{self.root}artifacts/rank-{rank:04d}/{path}"
+
+
+TOKENS = f"{CONTROL}tokens/"
+
+
+def tokens(job: str) -> str:
+    return f"{TOKENS}{job}/"
+
+
+BYTES_FOLDERS = (*(kind.value for kind in Kind), "commits")
+"""What nodes may write under their jobs, in buckets of bytes."""
+
+
+def token(job: str, attempt: int, digest: str) -> str:
+    """The task token of a Train state that waits; `digest` is the token's own, so that a dead token's record can be removed
+    without touching the one that took its place."""
+    return f"{tokens(job)}{attempt}-{digest[:16]}.json"
+
+
+def job_of(key: str) -> str | None:
+    """The job that a key of JobPrefix belongs to, None for any other key."""
+    parts = key.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] + "/" == JOBS and parts[1] else None

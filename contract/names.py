@@ -1,0 +1,44 @@
+"""Names that a person meets in the console: log streams, parameters, metric namespace."""
+
+from __future__ import annotations
+
+import re
+
+JOB_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
+"""An execution name that Step Functions, S3 keys, tags and log streams all take as it is."""
+
+METRICS = "Trainyard"
+
+
+def log_group(deployment: str) -> str:
+    """The one log group that every node of the deployment writes to."""
+    return f"/trainyard/{deployment}/nodes"
+
+
+def log_stream(job: str, attempt: int, rank: int) -> str:
+    return f"{job}/{attempt}/{rank}"
+
+
+def region_parameter(deployment: str, region: str) -> str:
+    """The SSM parameter with which a Region stack describes itself (contract.places.Place as JSON)."""
+    return f"/trainyard/{deployment}/regions/{region}"
+
+
+def secret_prefix(deployment: str) -> str:
+    """Secrets Manager names under this prefix may be handed to jobs."""
+    return f"trainyard/{deployment}/"
+
+
+def machine(deployment: str) -> str:
+    """The state machine's name: what a person looks for in the console."""
+    return f"{deployment}-train"
+
+
+def home_bucket(deployment: str, account: str, region: str) -> str:
+    """The bucket of decisions, in the home region."""
+    return f"{deployment}-home-{account}-{region}"
+
+
+def bytes_bucket(deployment: str, account: str, region: str) -> str:
+    """The bucket of checkpoints and artifacts of attempts in `region`; home knows its name before the stack is there."""
+    return f"{deployment}-bytes-{account}-{region}"

@@ -1,0 +1,29 @@
+"""What a Region stack publishes about itself: everything a launch in that region needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """One availability zone with one private subnet of ours."""
+
+    name: str
+    subnet: str
+    placement_groups: tuple[str, ...] = ()
+    """Names of cluster placement groups; two jobs in one group find less capacity than in two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A training region. JSON in the SSM parameter `names.region_parameter`."""
+
+    region: str
+    bucket: str
+    """Holds checkpoints and artifacts of attempts in this region."""
+    security_group: str
+    launch_template: str
+    launch_template_version: str
+    """A number: `$Default` stays 1 under CloudFormation."""
+    zones: tuple[Zone, ...]

@@ -1,0 +1,74 @@
+"""What a node says about itself, under its rank: facts only, nothing decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Phase(str, Enum):
+    """What the node is doing, in the order in which it happens."""
+
+    PREPARING = "preparing"
+    """Restores a checkpoint, unpacks the code, installs requirements."""
+    WAITING = "waiting"
+    """For the master address."""
+    TRAINING = "training"
+    SAVING = "saving"
+    """The training process is gone; last commits are on their way."""
+    ENDED = "ended"
+    """The last report of the node: `exit` is there, everything is committed or never will be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How the node's work ended."""
+
+    code: int
+    """The training process' exit code, 128 + n when signal n ended it; 1 when it could not be started."""
+    error: str = ""
+    """An error name of contract.errors; empty on success."""
+    reason: str = ""
+    """For a person, with what to do."""
+    tail: tuple[str, ...] = ()
+    """The last lines of output."""
+    ordered: bool = False
+    """An order to stop came before the process ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What the trainer last wrote to PROGRESS_FILE."""
+
+    step: int
+    world_size: int = 0
+    metric: float | None = None
+    import_s: float = 0.0
+    """Seconds the trainer spent importing its framework, if it says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """`attempts/<n>/nodes/<rank>.json`, replaced every `report_every_s`; its age is told by S3's clock alone."""
+
+    job: str
+    attempt: int
+    rank: int
+    instance: str
+    phase: Phase
+    sent_at: float
+    """The node's own clock, for people: nothing is decided on it."""
+    sequence: int = 0
+    progress: Progress | None = None
+    checkpoint: str = ""
+    """Key of the newest commit of this rank, in the bucket of the region."""
+    checkpoint_step: int = -1
+    artifacts: str = ""
+    """Key of the newest artifacts commit of this rank."""
+    restored_step: int = -1
+    """Step of the restored checkpoint, -1 for a fresh start."""
+    exit: Exit | None = None
+    note: str = ""
+    """What the node is busy with or troubled by, for a person."""
+    timeline: dict[str, float] = field(default_factory=dict)
+    """Name of a moment to the node's clock: booted, prepared, addressed, started, first_step, ended."""

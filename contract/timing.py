@@ -1,0 +1,46 @@
+"""Every duration that the product waits for, in seconds; `cdk.json` sets them, a rehearsal divides them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds. How long a piece of code may compute (function time-outs) is no waiting and not in here."""
+
+    heartbeat_s: float = 300.0
+    """Train's HeartbeatSeconds: without one for so long, the attendant counts as dead."""
+    boot_allowance_s: float = 900.0
+    """From launch to a node's first report; beyond it the node is lost."""
+    silence_s: float = 180.0
+    """Age of a node's last report, by S3's clock, beyond which a running node is lost."""
+    report_every_s: float = 30.0
+    orders_every_s: float = 5.0
+    """How often a node looks for orders and for a spot notice (AWS advises 5 s)."""
+    metadata_every_s: float = 2.0
+    """How often a node looks for a tag that is not there yet."""
+    logs_every_s: float = 5.0
+    stop_grace_s: float = 30.0
+    """From SIGTERM to SIGKILL for the training process."""
+    deadline_notice_s: float = 300.0
+    """How long before its deadline a job is ordered to write a last checkpoint and stop."""
+    power_off_unknown_s: float = 2700.0
+    """The node's own timer from its first line of user data, before it knows its job's deadline."""
+    power_off_after_deadline_s: float = 300.0
+    """The node's own timer once it knows its deadline."""
+    visibility_s: float = 5.0
+    """How long a new instance may be invisible to DescribeInstances (about 1 s seen, 5 s to be safe)."""
+    launch_patience_s: float = 1800.0
+    """From an attempt's first walk over the ladder until no capacity is final."""
+    launch_again_s: float = 60.0
+    """Between two walks over the ladder."""
+    quota_patience_s: float = 600.0
+    """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count."""
+    terminate_patience_s: float = 600.0
+    """How long Terminate asks until instances begin to shut down."""
+    terminate_again_s: float = 15.0
+
+    def divided(self, speed: float) -> Timing:
+        """The same durations, `speed` times shorter (a rehearsal's)."""
+        return Timing(**{field.name: round(getattr(self, field.name) / speed, 3) for field in fields(self)})

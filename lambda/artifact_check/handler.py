@@ -1,0 +1,77 @@
+"""Sync's function: reads the last reports, looks for every committed file, writes the list of artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from artifact_check.policy import missing, told
+from aws.s3 import Bucket, JobStore, as_json
+from contract import keys
+from contract.codec import decode
+from contract.commits import Commit
+from contract.environments import ArtifactCheckEnvironment
+from contract.errors import SyncIncomplete
+from contract.jobs import Job
+from contract.places import Place
+
+logger = Logger(service="artifact_check")
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    store = JobStore(ArtifactCheckEnvironment.read().bucket)
+    job, attempt = store.job(event["job"]), int(event["attempt"])
+    if job is None:
+        raise SyncIncomplete(f"job {event['job']} has no job.json")
+    place = _place(store, job, attempt)
+    bucket = Bucket(place.bucket, place.region)
+    checkpoints, artifacts = _commits(store, bucket, job, attempt)
+    sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
+    if lines := missing([*checkpoints, *artifacts], sizes):
+        raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{told(lines)}")
+    files = [
+        {
+            "rank": commit.rank,
+            "path": file.path,
+            "size": file.size,
+            "sha256": file.sha256,
+            "at": f"s3://{bucket.name}/{file.key}",
+        }
+        for commit in artifacts
+        for file in commit.files
+    ]
+    key = keys.JobPrefix(job.id).artifacts(attempt)
+    store.put(key, as_json({"job": job.id, "attempt": attempt, "artifacts": files}))
+    logger.info("synced", job=job.id, attempt=attempt, artifacts=len(files))
+    return {
+        "artifacts": len(files),
+        "bytes": sum(int(str(file["size"])) for file in files),
+        "list": f"s3://{store.name}/{key}",
+    }
+
+
+def _place(store: JobStore, job: Job, attempt: int) -> Place:
+    step = store.launch(job.id, attempt)
+    if step is None:
+        raise SyncIncomplete(f"attempt {attempt} has no launch on record")
+    return job.places[step.rung.region]
+
+
+def _commits(store: JobStore, bucket: Bucket, job: Job, attempt: int) -> tuple[list[Commit], list[Commit]]:
+    """Checkpoints and artifacts that the nodes' last reports name."""
+    reports = store.reports(job.id, attempt)
+    if absent := sorted(set(range(job.nodes)) - reports.keys()):
+        raise SyncIncomplete(f"no report of ranks {', '.join(map(str, absent))}")
+    checkpoints: list[Commit] = []
+    artifacts: list[Commit] = []
+    for rank, seen in sorted(reports.items()):
+        for key, into in ((seen.report.checkpoint, checkpoints), (seen.report.artifacts, artifacts)):
+            if not key:
+                continue
+            body = bucket.get(key)
+            if body is None:
+                raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
+            into.append(decode(Commit, body))
+    return checkpoints, artifacts

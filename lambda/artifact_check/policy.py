@@ -1,0 +1,30 @@
+"""Compares commits with what S3 holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from contract.commits import Commit
+
+SHOWN = 20
+"""Files named in an error; a list of thousands helps nobody."""
+
+
+def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
+    """What a commit names and S3 does not have, or has in another size: one line each."""
+    lines = []
+    for commit in commits:
+        for file in commit.files:
+            size = sizes.get(file.key)
+            if size is None:
+                lines.append(f"rank {commit.rank}: {file.path} is not there ({file.key})")
+            elif size != file.size:
+                lines.append(
+                    f"rank {commit.rank}: {file.path} has {size} bytes, committed were {file.size} ({file.key})"
+                )
+    return lines
+
+
+def told(lines: Sequence[str]) -> str:
+    rest = f"\n- and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    return "\n".join(f"- {line}" for line in lines[:SHOWN]) + rest

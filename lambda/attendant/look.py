@@ -1,0 +1,85 @@
+"""One look at one attempt: gathers the facts, has them judged, and acts on Train's token."""
+
+from __future__ import annotations
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from attendant.policy import Action, Facts, Heard, Verdict, judge
+from aws import states
+from aws.ec2 import Ec2
+from aws.facts import Instance
+from aws.s3 import JobStore, Raced, Token
+from contract.errors import NodeLost
+from contract.intents import Answer
+from contract.jobs import Job
+
+logger = Logger(service="attendant")
+
+
+def look(store: JobStore, token: Token, *, now: float) -> Action:
+    """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is no error."""
+    verdict = _verdict(store, token, now)
+    logger.info(
+        "judged",
+        job=token.job,
+        attempt=token.attempt,
+        action=verdict.action,
+        error=verdict.error,
+        reason=verdict.reason,
+    )
+    if verdict.order is not None:
+        try:
+            store.create_order(token.job, token.attempt, verdict.order)
+        except Raced:
+            logger.info("ordered before", job=token.job, attempt=token.attempt)
+    if not _send(token, verdict):
+        store.delete(token.key)
+    return verdict.action
+
+
+def _send(token: Token, verdict: Verdict) -> bool:
+    """False when the token is spent: by this verdict, or long before."""
+    if verdict.action is Action.SUCCEED:
+        states.success(token.token, {"reason": verdict.reason, "progress": verdict.progress})
+        return False
+    if verdict.action is Action.FAIL:
+        states.failure(token.token, verdict.error, verdict.reason)
+        return False
+    return states.heartbeat(token.token)
+
+
+def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
+    job = store.job(token.job)
+    if job is None:
+        return Verdict(action=Action.FAIL, error=NodeLost.__name__, reason=f"job {token.job} has no job.json any more")
+    step = store.launch(job.id, token.attempt)
+    if step is None or step.answer is None:
+        return Verdict(
+            action=Action.FAIL, error=NodeLost.__name__, reason=f"attempt {token.attempt} has no launch on record"
+        )
+    answer = step.answer
+    instances = _instances(
+        job, step.rung.region, answer
+    )  # before the reports: a node that is gone reported before it went
+    reports = {
+        rank: Heard(report=seen.report, age_s=seen.age_s) for rank, seen in store.reports(job.id, token.attempt).items()
+    }
+    facts = Facts(
+        job=job,
+        attempt=token.attempt,
+        launched_at=answer.at,
+        ids=answer.instances,
+        instances=instances,
+        reports=reports,
+        order=store.order(job.id, token.attempt),
+    )
+    return judge(facts, now=now)
+
+
+def _instances(job: Job, region: str, answer: Answer) -> dict[str, Instance] | None:
+    try:
+        return {one.id: one for one in Ec2(region).by_id(answer.instances)}
+    except (ClientError, BotoCoreError) as problem:
+        logger.warning("EC2 could not be asked; nothing is concluded", job=job.id, problem=str(problem))
+        return None

@@ -1,0 +1,165 @@
+"""Every EC2 call of the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from aws.clients import ONE_ATTEMPT, client
+from aws.facts import Instance, InstanceType
+from contract import tags
+from contract.jobs import Image
+
+if TYPE_CHECKING:
+    from types_boto3_ec2.client import EC2Client
+    from types_boto3_ec2.type_defs import InstanceTypeDef
+
+PAGE = 1000
+"""The most that DescribeInstances gives at once, and that TerminateInstances takes."""
+
+
+class Ec2:
+    """EC2 in one region."""
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+        self._client: EC2Client = client("ec2", region)
+        self._once: EC2Client = client("ec2", region, ONE_ATTEMPT)
+
+    def run(self, request: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:
+        """RunInstances, one attempt, instances in the order of rank. Raises ClientError or a botocore connection error."""
+        answer = self._once.run_instances(**request, UserData=user_data, ClientToken=token)
+        return sorted((self._instance(one) for one in answer["Instances"]), key=lambda one: one.rank)
+
+    def tag(self, instances: Sequence[str], key: str, value: str) -> None:
+        self._client.create_tags(Resources=list(instances), Tags=[{"Key": key, "Value": value}])
+
+    def of_job(self, deployment: str, job: str) -> list[Instance]:
+        """Every instance of the job that EC2 still knows, of all attempts and in all states."""
+        return list(
+            self._described(
+                Filters=[
+                    {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+                    {"Name": f"tag:{tags.JOB}", "Values": [job]},
+                ],
+                PaginationConfig={"PageSize": PAGE},
+            )
+        )
+
+    def busy_groups(self, deployment: str) -> set[str]:
+        """Placement groups in which instances of the deployment run or begin to."""
+        pages = self._client.get_paginator("describe_instances").paginate(
+            Filters=[
+                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+                {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            ],
+            PaginationConfig={"PageSize": PAGE},
+        )
+        raw = (one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"])
+        return {one["Placement"].get("GroupName", "") for one in raw} - {""}
+
+    def by_id(self, instances: Sequence[str]) -> list[Instance]:
+        """Those of the given instances that EC2 knows; a filter, because one unknown id fails a call by InstanceIds."""
+        found: list[Instance] = []
+        for start in range(0, len(instances), 200):  # a filter takes 200 values
+            values = list(instances[start : start + 200])
+            found += self._described(
+                Filters=[{"Name": "instance-id", "Values": values}], PaginationConfig={"PageSize": PAGE}
+            )
+        return found
+
+    def of_deployment(self, instance: str, deployment: str) -> Instance | None:
+        """The instance if it is the deployment's; events name instances of the whole account."""
+        found = self._described(
+            Filters=[
+                {"Name": "instance-id", "Values": [instance]},
+                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+            ]
+        )
+        return next(found, None)
+
+    def terminate(self, instances: Sequence[str]) -> dict[str, str]:
+        """Terminates what can be; returns a reason for each instance that refused. One bad id fails a call for all: halve."""
+        if not instances:
+            return {}
+        refused: dict[str, str] = {}
+        for start in range(0, len(instances), PAGE):
+            refused |= self._terminate(list(instances[start : start + PAGE]))
+        return refused
+
+    def _terminate(self, instances: list[str]) -> dict[str, str]:
+        try:
+            self._client.terminate_instances(InstanceIds=instances)
+        except ClientError as problem:
+            if len(instances) == 1:
+                return {instances[0]: str(problem)}
+            middle = len(instances) // 2
+            return self._terminate(instances[:middle]) | self._terminate(instances[middle:])
+        return {}
+
+    def types(self, names: Iterable[str]) -> dict[str, InstanceType]:
+        """Those of the named types that this region has."""
+        pages = self._client.get_paginator("describe_instance_types").paginate(
+            Filters=[{"Name": "instance-type", "Values": list(names)}]
+        )
+        found: dict[str, InstanceType] = {}
+        for one in (entry for page in pages for entry in page["InstanceTypes"]):
+            found[one["InstanceType"]] = InstanceType(
+                name=one["InstanceType"],
+                architectures=tuple(one["ProcessorInfo"]["SupportedArchitectures"]),
+                cluster="cluster" in one.get("PlacementGroupInfo", {}).get("SupportedStrategies", []),
+                gpus=sum(gpu.get("Count", 0) for gpu in one.get("GpuInfo", {}).get("Gpus", [])),
+            )
+        return found
+
+    def zones_offering(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Type to the zones of this region that offer it."""
+        pages = self._client.get_paginator("describe_instance_type_offerings").paginate(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": list(names)}]
+        )
+        zones: dict[str, set[str]] = {}
+        for one in (entry for page in pages for entry in page["InstanceTypeOfferings"]):
+            zones.setdefault(one["InstanceType"], set()).add(one["Location"])
+        return zones
+
+    def image(self, image: str) -> Image | None:
+        """The image with its root device, None where the region or account does not have it."""
+        try:
+            found = self._client.describe_images(ImageIds=[image])["Images"]
+        except ClientError as problem:
+            if problem.response["Error"]["Code"].startswith("InvalidAMIID"):
+                return None
+            raise
+        if not found:
+            return None
+        root = found[0]["RootDeviceName"]
+        sizes = [
+            m["Ebs"].get("VolumeSize", 0)
+            for m in found[0]["BlockDeviceMappings"]
+            if m.get("DeviceName") == root and "Ebs" in m
+        ]
+        return Image(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
+
+    def _described(self, **arguments: Any) -> Iterator[Instance]:
+        for page in self._client.get_paginator("describe_instances").paginate(**arguments):
+            for reservation in page["Reservations"]:
+                yield from map(self._instance, reservation["Instances"])
+
+    def _instance(self, raw: InstanceTypeDef) -> Instance:
+        marks = {tag["Key"]: tag["Value"] for tag in raw.get("Tags", [])}
+        attempt = marks.get(tags.ATTEMPT, "")
+        return Instance(
+            id=raw["InstanceId"],
+            region=self.region,
+            state=raw["State"]["Name"],
+            rank=raw.get("AmiLaunchIndex", 0),
+            address=raw.get("PrivateIpAddress", ""),
+            launched_at=raw["LaunchTime"].timestamp(),
+            instance_type=raw.get("InstanceType", ""),
+            zone=raw.get("Placement", {}).get("AvailabilityZone", ""),
+            job=marks.get(tags.JOB, ""),
+            attempt=int(attempt) if attempt.isdecimal() else 0,
+            why=raw.get("StateReason", {}).get("Message", ""),
+        )

@@ -1,0 +1,216 @@
+"""Every S3 call of the functions: the job's documents in the home bucket, and the bytes beside them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+from aws.facts import Object
+from contract import keys
+from contract.codec import decode, encode
+from contract.commits import Commit
+from contract.intents import Intent, Step
+from contract.jobs import Job
+from contract.orders import Order
+from contract.reports import NodeReport
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+T = TypeVar("T")
+ABSENT = frozenset({"NoSuchKey", "404", "NoSuchVersion", "NotFound"})
+RACED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+AT_ONCE = 16
+"""Reports read side by side."""
+
+
+class Raced(Exception):
+    """Somebody else wrote the document first: read it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An intent with the ETag that its next version has to name."""
+
+    intent: Intent
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A report and its age in seconds, both times by S3's clock."""
+
+    report: NodeReport
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A Train state that waits for an attempt of a job."""
+
+    job: str
+    attempt: int
+    token: str
+    key: str
+
+
+class Bucket:
+    """One bucket, by its region's client."""
+
+    def __init__(self, name: str, region: str | None = None) -> None:
+        self.name = name
+        self._client: S3Client = client("s3", region)
+
+    def get(self, key: str) -> bytes | None:
+        found = self.get_tagged(key)
+        return found[0] if found else None
+
+    def get_tagged(self, key: str) -> tuple[bytes, str] | None:
+        """Body and ETag, None where there is no such object."""
+        try:
+            answer = self._client.get_object(Bucket=self.name, Key=key)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in ABSENT:
+                return None
+            raise
+        return answer["Body"].read(), answer["ETag"]
+
+    def put(self, key: str, body: bytes) -> None:
+        self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
+
+    def create(self, key: str, body: bytes) -> str:
+        """Returns the ETag; raises Raced where the object exists."""
+        return self._conditional(key, body, IfNoneMatch="*")
+
+    def replace(self, key: str, body: bytes, etag: str) -> str:
+        """Returns the new ETag; raises Raced where the object is no longer the one that `etag` names."""
+        return self._conditional(key, body, IfMatch=etag)
+
+    def _conditional(self, key: str, body: bytes, **condition: str) -> str:
+        try:
+            answer = self._client.put_object(
+                Bucket=self.name,
+                Key=key,
+                Body=body,
+                ContentType="application/json",
+                **condition,  # type: ignore[arg-type]
+            )
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in RACED:
+                raise Raced(key) from None
+            raise
+        return answer["ETag"]
+
+    def delete(self, key: str) -> None:
+        self._client.delete_object(Bucket=self.name, Key=key)
+
+    def head(self, key: str) -> Object | None:
+        """None where there is no such object; raises ClientError (403) where we may not look."""
+        try:
+            answer = self._client.head_object(Bucket=self.name, Key=key)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in ABSENT:
+                return None
+            raise
+        return Object(bucket=self.name, key=key, size=answer["ContentLength"], version=answer.get("VersionId", ""))
+
+    def copy(self, source: Object, key: str) -> None:
+        """Copies one version of an object (5 GB at most) into this bucket."""
+        where = {"Bucket": source.bucket, "Key": source.key}
+        if source.version and source.version != "null":
+            where["VersionId"] = source.version
+        self._client.copy_object(Bucket=self.name, Key=key, CopySource=where)  # type: ignore[arg-type]
+
+    def listed(self, prefix: str) -> Iterator[tuple[str, int, float]]:
+        """Key, size, and age in seconds by S3's own clock, of every object under `prefix`."""
+        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
+            now = parsedate_to_datetime(page["ResponseMetadata"]["HTTPHeaders"]["date"])
+            for entry in page.get("Contents", []):
+                yield entry["Key"], entry["Size"], max(0.0, (now - entry["LastModified"]).total_seconds())
+
+    def holds_any(self, prefix: str) -> bool:
+        return bool(self._client.list_objects_v2(Bucket=self.name, Prefix=prefix, MaxKeys=1).get("KeyCount"))
+
+
+class JobStore(Bucket):
+    """The home bucket, read and written as the contract's documents."""
+
+    def job(self, job: str) -> Job | None:
+        return self._read(Job, keys.JobPrefix(job).description)
+
+    def create_job(self, job: Job) -> None:
+        """Raises Raced where the name has a job already."""
+        self.create(keys.JobPrefix(job.id).description, encode(job))
+
+    def intents(self, job: str, attempt: int) -> list[Held]:
+        """The walks of the attempt, in their order."""
+        found = []
+        for key, _, _ in self.listed(keys.JobPrefix(job).intents(attempt)):
+            if read := self.get_tagged(key):
+                found.append(Held(intent=decode(Intent, read[0]), etag=read[1]))
+        return sorted(found, key=lambda held: held.intent.walk)
+
+    def launch(self, job: str, attempt: int) -> Step | None:
+        """The rung on which the attempt was launched, with its answer."""
+        steps = (held.intent.launched for held in reversed(self.intents(job, attempt)))
+        return next((step for step in steps if step is not None), None)
+
+    def create_intent(self, intent: Intent) -> Held:
+        key = keys.JobPrefix(intent.job).intent(intent.attempt, intent.walk)
+        return Held(intent=intent, etag=self.create(key, encode(intent)))
+
+    def replace_intent(self, intent: Intent, etag: str) -> Held:
+        key = keys.JobPrefix(intent.job).intent(intent.attempt, intent.walk)
+        return Held(intent=intent, etag=self.replace(key, encode(intent), etag))
+
+    def reports(self, job: str, attempt: int) -> dict[int, Seen]:
+        """The newest report of each rank, regular or urgent."""
+        listed = list(self.listed(keys.JobPrefix(job).reports(attempt)))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            bodies = list(pool.map(lambda entry: self.get(entry[0]), listed))
+        newest: dict[int, Seen] = {}
+        for (_, _, age), body in zip(listed, bodies, strict=True):
+            if body is None:
+                continue
+            seen = Seen(report=decode(NodeReport, body), age_s=age)
+            known = newest.get(seen.report.rank)
+            if known is None or seen.report.sequence > known.report.sequence:
+                newest[seen.report.rank] = seen
+        return newest
+
+    def order(self, job: str, attempt: int) -> Order | None:
+        return self._read(Order, keys.JobPrefix(job).order(attempt))
+
+    def create_order(self, job: str, attempt: int, order: Order) -> None:
+        """Raises Raced where the attempt has its order already."""
+        self.create(keys.JobPrefix(job).order(attempt), encode(order))
+
+    def keep_token(self, token: Token) -> None:
+        self.put(token.key, json.dumps({"job": token.job, "attempt": token.attempt, "token": token.token}).encode())
+
+    def tokens(self, job: str | None = None) -> list[Token]:
+        """Every Train state that waits, or those of one job."""
+        found = []
+        for key, _, _ in self.listed(keys.tokens(job) if job else keys.TOKENS):
+            if body := self.get(key):
+                found.append(Token(**json.loads(body), key=key))
+        return found
+
+    def commit(self, key: str) -> Commit | None:
+        return self._read(Commit, key)
+
+    def _read(self, kind: type[T], key: str) -> T | None:
+        body = self.get(key)
+        return None if body is None else decode(kind, body)
+
+
+def as_json(value: Any) -> bytes:
+    """For documents that people read."""
+    return json.dumps(value, indent=1, ensure_ascii=False).encode()

@@ -1,0 +1,24 @@
+"""Every Secrets Manager call of the functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+
+if TYPE_CHECKING:
+    from types_boto3_secretsmanager.client import SecretsManagerClient
+
+
+def exists(arn: str, region: str) -> bool:
+    """Whether there is a secret of this ARN that we may describe; its value is never read here."""
+    secrets: SecretsManagerClient = client("secretsmanager", region)
+    try:
+        secrets.describe_secret(SecretId=arn)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] in {"ResourceNotFoundException", "AccessDeniedException"}:
+            return False
+        raise
+    return True

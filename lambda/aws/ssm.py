@@ -1,0 +1,23 @@
+"""Every Systems Manager call of the functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+
+if TYPE_CHECKING:
+    from types_boto3_ssm.client import SSMClient
+
+
+def parameter(name: str, region: str) -> str | None:
+    """A parameter's value, None where the region has no such parameter."""
+    ssm: SSMClient = client("ssm", region)
+    try:
+        return ssm.get_parameter(Name=name)["Parameter"]["Value"]
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] == "ParameterNotFound":
+            return None
+        raise

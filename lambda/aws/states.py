@@ -1,0 +1,43 @@
+"""Every Step Functions call of the functions; a dead token is an answer, not an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.client import SFNClient
+
+DEAD = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
+CAUSE = 32_000
+"""Step Functions takes 32,768 characters of cause."""
+
+
+def heartbeat(token: str) -> bool:
+    """False when nobody waits for this token any more."""
+    return _alive(lambda states: states.send_task_heartbeat(taskToken=token))
+
+
+def success(token: str, output: dict[str, Any]) -> bool:
+    """False when nobody waits for this token any more."""
+    return _alive(lambda states: states.send_task_success(taskToken=token, output=json.dumps(output)))
+
+
+def failure(token: str, error: str, cause: str) -> bool:
+    """False when nobody waits for this token any more."""
+    return _alive(lambda states: states.send_task_failure(taskToken=token, error=error, cause=cause[:CAUSE]))
+
+
+def _alive(send: Callable[[SFNClient], object]) -> bool:
+    try:
+        send(client("stepfunctions"))
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] in DEAD:
+            return False
+        raise
+    return True

@@ -1,0 +1,1 @@
+"""Launch: walks the ladder until all nodes of an attempt exist together, or nothing does."""

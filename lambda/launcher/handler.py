@@ -1,0 +1,58 @@
+"""Launch's function: reads the job, walks its ladder, names the master."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from aws.ec2 import Ec2
+from aws.s3 import JobStore
+from contract.environments import LauncherEnvironment
+from contract.errors import InvalidRequest
+from launcher.policy import shown
+from launcher.requests import user_data
+from launcher.walk import Walker
+
+logger = Logger(service="launcher")
+SCRIPT = Path(__file__).with_name("user_data.sh")
+
+
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    env = LauncherEnvironment.read()
+    store = JobStore(env.bucket)
+    job = store.job(event["job"])
+    if job is None:
+        raise InvalidRequest(f"job {event['job']} has no job.json in {env.bucket}")
+    walker = Walker(
+        store=store,
+        ec2={region: Ec2(region) for region in job.places},
+        holder=context.aws_request_id,
+        profile=env.instance_profile,
+        user_data=_user_data(env),
+        left=lambda: context.get_remaining_time_in_millis() / 1000,
+    )
+    intent, step = walker.launch(job, event["attempt"])
+    assert step.answer is not None
+    logger.info("launched", job=job.id, attempt=intent.attempt, instances=step.answer.instances, zone=step.rung.zone)
+    return {
+        "region": step.rung.region,
+        "instances": list(step.answer.instances),
+        "master_address": step.answer.master_address,
+        "rungs": shown(intent),
+    }
+
+
+def _user_data(env: LauncherEnvironment) -> str:
+    return user_data(
+        SCRIPT.read_text(),
+        {
+            "TRAINYARD_AGENT": env.agent,
+            "TRAINYARD_HOME_REGION": env.home_region,
+            "TRAINYARD_HOME_BUCKET": env.bucket,
+            "TRAINYARD_POWER_OFF_S": str(round(env.timing.power_off_unknown_s)),
+        },
+    )

@@ -1,0 +1,157 @@
+"""Decides the walk over the ladder: which rung is next, what an answer closes, when patience is over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
+from contract.intents import Answer, Intent, Outcome, Step
+from contract.jobs import Job, Rung
+from contract.places import Zone
+from launcher.requests import request
+
+FINAL = frozenset({Outcome.LAUNCHED, Outcome.NO_CAPACITY, Outcome.QUOTA, Outcome.CLOSED, Outcome.MISTAKE})
+"""Answers after which a rung is not asked again in the same walk."""
+LETTERS = re.compile(r"[a-z]+")
+OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
+    "g": "g",
+    "gr": "g",
+    "vt": "g",
+}
+"""Leading letters of a type to its quota (EC2 user guide, On-Demand instance quotas)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """Who walks, and what its launches are made of."""
+
+    number: int
+    started_at: float
+    patience_until: float
+    holder: str
+    held_until: float
+    profile: str
+    user_data: str
+
+
+def plan(job: Job, attempt: int, walk: Walk, *, busy_groups: Mapping[str, Collection[str]]) -> Intent:
+    """The intent of a walk: every rung with its request. `busy_groups`: region to placement groups that run a job."""
+    steps = tuple(
+        Step(
+            rung=rung,
+            request=request(
+                job,
+                attempt,
+                rung,
+                group=_group(job, attempt, rung, busy_groups.get(rung.region, ())),
+                profile=walk.profile,
+            ),
+        )
+        for rung in job.ladder
+    )
+    return Intent(
+        job=job.id,
+        attempt=attempt,
+        walk=walk.number,
+        started_at=walk.started_at,
+        patience_until=walk.patience_until,
+        user_data=walk.user_data,
+        held_by=walk.holder,
+        held_until=walk.held_until,
+        steps=steps,
+    )
+
+
+def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
+    """A group that runs nothing, if there is one: two jobs in one cluster group find less capacity than in two."""
+    if not rung.cluster:
+        return ""
+    zone: Zone = next(zone for zone in job.places[rung.region].zones if zone.name == rung.zone)
+    groups = zone.placement_groups
+    if not groups:
+        return ""
+    free = [group for group in groups if group not in busy] or list(groups)
+    return free[sum(job.id.encode(), attempt) % len(free)]
+
+
+def next_step(intent: Intent) -> int | None:
+    """The rung to ask now; None when every rung has its final answer or one launched."""
+    if intent.launched:
+        return None
+    return next((place for place, step in enumerate(intent.steps) if not _final(step)), None)
+
+
+def _final(step: Step) -> bool:
+    return step.answer is not None and step.answer.outcome in FINAL
+
+
+def answered(intent: Intent, place: int, answer: Answer, *, recovering: bool) -> Intent:
+    """The intent with an answer to a rung, and with what that answer closes beside it.
+
+    `recovering`: nodes of the attempt before may still count against a quota, so that it is treated as missing capacity.
+    """
+    steps = list(intent.steps)
+    if answer.outcome is Outcome.RENEW:
+        steps[place] = replace(steps[place], generation=steps[place].generation + 1, answer=answer)
+        return replace(intent, steps=tuple(steps))
+    if answer.outcome is Outcome.QUOTA and recovering:
+        answer = replace(answer, outcome=Outcome.NO_CAPACITY)
+    steps[place] = replace(steps[place], answer=answer)
+    if answer.outcome in {Outcome.QUOTA, Outcome.CLOSED}:
+        rung = steps[place].rung
+        for other, step in enumerate(steps):
+            if not _final(step) and _shares(step.rung, rung, answer.outcome):
+                steps[other] = replace(step, answer=answer)
+    return replace(intent, steps=tuple(steps))
+
+
+def _shares(one: Rung, other: Rung, outcome: Outcome) -> bool:
+    """A quota is kept by region, family and market; a closed region is closed whole."""
+    if one.region != other.region:
+        return False
+    return outcome is Outcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
+
+
+def _family(rung: Rung) -> str:
+    """The quota that a type counts against: accelerated families have their own, the others share the standard one."""
+    letters = LETTERS.match(rung.instance_type)
+    return OWN_QUOTA.get(letters.group() if letters else "", "standard")
+
+
+def ending(intent: Intent, now: float) -> JobError:
+    """The error with which a walk without a launch ends; only CapacityPending is worth another walk."""
+    answers = [step.answer for step in intent.steps if step.answer]
+    if mistake := next((answer for answer in answers if answer.outcome is Outcome.MISTAKE), None):
+        return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
+    told = "; ".join(_told(step) for step in intent.steps if step.answer)
+    outcomes = {answer.outcome for answer in answers}
+    if outcomes and outcomes <= {Outcome.QUOTA, Outcome.CLOSED}:
+        return QuotaExceeded(
+            f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
+        )
+    if now >= intent.patience_until:
+        return CapacityUnavailable(
+            f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"
+        )
+    return CapacityPending(f"no capacity on any rung in walk {intent.walk}: {told}")
+
+
+def _told(step: Step) -> str:
+    assert step.answer is not None
+    return f"{step.rung.instance_type} in {step.rung.zone} ({step.rung.market.value}): {step.answer.code or step.answer.outcome.value}"
+
+
+def shown(intent: Intent) -> list[dict[str, Any]]:
+    """The rungs with their answers, as the execution shows them."""
+    return [
+        {
+            "zone": step.rung.zone,
+            "instance_type": step.rung.instance_type,
+            "market": step.rung.market.value,
+            "answer": (step.answer.code or step.answer.outcome.value) if step.answer else "not asked",
+        }
+        for step in intent.steps
+    ]

@@ -1,0 +1,89 @@
+"""The bytes of a launch: RunInstances' arguments, the user data, and the token that ties them together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from contract import tags
+from contract.jobs import Job, Rung
+from contract.places import Place, Zone
+
+VOLUME_TYPE = "gp3"
+
+
+def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> dict[str, Any]:
+    """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
+
+    `group` is a placement group's name, empty for none. Network interfaces carry subnet and security group: EC2 refuses them
+    beside SubnetId. Tags go into the launch: CreateTags later could fail, and an untagged instance is nobody's.
+    """
+    place = job.places[rung.region]
+    return {
+        "MinCount": job.nodes,
+        "MaxCount": job.nodes,
+        "InstanceType": rung.instance_type,
+        "ImageId": rung.image.id,
+        "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
+        "IamInstanceProfile": {"Arn": profile},
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
+        "NetworkInterfaces": [
+            {
+                "DeviceIndex": 0,
+                "SubnetId": _zone(place, rung.zone).subnet,
+                "Groups": [place.security_group],
+                "AssociatePublicIpAddress": False,
+                "DeleteOnTermination": True,
+            }
+        ],
+        "BlockDeviceMappings": [
+            {
+                "DeviceName": rung.image.root_device,
+                "Ebs": {
+                    "VolumeSize": job.volume_gb,
+                    "VolumeType": VOLUME_TYPE,
+                    "Encrypted": True,
+                    "DeleteOnTermination": True,
+                },
+            }
+        ],
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in _tags(job, attempt).items()]}
+            for kind in ("instance", "volume", "network-interface")
+        ],
+    }
+
+
+def _zone(place: Place, name: str) -> Zone:
+    return next(zone for zone in place.zones if zone.name == name)
+
+
+def _tags(job: Job, attempt: int) -> dict[str, str]:
+    return {
+        tags.NAME: f"{job.id}/{attempt}",
+        tags.DEPLOYMENT: job.deployment,
+        tags.JOB: job.id,
+        tags.ATTEMPT: str(attempt),
+        tags.EXECUTION: job.execution,
+        tags.OWNER: job.owner,
+        tags.DEADLINE: str(job.deadline),
+        tags.NODES: str(job.nodes),
+        tags.MASTER_PORT: str(job.master_port),
+        tags.ROLE: tags.WORKER_ROLE,
+    }
+
+
+def user_data(script: str, values: Mapping[str, str]) -> str:
+    """The node's start script with its values as quoted assignments ahead of it: data, never text within a command."""
+    shebang, _, rest = script.partition("\n")
+    return "\n".join([shebang, *(f"{name}={shlex.quote(value)}" for name, value in values.items()), rest])
+
+
+def token(arguments: Mapping[str, Any], script: str, generation: int) -> str:
+    """ClientToken: equal for equal bytes of the same generation, 64 characters (EC2's most)."""
+    whole = json.dumps([arguments, script, generation], sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(whole.encode()).hexdigest()

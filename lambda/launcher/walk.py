@@ -1,0 +1,159 @@
+"""Walks the ladder: intent first, one call at a time, every answer written down before the next call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.ec2 import Ec2
+from aws.s3 import Held, JobStore, Raced
+from contract import tags
+from contract.errors import CapacityPending
+from contract.intents import Answer, Intent, Outcome, Step
+from contract.jobs import Job
+from launcher import policy
+from launcher.answers import meaning
+from launcher.requests import token
+
+logger = Logger(service="launcher")
+UNKNOWN_PAUSE_S = (0.5, 8.0)
+"""First and longest pause before the same rung is asked again after an unknown outcome."""
+RESERVE_S = 20.0
+"""Time that is kept to write the last answer down before the function's time-out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walker:
+    """One invocation. `left` is what remains of its time in seconds."""
+
+    store: JobStore
+    ec2: Mapping[str, Ec2]
+    """By region."""
+    holder: str
+    profile: str
+    user_data: str
+    left: Callable[[], float]
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+    def launch(self, job: Job, attempt: int) -> tuple[Intent, Step]:
+        """All nodes of the attempt; repeats find what an earlier invocation launched.
+
+        Raises CapacityPending (walk again), CapacityUnavailable, QuotaExceeded or InvalidRequest.
+        """
+        held = self._claim(job, attempt)
+        while (place := policy.next_step(held.intent)) is not None:
+            held = self._ask(job, held, place)
+        step = held.intent.launched
+        held = self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
+        if step is None:
+            raise policy.ending(held.intent, self.now())
+        self._name_master(job, step)
+        return held.intent, step
+
+    def _claim(self, job: Job, attempt: int) -> Held:
+        """The walk to go on with, or a new one, held by this invocation alone."""
+        walks = self.store.intents(job.id, attempt)
+        last = walks[-1] if walks else None
+        try:
+            if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
+                return self.store.create_intent(self._new(job, attempt, last.intent if last else None))
+            if last.intent.held_by != self.holder and last.intent.held_until > self.now():
+                raise CapacityPending(
+                    f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
+                )
+            claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
+            return self.store.replace_intent(claimed, last.etag)
+        except Raced:
+            raise CapacityPending("another invocation began to walk the ladder at the same time") from None
+
+    def _new(self, job: Job, attempt: int, before: Intent | None) -> Intent:
+        now = self.now()
+        if before is not None and now >= before.patience_until:
+            raise policy.ending(before, now)
+        walk = policy.Walk(
+            number=before.walk + 1 if before else 1,
+            started_at=now,
+            patience_until=before.patience_until if before else now + job.timing.launch_patience_s,
+            holder=self.holder,
+            held_until=now + self.left(),
+            profile=self.profile,
+            user_data=self.user_data,
+        )
+        busy = {region: ec2.busy_groups(job.deployment) for region, ec2 in self.ec2.items()}
+        return policy.plan(job, attempt, walk, busy_groups=busy)
+
+    def _ask(self, job: Job, held: Held, place: int) -> Held:
+        """One rung, until its answer is final; an unknown outcome repeats the same bytes."""
+        pause, longest = UNKNOWN_PAUSE_S
+        while True:
+            if self.left() < RESERVE_S:
+                self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
+                raise CapacityPending(
+                    "the function's time is nearly over; the next invocation goes on where this one stops"
+                )
+            answer = self._run(held.intent, held.intent.steps[place])
+            intent = held.intent
+            recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
+            held = self.store.replace_intent(policy.answered(intent, place, answer, recovering=recovering), held.etag)
+            logger.info(
+                "asked",
+                job=job.id,
+                attempt=intent.attempt,
+                walk=intent.walk,
+                rung=place,
+                outcome=answer.outcome,
+                code=answer.code,
+            )
+            if answer.outcome is not Outcome.UNKNOWN:
+                return held
+            if self.now() >= intent.patience_until:
+                closed = replace(answer, outcome=Outcome.NO_CAPACITY)
+                return self.store.replace_intent(
+                    policy.answered(held.intent, place, closed, recovering=False), held.etag
+                )
+            self.sleep(pause)
+            pause = min(2 * pause, longest)
+
+    def _run(self, intent: Intent, step: Step) -> Answer:
+        mark = token(step.request, intent.user_data, step.generation)
+        try:
+            instances = self.ec2[step.rung.region].run(step.request, user_data=intent.user_data, token=mark)
+        except ClientError as problem:
+            error = problem.response["Error"]
+            return Answer(
+                outcome=meaning(error["Code"]),
+                at=self.now(),
+                code=error["Code"],
+                message=error.get("Message", "")[:500],
+            )
+        except BotoCoreError as problem:  # time-outs and broken connections: the call may have had its effect
+            return Answer(
+                outcome=Outcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
+            )
+        return Answer(
+            outcome=Outcome.LAUNCHED,
+            at=self.now(),
+            instances=tuple(one.id for one in instances),
+            master_address=instances[0].address,
+        )
+
+    def _name_master(self, job: Job, step: Step) -> None:
+        """Tags the master's address on every node; a new instance may be unknown to CreateTags for some seconds."""
+        assert step.answer is not None
+        ec2, waited = self.ec2[step.rung.region], 0.0
+        while True:
+            try:
+                return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)
+            except ClientError as problem:
+                if (
+                    problem.response["Error"]["Code"] != "InvalidInstanceID.NotFound"
+                    or waited > 6 * job.timing.visibility_s
+                ):
+                    raise
+            self.sleep(job.timing.visibility_s / 2)
+            waited += job.timing.visibility_s / 2

@@ -1,0 +1,1 @@
+"""Terminate: no instance of the job is left, however the attempt ended."""
