@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -92,7 +93,11 @@ class BytesPrefix:
 
     def checkpoint(self, rank: int, sha256: str, path: str) -> str:
         """Keyed by content, so that a commit never changes under its readers; the end is the file's own path."""
-        return f"{self.root}checkpoints/rank-{rank:04d}/{sha256[:16]}/{path}"
+        return f"{self.checkpoints(rank)}{sha256[:16]}/{path}"
+
+    def checkpoints(self, rank: int) -> str:
+        """Every checkpoint file that a rank ever committed."""
+        return f"{self.root}checkpoints/rank-{rank:04d}/"
 
     def artifact(self, rank: int, path: str) -> str:
         return f"{self.root}artifacts/rank-{rank:04d}/{path}"
@@ -107,6 +112,15 @@ def tokens(job: str) -> str:
 
 BYTES_FOLDERS = (*(kind.value for kind in Kind), "commits")
 """What nodes may write under their jobs, in buckets of bytes."""
+
+
+_COMMIT = re.compile(r"/commits/[a-z]+/a(\d{4,})/s(\d{12,})/r(\d{4,})\.json$")
+
+
+def commit_of(key: str) -> tuple[int, int, int] | None:
+    """Attempt, step and rank of a key that BytesPrefix.commit made, None for any other key."""
+    found = _COMMIT.search(key)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def token(job: str, attempt: int, digest: str) -> str:

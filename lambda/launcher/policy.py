@@ -78,8 +78,8 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
 
 
 def next_step(intent: Intent) -> int | None:
-    """The rung to ask now; None when every rung has its final answer or one launched."""
-    if intent.launched:
+    """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
+    if any(step.answer and step.answer.outcome in {Outcome.LAUNCHED, Outcome.MISTAKE} for step in intent.steps):
         return None
     return next((place for place, step in enumerate(intent.steps) if not _final(step)), None)
 

@@ -73,8 +73,8 @@ class Walker:
 
     def _new(self, job: Job, attempt: int, before: Intent | None) -> Intent:
         now = self.now()
-        if before is not None and now >= before.patience_until:
-            raise policy.ending(before, now)
+        if before is not None and not isinstance(error := policy.ending(before, now), CapacityPending):
+            raise error
         walk = policy.Walk(
             number=before.walk + 1 if before else 1,
             started_at=now,

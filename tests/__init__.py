@@ -1,0 +1,1 @@
+"""Tests of Trainyard: sentences, the negative ones outnumber the positive."""

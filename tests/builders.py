@@ -1,0 +1,88 @@
+"""Ordinary values of the contract; a test says by `replace` what is out of the ordinary."""
+
+from __future__ import annotations
+
+from contract.environments import AdmissionEnvironment, Limits
+from contract.intents import Answer, Intent, Outcome, Step
+from contract.jobs import Code, Image, Job, Market, Rung
+from contract.places import Place, Zone
+from contract.timing import Timing
+
+NOW = 1_800_000_000.0
+IMAGE = Image(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
+ZONES = tuple(
+    Zone(
+        name=f"eu-central-1{letter}",
+        subnet=f"subnet-{letter}",
+        placement_groups=(f"group-{letter}-0", f"group-{letter}-1"),
+    )
+    for letter in "abc"
+)
+PLACE = Place(
+    region="eu-central-1",
+    bucket="yard-bytes",
+    security_group="sg-1",
+    launch_template="lt-1",
+    launch_template_version="3",
+    zones=ZONES,
+)
+
+
+def rung(
+    zone: str = "eu-central-1a", instance_type: str = "g5.xlarge", region: str = "eu-central-1", cluster: bool = True
+) -> Rung:
+    return Rung(
+        region=region, zone=zone, instance_type=instance_type, market=Market.ON_DEMAND, image=IMAGE, cluster=cluster
+    )
+
+
+JOB = Job(
+    id="job-1",
+    deployment="yard",
+    execution="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1",
+    owner="ada",
+    admitted_at=NOW,
+    deadline=int(NOW) + 24 * 3600,
+    command=("python", "train.py"),
+    code=Code(key="jobs/job-1/code/code.tar.gz", source="s3://yard-home/uploads/a.tar.gz"),
+    nodes=2,
+    volume_gb=100,
+    checkpoint_minutes=10.0,
+    max_hours=24.0,
+    recoveries=2,
+    home_bucket="yard-home",
+    home_region="eu-central-1",
+    log_group="/trainyard/yard/nodes",
+    ladder=(rung(), rung("eu-central-1b"), rung("eu-central-1a", "g4dn.xlarge")),
+    places={"eu-central-1": PLACE},
+    timing=Timing(),
+    environment={},
+    secrets={},
+)
+LIMITS = Limits(
+    max_nodes=16, max_hours=100.0, recoveries=2, volume_gb=100, max_volume_gb=1000, instance_types=("g*", "c7i.*")
+)
+ADMISSION = AdmissionEnvironment(
+    deployment="yard",
+    bucket="yard-home",
+    log_group="/trainyard/yard/nodes",
+    home_region="eu-central-1",
+    regions=("eu-central-1",),
+    images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
+    data_buckets=("datasets",),
+    instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
+    limits=LIMITS,
+    timing=Timing(),
+)
+LAUNCHED = Answer(outcome=Outcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"), master_address="10.0.0.4")
+INTENT = Intent(
+    job="job-1",
+    attempt=1,
+    walk=1,
+    started_at=NOW,
+    patience_until=NOW + 1800,
+    user_data="#!/bin/bash\n",
+    held_by="me",
+    held_until=NOW + 300,
+    steps=tuple(Step(rung=one, request={"InstanceType": one.instance_type}) for one in JOB.ladder),
+)

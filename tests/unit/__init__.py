@@ -1,0 +1,1 @@
+"""Decisions, without AWS, processes or clocks."""

@@ -1,0 +1,179 @@
+"""What the attendant concludes from reports, instances and time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from attendant.policy import Action, Facts, Heard, judge
+from aws.facts import Instance
+from contract.orders import Order, OrderKind
+from contract.reports import Exit, NodeReport, Phase, Progress
+from tests.builders import JOB, NOW
+
+IDS = ("i-0", "i-1")
+
+
+def instance(rank: int, state: str = "running") -> Instance:
+    return Instance(
+        id=IDS[rank], region="eu-central-1", state=state, rank=rank, address=f"10.0.0.{rank}", launched_at=NOW
+    )
+
+
+def heard(rank: int, *, age_s: float = 5.0, **fields: Any) -> Heard:
+    report = NodeReport(job="job-1", attempt=1, rank=rank, instance=IDS[rank], phase=Phase.TRAINING, sent_at=NOW)
+    return Heard(report=replace(report, **fields), age_s=age_s)
+
+
+def ended(rank: int, code: int = 0, at: float = NOW, **fields: Any) -> Heard:
+    return heard(rank, phase=Phase.ENDED, exit=Exit(code=code, **fields), timeline={"ended": at}, age_s=900.0)
+
+
+TRAINING = Facts(
+    job=JOB,
+    attempt=1,
+    launched_at=NOW,
+    ids=IDS,
+    instances={id_: instance(rank) for rank, id_ in enumerate(IDS)},
+    reports={0: heard(0), 1: heard(1)},
+)
+ORDER = Order(
+    kind=OrderKind.CHECKPOINT_AND_STOP,
+    error="Interrupted",
+    reason="A spot notice came.",
+    by=int(NOW) + 500,
+    author="rank 1",
+)
+LATER = NOW + 600
+
+
+def test_a_cluster_that_trains_gets_a_heartbeat() -> None:
+    verdict = judge(TRAINING, now=LATER)
+    assert verdict.action is Action.HEARTBEAT
+    assert verdict.reason == "2 training; 0 of 2 have ended"
+
+
+def test_all_nodes_ended_with_zero_is_success_and_shows_the_progress() -> None:
+    done = replace(
+        TRAINING,
+        reports={
+            0: replace(ended(0), report=replace(ended(0).report, progress=Progress(step=9, world_size=2))),
+            1: ended(1),
+        },
+    )
+    verdict = judge(done, now=LATER)
+    assert verdict.action is Action.SUCCEED
+    assert verdict.progress["step"] == 9
+
+
+def test_one_node_that_ended_well_is_not_yet_success() -> None:
+    assert judge(replace(TRAINING, reports={0: ended(0), 1: heard(1)}), now=LATER).action is Action.HEARTBEAT
+
+
+def test_a_node_that_ended_well_may_be_gone() -> None:
+    facts = replace(
+        TRAINING, reports={0: ended(0), 1: heard(1)}, instances={"i-0": instance(0, "terminated"), "i-1": instance(1)}
+    )
+    assert judge(facts, now=LATER).action is Action.HEARTBEAT
+
+
+def test_a_node_that_exits_non_zero_fails_the_gang_with_code_lines_and_log() -> None:
+    verdict = judge(replace(TRAINING, reports={0: heard(0), 1: ended(1, 3, tail=("ValueError: x",))}), now=LATER)
+    assert verdict.action is Action.FAIL
+    assert verdict.error == "TrainingFailed"
+    assert "rank 1: the command exited with code 3" in verdict.reason
+    assert "ValueError: x" in verdict.reason
+    assert "job-1/1/1" in verdict.reason
+
+
+def test_of_two_failures_the_first_in_time_is_the_cause() -> None:
+    facts = replace(
+        TRAINING,
+        reports={0: ended(0, 1, at=NOW + 9, reason="peer left"), 1: ended(1, 3, at=NOW + 5, reason="bad data")},
+    )
+    reason = judge(facts, now=LATER).reason
+    assert reason.startswith("bad data (so did ranks 0)")
+
+
+def test_a_setup_failure_keeps_its_own_words() -> None:
+    facts = replace(
+        TRAINING,
+        reports={0: ended(0, 1, error="TrainingFailed", reason="requirements.txt: no such package"), 1: heard(1)},
+    )
+    assert judge(facts, now=LATER).reason.startswith("requirements.txt: no such package.")
+
+
+@pytest.mark.parametrize("state", ["shutting-down", "terminated", "stopping", "stopped"])
+def test_a_node_that_went_before_its_work_was_done_is_lost(state: str) -> None:
+    verdict = judge(replace(TRAINING, instances={"i-0": instance(0), "i-1": instance(1, state)}), now=LATER)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "NodeLost")
+    assert state in verdict.reason
+
+
+def test_nothing_is_concluded_from_a_lookup_that_failed() -> None:
+    assert judge(replace(TRAINING, instances=None), now=LATER).action is Action.HEARTBEAT
+
+
+def test_a_new_instance_may_be_unknown_to_ec2_for_a_while() -> None:
+    facts = replace(TRAINING, instances={}, reports={})
+    assert judge(facts, now=NOW + 10).action is Action.HEARTBEAT
+    assert judge(facts, now=NOW + 61).error == "NodeLost"
+
+
+def test_a_slow_boot_is_not_a_lost_node_before_its_allowance_is_over() -> None:
+    facts = replace(TRAINING, reports={0: heard(0)})
+    assert judge(facts, now=NOW + 899).action is Action.HEARTBEAT
+    late = judge(facts, now=NOW + 901)
+    assert late.error == "NodeLost"
+    assert "rank 1 (i-1) has sent no report 901 s after its launch" in late.reason
+
+
+def test_a_silent_node_is_lost_whatever_ec2_says() -> None:
+    assert judge(replace(TRAINING, reports={0: heard(0), 1: heard(1, age_s=179)}), now=LATER).action is Action.HEARTBEAT
+    assert judge(replace(TRAINING, reports={0: heard(0), 1: heard(1, age_s=181)}), now=LATER).error == "NodeLost"
+
+
+def test_ahead_of_the_deadline_the_nodes_are_ordered_to_stop_once() -> None:
+    verdict = judge(TRAINING, now=JOB.deadline - 299)
+    assert verdict.action is Action.ORDER
+    assert verdict.order is not None
+    assert verdict.order.error == "DeadlineReached"
+    assert judge(replace(TRAINING, order=verdict.order), now=JOB.deadline - 298).action is Action.HEARTBEAT
+
+
+def test_a_short_job_keeps_half_of_its_time() -> None:
+    short = replace(TRAINING, job=replace(JOB, deadline=int(NOW) + 100))
+    assert judge(short, now=NOW + 49).action is Action.HEARTBEAT
+    assert judge(short, now=NOW + 51).action is Action.ORDER
+
+
+def test_nodes_that_outlive_the_deadline_end_the_job() -> None:
+    assert judge(replace(TRAINING, order=ORDER), now=ORDER.by + 181).error == "Interrupted"
+    assert (
+        judge(replace(TRAINING, order=replace(ORDER, by=JOB.deadline + 999)), now=JOB.deadline + 181).error
+        == "DeadlineReached"
+    )
+
+
+def test_after_an_order_the_others_get_their_time_to_stop() -> None:
+    facts = replace(TRAINING, order=ORDER, reports={0: ended(0, 143, ordered=True), 1: heard(1)})
+    assert judge(facts, now=NOW + 100).action is Action.HEARTBEAT
+
+
+@pytest.mark.parametrize("code", [0, 143])
+def test_stopping_as_ordered_ends_with_the_orders_error_and_not_with_success(code: int) -> None:
+    facts = replace(TRAINING, order=ORDER, reports={rank: ended(rank, code, ordered=True) for rank in (0, 1)})
+    verdict = judge(facts, now=NOW + 100)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "Interrupted")
+
+
+def test_a_node_lost_after_a_spot_notice_is_an_interruption() -> None:
+    facts = replace(TRAINING, order=ORDER, instances={"i-0": instance(0), "i-1": instance(1, "terminated")})
+    assert judge(facts, now=NOW + 100).error == "Interrupted"
+
+
+def test_the_newest_checkpoint_is_named_when_a_node_is_lost() -> None:
+    facts = replace(TRAINING, reports={0: heard(0, checkpoint="k", checkpoint_step=120), 1: heard(1, age_s=999)})
+    assert "newest checkpoint is of step 120" in judge(facts, now=LATER).reason

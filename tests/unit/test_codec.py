@@ -1,0 +1,67 @@
+"""JSON of the contract: what is written is read, and what does not fit is named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from contract.codec import Garbled, decode, encode
+from contract.environments import AdmissionEnvironment
+from contract.intents import Intent
+from contract.jobs import Job
+from tests.builders import ADMISSION, INTENT, JOB, LAUNCHED
+
+
+def changed(**fields: Any) -> bytes:
+    return json.dumps({**json.loads(encode(JOB)), **fields}).encode()
+
+
+def test_a_job_survives_the_journey() -> None:
+    assert decode(Job, encode(JOB)) == JOB
+
+
+def test_an_intent_with_answers_survives_the_journey() -> None:
+    from dataclasses import replace
+
+    answered = replace(INTENT, steps=(replace(INTENT.steps[0], answer=LAUNCHED), *INTENT.steps[1:]))
+    assert decode(Intent, encode(answered)) == answered
+    assert decode(Intent, encode(answered)).launched is not None
+
+
+def test_a_functions_environment_survives_the_journey() -> None:
+    assert AdmissionEnvironment.read(ADMISSION.write()) == ADMISSION
+
+
+def test_equal_values_are_equal_bytes() -> None:
+    assert encode(JOB) == encode(decode(Job, encode(JOB)))
+
+
+def test_fields_of_a_newer_writer_are_passed_over() -> None:
+    assert decode(Job, changed(something_new=1)) == JOB
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "Job is list, wanted dict"),
+        (changed(nodes="2"), "Job.nodes is str, wanted int"),
+        (changed(nodes=True), "Job.nodes is bool, wanted int"),
+        (changed(command="python"), "Job.command is str, wanted list"),
+        (changed(ladder=[{}]), r"Job.ladder\[0\].region is missing"),
+        (changed(ladder=[{**json.loads(encode(JOB))["ladder"][0], "market": "barter"}]), "allowed: on-demand, spot"),
+        (b"{}", "Job.id is missing"),
+    ],
+)
+def test_a_garbled_document_names_the_field(document: bytes, words: str) -> None:
+    with pytest.raises(Garbled, match=words):
+        decode(Job, document)
+
+
+def test_a_missing_variable_is_named() -> None:
+    variables = ADMISSION.write()
+    del variables["TRAINYARD_BUCKET"]
+    with pytest.raises(KeyError, match="TRAINYARD_BUCKET"):
+        AdmissionEnvironment.read(variables)

@@ -1,0 +1,188 @@
+"""The launcher's walk on a store and an EC2 of memory: killed, raced, throttled, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from aws.ec2 import Ec2
+from aws.facts import Instance
+from aws.s3 import Held, JobStore, Raced
+from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest
+from contract.intents import Intent, Outcome
+from launcher.walk import Walker
+from tests.builders import JOB, NOW
+
+
+class Store:
+    """Intents with the ETags of conditional writes."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, Held] = {}
+        self.version = 0
+
+    def intents(self, _job: str, _attempt: int) -> list[Held]:
+        return [self.held[walk] for walk in sorted(self.held)]
+
+    def create_intent(self, intent: Intent) -> Held:
+        if intent.walk in self.held:
+            raise Raced(str(intent.walk))
+        return self._put(intent)
+
+    def replace_intent(self, intent: Intent, etag: str) -> Held:
+        if self.held[intent.walk].etag != etag:
+            raise Raced(str(intent.walk))
+        return self._put(intent)
+
+    def _put(self, intent: Intent) -> Held:
+        self.version += 1
+        self.held[intent.walk] = Held(intent=intent, etag=str(self.version))
+        return self.held[intent.walk]
+
+
+@dataclass
+class FakeEc2:
+    """Answers from a list; honours tokens as EC2 does; a lost answer has its effect."""
+
+    answers: list[str] = field(default_factory=list)
+    launches: dict[str, list[Instance]] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    tagged: dict[str, str] = field(default_factory=dict)
+
+    def run(self, request: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:  # noqa: ARG002
+        self.calls.append((request["Placement"]["AvailabilityZone"], token))
+        answer = self.answers.pop(0) if self.answers else "ok"
+        if answer in {"ok", "lost"}:
+            made = self.launches.setdefault(token, [self._instance(rank) for rank in range(request["MinCount"])])
+            if answer == "lost":
+                raise ReadTimeoutError(endpoint_url="ec2")
+            return made
+        raise ClientError({"Error": {"Code": answer, "Message": "said EC2"}}, "RunInstances")
+
+    def _instance(self, rank: int) -> Instance:
+        id_ = f"i-{len(self.launches)}{rank}"
+        return Instance(
+            id=id_, region="eu-central-1", state="pending", rank=rank, address=f"10.0.0.{rank}", launched_at=NOW
+        )
+
+    def busy_groups(self, _deployment: str) -> set[str]:
+        return set()
+
+    def tag(self, instances: list[str], _key: str, value: str) -> None:
+        self.tagged |= dict.fromkeys(instances, value)
+
+
+@dataclass
+class Clock:
+    time: float = NOW
+
+    def sleep(self, seconds: float) -> None:
+        self.time += seconds
+
+
+def walker(store: Store, ec2: FakeEc2, clock: Clock, *, holder: str = "one", left: float = 300.0) -> Walker:
+    end = clock.time + left
+    return Walker(
+        store=cast(JobStore, store),
+        ec2={"eu-central-1": cast(Ec2, ec2)},
+        holder=holder,
+        profile="arn:p",
+        user_data="#!/bin/bash\n",
+        left=lambda: end - clock.time,
+        now=lambda: clock.time,
+        sleep=clock.sleep,
+    )
+
+
+def test_the_first_rung_with_capacity_is_taken_and_its_master_named() -> None:
+    store, ec2 = Store(), FakeEc2(["InsufficientInstanceCapacity"])
+    intent, step = walker(store, ec2, Clock()).launch(JOB, 1)
+    assert step.rung.zone == "eu-central-1b"
+    assert step.answer is not None
+    assert ec2.tagged == dict.fromkeys(step.answer.instances, "10.0.0.0")
+    assert [one.answer.outcome if one.answer else None for one in intent.steps] == [
+        Outcome.NO_CAPACITY,
+        Outcome.LAUNCHED,
+        None,
+    ]
+
+
+def test_a_lost_answer_repeats_the_same_bytes_and_finds_the_same_instances() -> None:
+    ec2 = FakeEc2(["lost", "InternalError", "ok"])
+    walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert len(set(ec2.calls)) == 1
+    assert len(ec2.launches) == 1
+
+
+def test_a_second_launch_of_the_same_attempt_launches_nothing() -> None:
+    store, ec2, clock = Store(), FakeEc2(), Clock()
+    first = walker(store, ec2, clock).launch(JOB, 1)[1]
+    second = walker(store, ec2, clock, holder="two").launch(JOB, 1)[1]
+    assert first == second
+    assert len(ec2.calls) == 1
+
+
+def test_a_function_killed_after_the_call_is_followed_by_one_that_finds_the_instances() -> None:
+    store, ec2, clock = Store(), FakeEc2(["lost"]), Clock()
+    first = walker(store, ec2, clock)
+
+    def killed(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(first, sleep=killed).launch(JOB, 1)
+    clock.time += 301
+    walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert len(ec2.launches) == 1
+
+
+def test_two_invocations_never_walk_at_the_same_time() -> None:
+    store, ec2, clock = Store(), FakeEc2(["lost"]), Clock()
+    with pytest.raises(KeyboardInterrupt):
+        replace(walker(store, ec2, clock), sleep=lambda _: (_ for _ in ()).throw(KeyboardInterrupt)).launch(JOB, 1)
+    with pytest.raises(CapacityPending, match="another invocation walks"):
+        walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert len(ec2.calls) == 1
+
+
+def test_instances_that_were_terminated_are_replaced_under_a_new_token() -> None:
+    ec2 = FakeEc2(["IdempotentInstanceTerminated"])
+    walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert len({token for _, token in ec2.calls}) == 2
+    assert len({zone for zone, _ in ec2.calls}) == 1
+
+
+def test_no_capacity_anywhere_walks_again_and_gives_up_when_patience_is_over() -> None:
+    store, clock = Store(), Clock()
+    for walk in (1, 2):
+        with pytest.raises(CapacityPending, match=f"walk {walk}"):
+            walker(store, FakeEc2(["InsufficientInstanceCapacity"] * 3), clock).launch(JOB, 1)
+        clock.time += 60
+    clock.time = NOW + 1801
+    with pytest.raises(
+        CapacityUnavailable, match=r"g5.xlarge in eu-central-1a \(on-demand\): InsufficientInstanceCapacity"
+    ):
+        walker(store, FakeEc2(), clock).launch(JOB, 1)
+
+
+def test_a_mistake_asks_no_further_rung_than_it_must_and_is_never_repeated() -> None:
+    store, ec2, clock = Store(), FakeEc2(["InvalidParameterValue"]), Clock()
+    with pytest.raises(InvalidRequest, match="InvalidParameterValue: said EC2"):
+        walker(store, ec2, clock).launch(JOB, 1)
+    with pytest.raises(InvalidRequest):
+        walker(store, ec2, clock).launch(JOB, 1)
+    assert len(ec2.calls) == 1
+
+
+def test_a_throttle_that_never_ends_ends_with_the_functions_time_and_goes_on_in_the_next() -> None:
+    store, clock = Store(), Clock()
+    with pytest.raises(CapacityPending, match="next invocation goes on"):
+        walker(store, FakeEc2(["RequestLimitExceeded"] * 1000), clock).launch(JOB, 1)
+    ec2 = FakeEc2()
+    walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert len(store.held) == 1
+    assert len(ec2.calls) == 1
