@@ -78,6 +78,13 @@ deploy: setup ## To the account that your AWS credentials name
 destroy: setup ## Takes every stack away again
 	@npx cdk destroy --all
 
+docs: setup ## Writes the generated pages again: the request's schema, the machine's diagram
+	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
+	@$(BIN)/python -m stacks.diagram
+
+snapshots: setup ## Writes the template snapshots again
+	@$(BIN)/python -m tests.stacks.snapshots
+
 lock: .venv/ready ## Resolves the .in files again
 	@for file in requirements-setup requirements requirements-dev lambda/requirements node/requirements; do \
 	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done

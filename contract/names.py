@@ -42,3 +42,8 @@ def home_bucket(deployment: str, account: str, region: str) -> str:
 def bytes_bucket(deployment: str, account: str, region: str) -> str:
     """The bucket of checkpoints and artifacts of attempts in `region`; home knows its name before the stack is there."""
     return f"{deployment}-bytes-{account}-{region}"
+
+
+def repository(deployment: str) -> str:
+    """The image repository: the same name in every region."""
+    return f"{deployment}/images"

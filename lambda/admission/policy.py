@@ -15,11 +15,8 @@ from contract.errors import InvalidRequest
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place
 
-UPLOADS = "uploads/"
-"""Under this prefix of the home bucket people put their archives."""
 MOST_CODE = 5 * 1024**3
 """S3 copies at most 5 GB in one call."""
-MOST_DATA = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +94,9 @@ def before_facts(request: Request, execution: Execution, env: AdmissionEnvironme
 
 
 def _foreign(address: Address, env: AdmissionEnvironment) -> str:
-    if address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(UPLOADS)):
+    if address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(keys.UPLOADS)):
         return ""
-    allowed = [f"s3://{env.bucket}/{UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
+    allowed = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
     return f"is in no bucket that jobs may read; allowed: {', '.join(allowed)} (data_buckets in cdk.json)"
 
 

@@ -1,0 +1,299 @@
+"""One node's share of one attempt, as a paragraph: restore, prepare, meet, train, save, say how it ended."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from agent import code, machine, requirements
+from agent.aws import Aws
+from agent.commits import Committer
+from agent.failures import CannotStart, MachineTrouble, Ordered
+from agent.identity import Identity
+from agent.logs import PREFIX, LogShipper
+from agent.metadata import Metadata
+from agent.orders import Watch
+from agent.progress import ProgressFile
+from agent.reports import Reporter
+from agent.requirements import Python
+from agent.restore import restore
+from agent.saver import Saver
+from agent.store import Missing, Store
+from agent.training import LINGER_S, Child, described
+from contract import names, training
+from contract.errors import NodeLost, TrainingFailed
+from contract.jobs import Job
+from contract.keys import JobPrefix, Kind
+from contract.orders import Order, OrderKind
+from contract.reports import Exit, NodeReport, Phase
+
+FLUSH_S = 60.0
+"""How long the last lines may take on their way to CloudWatch Logs."""
+LAST_REPORT_TRIES = 20
+LOOK_S = 0.2
+"""How often the agent looks whether its child is still there."""
+WORK = "var/lib/trainyard"
+
+
+class Attempt:
+    """Made once; `run` returns when the machine may power off."""
+
+    def __init__(
+        self,
+        job: Job,
+        node: Identity,
+        first: NodeReport,
+        *,
+        root: Path,
+        home: Store,
+        aws: Aws,
+        metadata: Metadata,
+        variables: Mapping[str, str],
+        now: Callable[[], float],
+        sleep: Callable[[float], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._job, self._node, self._root = job, node, root
+        self._home, self._aws, self._metadata = home, aws, metadata
+        self._variables, self._now, self._sleep, self._say = variables, now, sleep, say
+        self._work = root / WORK
+        for name in ("checkpoints", "artifacts", "code"):
+            (self._work / name).mkdir(parents=True, exist_ok=True)
+        self._progress = ProgressFile(self._work / "progress.json")
+        self._logs = LogShipper(
+            lambda: aws.client("logs", job.home_region),
+            job.log_group,
+            names.log_stream(job.id, node.attempt, node.rank),
+            every_s=job.timing.logs_every_s,
+            now=now,
+        )
+        self._reporter = Reporter(
+            home, first, every_s=job.timing.report_every_s, progress=self._progress.read, note=self._note, now=now
+        )
+        self._watch = Watch(
+            job, node.rank, home=home, key=JobPrefix(job.id).order(node.attempt), metadata=metadata,
+            on_order=self._on_order, note=self._note, now=now,
+        )  # fmt: skip
+        self._saver = Saver(
+            self._committer(Kind.CHECKPOINTS), self._committer(Kind.ARTIFACTS), self._reporter,
+            every_s=job.checkpoint_minutes * 60, note=self._note,
+        )  # fmt: skip
+        self._tail: Sequence[str] = ()
+        self._obeyed: Order | None = None  # an order that comes while the last commits are made explains nothing
+
+    def run(self) -> Exit:
+        """Never raises: whatever happened is in the last report."""
+        deadline = self._job.deadline + self._job.timing.power_off_after_deadline_s
+        machine.power_off_at(self._root, deadline, self._note)
+        self._reporter.start()
+        self._watch.start()
+        try:
+            self._monitor()
+            self._restore()
+            python, environment = self._prepare()
+            environment[training.MASTER_ADDR] = self._meet()
+            ending = self._train(python.command(self._job.command), environment)
+        except Ordered:
+            self._obeyed = self._watch.order
+            ending = Exit(code=1)
+        except CannotStart as problem:
+            ending = Exit(code=1, error=TrainingFailed.__name__, reason=f"rank {self._node.rank}: {problem}")
+        except Exception as problem:
+            what = f"{type(problem).__name__}: {problem}"
+            ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {self._node.rank}: the agent failed: {what}")
+        return self._end(ending)
+
+    def _monitor(self) -> None:
+        settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
+        arguments = (self._root, self._work, settings, self._note)
+        threading.Thread(target=machine.start_cloudwatch, args=arguments, name="cloudwatch", daemon=True).start()
+
+    def _restore(self) -> None:
+        """The newest checkpoint of earlier attempts, from whichever region they ran in."""
+        if self._node.attempt == 1:
+            return
+        regions = sorted(self._job.places, key=lambda region: region != self._node.region)
+        stores = [self._bucket(region) for region in regions]
+        folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
+        found = restore(stores, self._job.id, self._node.attempt, self._node.rank, folder, staging, self._note)
+        if found is None:
+            self._note("no checkpoint of an earlier attempt: training starts from the beginning")
+            return
+        for rank, files in found.files.items():
+            self._checkpoints.adopt(files, rank=rank, here=found.store.bucket == stores[0].bucket)
+        self._reporter.change(restored_step=found.step)
+        self._saver.carry_over(found.step)
+
+    def _prepare(self) -> tuple[Python, dict[str, str]]:
+        """The code in its folder, and an environment with what the job's requirements ask for."""
+        archive = self._work / self._job.code.key.rpartition("/")[2]
+        folder = self._work / "code"
+        try:
+            self._home.fetch(self._job.code.key, archive)
+        except Missing as problem:
+            raise CannotStart(f"the code archive is gone: {problem}") from problem
+        code.unpack(archive, folder)
+        archive.unlink()
+        python = requirements.make(self._work / "env")
+        environment = python.variables(self._variables)
+        requirements.install(python, folder, environment, self._tool)
+        environment.update(self._for_training())
+        self._reporter.moment("prepared")
+        return python, environment
+
+    def _for_training(self) -> dict[str, str]:
+        """What contract.training promises, on top of the job's own variables and secrets."""
+        return {
+            # Output arrives line by line, and a fatal signal (the order `dump`) writes every thread's stack.
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
+            **self._job.environment,
+            **{name: self._secret(name, arn) for name, arn in self._job.secrets.items()},
+            training.JOB_ID: self._job.id,
+            training.ATTEMPT: str(self._node.attempt),
+            training.MASTER_PORT: str(self._job.master_port),
+            training.NUM_NODES: str(self._job.nodes),
+            training.NODE_RANK: str(self._node.rank),
+            training.CHECKPOINT_DIR: str(self._work / "checkpoints"),
+            training.ARTIFACTS_DIR: str(self._work / "artifacts"),
+            training.PROGRESS_FILE: str(self._work / "progress.json"),
+        }
+
+    def _secret(self, name: str, arn: str) -> str:
+        # The secret's region is in its name; it lies in the home region unless a person put it elsewhere.
+        region = arn.split(":")[3] if arn.count(":") >= 6 else self._job.home_region
+        try:
+            return self._aws.secret(region, arn)
+        except Exception as problem:
+            raise CannotStart(f"the secret for {name} cannot be read ({arn}): {problem}") from problem
+
+    def _meet(self) -> str:
+        """Waits for the master address."""
+        self._reporter.enter(Phase.WAITING, "waits for the master address")
+        patience_s = self._job.timing.boot_allowance_s
+        until = self._now() + patience_s
+        while self._now() < until:
+            with suppress(OSError):
+                if address := self._metadata.master_address():
+                    self._reporter.moment("addressed")
+                    return address
+            if self._watch.came.wait(self._job.timing.metadata_every_s):
+                raise Ordered
+        raise MachineTrouble(f"the master address did not come within {patience_s:.0f} s")
+
+    def _train(self, command: Sequence[str], environment: Mapping[str, str]) -> Exit:
+        if self._watch.came.is_set():
+            raise Ordered
+        child = Child(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
+        self._reporter.moment("started")
+        self._note(f"started: {shlex.join(command)}")
+        self._reporter.enter(Phase.TRAINING)
+        self._saver.start()
+        status = self._accompany(child)
+        self._tail = tuple(child.tail)
+        self._reporter.enter(Phase.SAVING, "the last commits are on their way")
+        self._note(f"the command {described(status)}")
+        if status == 0:
+            return Exit(code=0)
+        reason = f"rank {self._node.rank}: the command {described(status)}"
+        return Exit(code=status, error=TrainingFailed.__name__, reason=reason)
+
+    def _accompany(self, child: Child) -> int:
+        """Until the child is gone, by itself or because of an order."""
+        started = False
+        while (status := child.wait(LOOK_S)) is None:
+            if self._watch.came.is_set():
+                return self._obey(child)
+            started = started or self._has_stepped()
+        self._obeyed = self._watch.order
+        self._has_stepped()
+        child.end(LINGER_S)
+        return status
+
+    def _has_stepped(self) -> bool:
+        """Notes the first step that the trainer finished since the restored one."""
+        progress = self._progress.read()
+        if progress is None or progress.step <= max(self._reporter.report.restored_step, 0):
+            return False
+        self._reporter.moment("first_step")
+        return True
+
+    def _obey(self, child: Child) -> int:
+        self._obeyed = order = self._watch.order
+        kind = order.kind if order else OrderKind.STOP
+        if kind is OrderKind.STOP:
+            return child.end(0.0)
+        first = signal.SIGABRT if kind is OrderKind.DUMP else signal.SIGTERM
+        return child.stop(first, self._job.timing.stop_grace_s)
+
+    def _end(self, ending: Exit) -> Exit:
+        """Last commits, last lines, last report, in that order: the report promises the other two."""
+        unsaved = self._saver.finish()
+        self._watch.close()
+        ending = concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=unsaved)
+        self._note(f"ended: {ending.error or 'success'} {ending.reason}".rstrip())
+        note = unsaved
+        if not self._logs.flush(FLUSH_S):
+            note = f"{unsaved} some log lines did not arrive".strip()
+            self._say(note)
+        self._reporter.change(note=note)
+        self._reporter.end(ending, tries=LAST_REPORT_TRIES, sleep=self._sleep)
+        self._logs.flush(FLUSH_S / 4)
+        self._logs.close()
+        return ending
+
+    def _tool(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
+        """A command of the agent's own, its output in the log; given up when an order comes."""
+        child = Child(
+            words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(PREFIX + line)
+        )
+        while (status := child.wait(LOOK_S)) is None:
+            if self._watch.came.is_set():
+                child.end(0.0)
+                raise Ordered
+        child.end(LINGER_S)
+        self._tail = tuple(child.tail)
+        return status, tuple(child.tail)
+
+    def _on_order(self, order: Order) -> None:
+        self._reporter.change(note=f"ordered by {order.author}: {order.reason}")
+        if order.author == f"rank {self._node.rank}":
+            self._reporter.send(urgent=True)
+
+    def _committer(self, kind: Kind) -> Committer:
+        committer = Committer(
+            self._bucket(self._node.region), self._work / kind.value, self._work / "staging" / kind.value,
+            kind=kind, job=self._job.id, attempt=self._node.attempt, rank=self._node.rank,
+            progress=self._progress, note=self._note, now=time.time, sleep=self._sleep,
+        )  # fmt: skip
+        if kind is Kind.CHECKPOINTS:
+            self._checkpoints = committer
+        return committer
+
+    def _bucket(self, region: str) -> Store:
+        return self._aws.store(region, self._job.places[region].bucket)
+
+    def _note(self, text: str) -> None:
+        self._say(text)
+        for line in text.splitlines():
+            self._logs.line(PREFIX + line)
+
+
+def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: str) -> Exit:
+    """How it ended, once the order (if any) and the last commits are known.
+
+    An order explains the end of the process whatever its code. A success that could not be saved is none: what the person
+    wanted is not in S3, and a new attempt can bring it there.
+    """
+    ending = replace(ending, tail=tail)
+    if order is not None:
+        return replace(ending, error=order.error, reason=order.reason, ordered=True)
+    if not ending.error and unsaved:
+        return replace(ending, code=1, error=NodeLost.__name__, reason=f"trained, but {unsaved}")
+    return ending

@@ -1,0 +1,61 @@
+"""The machine around the agent: its power-off timer and its CloudWatch agent, both installed before the agent runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contract import names
+from contract.jobs import Job
+
+ARM = "opt/trainyard/arm-power-off"
+CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
+SYSTEM_LOGS = ("/var/log/messages", "/var/log/syslog", "/var/log/cloud-init-output.log")
+GPU = ("utilization_gpu", "utilization_memory", "memory_used", "temperature_gpu", "power_draw")
+
+
+def power_off_at(root: Path, epoch: float, note: Callable[[str], None]) -> None:
+    """Moves the timer that user data armed. A failure leaves the earlier time, which is the safe side."""
+    try:
+        done = subprocess.run(
+            [str(root / ARM), str(math.ceil(epoch))], capture_output=True, timeout=60, text=True, check=False
+        )
+        trouble = done.stderr.strip() if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        trouble = str(problem)
+    if trouble:
+        note(f"the power-off timer stays where it was: {trouble}")
+
+
+def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
+    """System logs into the job's log group, GPU metrics with the job and rank as dimensions."""
+    stream = f"{names.log_stream(job.id, attempt, rank)}/system"
+    files = [{"file_path": file, "log_group_name": job.log_group, "log_stream_name": stream} for file in SYSTEM_LOGS]
+    gpu = {"measurement": list(GPU), "append_dimensions": {"job": job.id, "rank": str(rank)}}
+    return {
+        "agent": {"region": job.home_region, "metrics_collection_interval": 60},
+        "logs": {"logs_collected": {"files": {"collect_list": files}}},
+        "metrics": {"namespace": names.METRICS, "metrics_collected": {"nvidia_gpu": gpu}},
+    }
+
+
+def start_cloudwatch(root: Path, folder: Path, settings: dict[str, Any], note: Callable[[str], None]) -> None:
+    """Starts the CloudWatch agent where the image has it; a failure is a line in the log."""
+    control = root / CLOUDWATCH
+    if not control.exists():
+        return
+    try:
+        file = folder / "cloudwatch.json"
+        file.write_text(json.dumps(settings), "utf-8")
+        subprocess.run(
+            [str(control), "-a", "fetch-config", "-m", "ec2", "-s", "-c", f"file:{file}"],
+            capture_output=True,
+            timeout=120,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as problem:
+        note(f"no system logs and GPU metrics: the CloudWatch agent did not start ({problem})")

@@ -1,0 +1,61 @@
+"""The instance metadata service, version 2, with nothing but the standard library."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+from contract import tags
+
+ENDPOINT = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+TOKEN_LIFE_S = 21600
+
+
+class Metadata:
+    """One machine's metadata. Every call raises OSError while the service does not answer."""
+
+    def __init__(self, endpoint: str, *, timeout_s: float = 3.0) -> None:
+        self._endpoint, self._timeout_s = endpoint.rstrip("/"), timeout_s
+        self._token = ""
+        # A proxy of the environment must never see metadata requests.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str] = os.environ) -> Metadata:
+        return cls(variables.get(ENDPOINT) or "http://169.254.169.254")
+
+    def get(self, path: str) -> str | None:
+        """The text at `/latest/meta-data/<path>`, None where there is nothing (a tag, a notice that is not there yet)."""
+        for _ in range(2):
+            self._token = self._token or self._new_token()
+            try:
+                return self._call("GET", f"meta-data/{path}", {"X-aws-ec2-metadata-token": self._token})
+            except urllib.error.HTTPError as answer:
+                if answer.code == 404:
+                    return None
+                if answer.code != 401:
+                    raise
+                self._token = ""  # expired: one new one
+        raise OSError("the metadata service takes no token")
+
+    def tag(self, key: str) -> str | None:
+        return self.get(f"tags/instance/{key}")
+
+    def master_address(self) -> str | None:
+        """Where rank 0 listens, None until the launcher has said so."""
+        return self.tag(tags.MASTER_ADDRESS)
+
+    def spot_notice(self) -> str | None:
+        """The interruption notice as JSON with `action` and `time`, None while there is none."""
+        return self.get("spot/instance-action")
+
+    def _new_token(self) -> str:
+        return self._call("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_LIFE_S)})
+
+    def _call(self, method: str, path: str, headers: dict[str, str]) -> str:
+        request = urllib.request.Request(f"{self._endpoint}/latest/{path}", method=method, headers=headers)
+        with self._opener.open(request, timeout=self._timeout_s) as answer:
+            text: str = answer.read().decode()
+            return text

@@ -1,0 +1,97 @@
+"""Reports: a thread sends the node's facts at a steady pace, whatever the node is busy with."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from agent.store import Store
+from contract.codec import encode
+from contract.keys import JobPrefix
+from contract.reports import Exit, NodeReport, Phase, Progress
+
+
+class Reporter:
+    """The node's report. A report that fails is sent again at the next tick and never ends the job."""
+
+    def __init__(
+        self,
+        home: Store,
+        first: NodeReport,
+        *,
+        every_s: float,
+        progress: Callable[[], Progress | None],
+        note: Callable[[str], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._home, self._report, self._every_s = home, first, every_s
+        self._progress, self._note, self._now = progress, note, now
+        keys = JobPrefix(first.job)
+        self._key = keys.report(first.attempt, first.rank)
+        self._urgent = keys.urgent(first.attempt, first.rank)
+        self._lock, self._sending = threading.RLock(), threading.Lock()
+        self._wake, self._closed = threading.Event(), False
+        self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
+
+    @property
+    def report(self) -> NodeReport:
+        return self._report
+
+    def start(self) -> None:
+        """The first report goes now, in the caller's thread."""
+        self.send()
+        self._thread.start()
+
+    def change(self, **facts: Any) -> None:
+        """New facts for the next report."""
+        with self._lock:
+            self._report = replace(self._report, **facts)
+
+    def moment(self, name: str, at: float | None = None) -> None:
+        """A moment of the timeline, by the node's clock; the first of a name stays."""
+        with self._lock:
+            moments = {name: self._now() if at is None else at, **self._report.timeline}
+            self.change(timeline={key: round(value, 3) for key, value in moments.items()})
+
+    def enter(self, phase: Phase, note: str = "") -> None:
+        """A new phase is told at once, without waiting for it to arrive."""
+        self.change(phase=phase, note=note)
+        self._wake.set()
+
+    def send(self, *, urgent: bool = False) -> bool:
+        """One report; urgent ones also wake the control plane, under a key that is written last."""
+        with self._sending:
+            with self._lock:
+                self._report = replace(
+                    self._report, sequence=self._report.sequence + 1, sent_at=self._now(), progress=self._progress()
+                )
+                document = encode(self._report)
+            try:
+                self._home.put(self._key, document)
+                if urgent:
+                    self._home.put(self._urgent, document)
+            except Exception as problem:
+                self._note(f"a report did not arrive: {problem}")
+                return False
+            return True
+
+    def end(self, ending: Exit, *, tries: int, sleep: Callable[[float], None]) -> bool:
+        """The last report, with how it ended; tried until it arrives, `tries` times at most."""
+        self._closed = True
+        self._wake.set()
+        self.moment("ended")
+        self.change(phase=Phase.ENDED, exit=ending)
+        for pause in range(tries):
+            if self.send(urgent=True):
+                return True
+            sleep(min(1.0 + pause, self._every_s))
+        return False
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(self._every_s)
+            self._wake.clear()
+            if not self._closed:
+                self.send()

@@ -1,0 +1,93 @@
+"""Every S3 call of the agent."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+MIB = 1024 * 1024
+PART = 32 * MIB
+"""Of an upload in parts: 10,000 parts make 320 GB; boto3 takes larger ones for larger files."""
+
+
+class Missing(LookupError):
+    """There is no such object."""
+
+
+def code_of(problem: ClientError) -> str:
+    return str(problem.response.get("Error", {}).get("Code", ""))
+
+
+class Store:
+    """One bucket. Everything but what is named raises what boto3 raises, after its retries."""
+
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client, self.bucket = client, bucket
+
+    def get(self, key: str) -> bytes:
+        """Raises Missing."""
+        try:
+            body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as problem:
+            if code_of(problem) in ("NoSuchKey", "404"):
+                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
+            raise
+        return body
+
+    def put(self, key: str, document: bytes) -> None:
+        """A JSON document, replaced if it is there."""
+        self._client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
+
+    def create(self, key: str, document: bytes) -> bool:
+        """A JSON document, never replaced: False when it is there already."""
+        try:
+            self._client.put_object(
+                Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
+            )
+        except ClientError as problem:
+            if code_of(problem) in ("PreconditionFailed", "412"):
+                return False
+            raise
+        return True
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Every key under `prefix`, page by page."""
+        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+            for entry in page.get("Contents", []):
+                yield entry["Key"]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """What is gone already counts as deleted."""
+        for key in keys:
+            self._client.delete_object(Bucket=self.bucket, Key=key)
+
+    def send_bytes(self, key: str, content: bytes, sha256: bytes) -> None:
+        """S3 refuses the object when `content` does not arrive with that digest."""
+        self._client.put_object(
+            Bucket=self.bucket, Key=key, Body=content, ChecksumSHA256=base64.b64encode(sha256).decode()
+        )
+
+    def send_file(self, key: str, file: Path) -> None:
+        """In parts, each with its checksum."""
+        self._client.upload_file(
+            str(file), self.bucket, key, ExtraArgs={"ChecksumAlgorithm": "CRC32"}, Config=self._in_parts()
+        )
+
+    def fetch(self, key: str, file: Path) -> None:
+        """Large objects come in parts, side by side. Raises Missing."""
+        try:
+            self._client.download_file(self.bucket, key, str(file), Config=self._in_parts())
+        except ClientError as problem:
+            if code_of(problem) in ("NoSuchKey", "404"):
+                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
+            raise
+
+    @staticmethod
+    def _in_parts() -> Any:
+        from boto3.s3.transfer import TransferConfig  # a tenth of a second that a job without large files does not pay
+
+        return TransferConfig(multipart_threshold=2 * PART, multipart_chunksize=PART)

@@ -1,0 +1,134 @@
+"""A child process in its own process group: its output line by line, its end as one number, and a way to end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from agent.failures import CannotStart
+from agent.logs import LINE_BYTES
+
+TAIL_LINES, TAIL_WIDTH = 50, 1000
+LINGER_S = 2.0
+"""How long processes that the command left behind may still write."""
+
+
+class Lines:
+    """Bytes into lines, as a terminal would show them: what follows the last carriage return of a line is what stays."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[str]:
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        if b"\r" in self._rest[:-1]:  # a progress bar: without this it would grow for hours
+            self._rest = self._rest[self._rest.rindex(b"\r", 0, -1) + 1 :]
+        if len(self._rest) > LINE_BYTES:
+            whole.append(self._rest)
+            self._rest = b""
+        return [self._shown(line) for line in whole]
+
+    def end(self) -> list[str]:
+        rest, self._rest = self._rest, b""
+        return [self._shown(rest)] if rest else []
+
+    @staticmethod
+    def _shown(line: bytes) -> str:
+        return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+
+
+class Child:
+    """Started at once. Raises CannotStart when the command cannot be run."""
+
+    def __init__(
+        self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], on_line: Callable[[str], None]
+    ) -> None:
+        self._on_line = on_line
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        program = command[0]
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                cwd=folder,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise CannotStart(f"the command {program!r} is neither on PATH nor a file of the code archive") from None
+        except (OSError, ValueError) as problem:
+            raise CannotStart(f"the command {program!r} cannot be started: {problem}") from None
+        self._reader = threading.Thread(target=self._read, name="output", daemon=True)
+        self._reader.start()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """The exit code, 128 + n after signal n; None while the command runs."""
+        try:
+            code = self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+        return code if code >= 0 else 128 - code
+
+    def stop(self, first: signal.Signals, grace_s: float) -> int:
+        """Sends `first` to every process of the group, and SIGKILL to those that are left after `grace_s` seconds.
+
+        The group counts, not the command alone: a shell dies of SIGTERM at once while its trainer still saves.
+        """
+        until = time.monotonic() + grace_s
+        self._signal(first)
+        while time.monotonic() < until and not self._is_gone():
+            self.wait(0.05)
+            self._reader.join(0.0 if self._process.returncode is None else 0.05)
+        return self.end(0.0)
+
+    def end(self, linger_s: float = LINGER_S) -> int:
+        """After the command is over, or to be over at once: nothing of its group lives on, its last lines are read."""
+        self._reader.join(linger_s)
+        self._signal(signal.SIGKILL)
+        code = None
+        while code is None:
+            code = self.wait(1.0)
+        self._reader.join(LINGER_S)
+        return code
+
+    def _is_gone(self) -> bool:
+        # Whoever lives on in the group holds the pipe: its end is the sign that also holds where zombies are not reaped.
+        return self._process.poll() is not None and not self._reader.is_alive()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return
+
+    def _read(self) -> None:
+        lines, pipe = Lines(), self._process.stdout
+        assert pipe is not None
+        while chunk := os.read(pipe.fileno(), 65536):
+            self._take(lines.feed(chunk))
+        self._take(lines.end())
+
+    def _take(self, lines: list[str]) -> None:
+        for line in lines:
+            self.tail.append(line[:TAIL_WIDTH])
+            self._on_line(line)
+
+
+def described(code: int) -> str:
+    """An exit code for a person."""
+    if code <= 128:
+        return f"exited with code {code}"
+    try:
+        name = signal.Signals(code - 128).name
+    except ValueError:
+        return f"exited with code {code}"
+    hint = "; often the machine's memory was full" if name == "SIGKILL" else ""
+    return f"was ended by {name} (code {code}{hint})"

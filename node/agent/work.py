@@ -1,0 +1,84 @@
+"""A node's work, from learning who it is to its last report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.attempt import Attempt
+from agent.aws import Aws
+from agent.failures import MachineTrouble
+from agent.identity import Identity, identify
+from agent.metadata import Metadata
+from agent.reports import Reporter
+from agent.store import Missing, Store
+from contract.codec import Garbled, decode
+from contract.errors import NodeLost
+from contract.jobs import Job
+from contract.keys import JobPrefix
+from contract.reports import Exit, NodeReport, Phase
+from contract.timing import Timing
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything outside the agent, so that a test can be all of it."""
+
+    root: Path
+    """`/` on a real machine."""
+    home_region: str
+    home_bucket: str
+    booted: float
+    metadata: Metadata
+    aws: Aws
+    variables: Mapping[str, str]
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+
+
+def say(text: str) -> None:
+    """To the console of the machine, which EC2 keeps."""
+    print(f"trainyard: {text}", file=sys.stderr, flush=True)
+
+
+def work(world: World) -> Exit:
+    """Runs the node's share of one attempt; every failure that has a job to be reported to is reported."""
+    node = identify(world.metadata, patience_s=Timing().boot_allowance_s, now=world.now, sleep=world.sleep)
+    say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")
+    home = world.aws.store(world.home_region, world.home_bucket)
+    first = NodeReport(
+        job=node.job,
+        attempt=node.attempt,
+        rank=node.rank,
+        instance=node.instance,
+        phase=Phase.PREPARING,
+        sent_at=world.now(),
+        timeline={"booted": round(world.booted, 3)},
+    )
+    try:
+        job = read_job(home, node)
+        attempt = Attempt(
+            job, node, first,
+            root=world.root, home=home, aws=world.aws, metadata=world.metadata,
+            variables=world.variables, now=world.now, sleep=world.sleep, say=say,
+        )  # fmt: skip
+    except Exception as problem:
+        ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {node.rank}: {problem}")
+        say(ending.reason)
+        reporter = Reporter(home, first, every_s=1.0, progress=lambda: None, note=say, now=world.now)
+        reporter.end(ending, tries=10, sleep=world.sleep)
+        return ending
+    return attempt.run()
+
+
+def read_job(home: Store, node: Identity) -> Job:
+    """Raises MachineTrouble when the job is not there, not readable or has no place for this node's region."""
+    try:
+        job = decode(Job, home.get(JobPrefix(node.job).description))
+    except (Missing, Garbled) as problem:
+        raise MachineTrouble(f"the job cannot be read: {problem}") from problem
+    if node.region not in job.places:
+        raise MachineTrouble(f"the job has no place in {node.region}, only in {', '.join(sorted(job.places))}")
+    return job

@@ -1,0 +1,118 @@
+#!/bin/bash
+# The first code of a node, the same for every job: whatever happens from here on, the machine powers off.
+#
+# Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_HOME_REGION,
+# TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent learns a deadline).
+# TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
+set -euo pipefail
+root=${TRAINYARD_ROOT:-}
+home=$root/opt/trainyard
+units=$root/etc/systemd/system
+
+say() { echo "trainyard: $*" >&2; }
+
+# The service outlives this script, which a shutdown ends with everything else of cloud-init; the direct call is for the day
+# on which the service manager does not answer.
+leave() {
+  trap - EXIT
+  say "powering off"
+  systemctl start --no-block trainyard-power-off.service || true
+  "$home/power-off" || systemctl poweroff --force --force
+}
+trap leave EXIT
+
+mkdir -p "$home" "$units" "$root/run"
+
+cat > "$home/power-off" <<SCRIPT
+#!/bin/bash
+# Powers off the soft way, and the hard way when that hangs: a unit that does not stop may hold the soft way for minutes.
+timeout 20 systemctl poweroff
+sleep 60
+timeout 20 systemctl poweroff --force --force
+echo o > "$root/proc/sysrq-trigger"
+SCRIPT
+
+cat > "$home/arm-power-off" <<SCRIPT
+#!/bin/bash
+# arm-power-off EPOCH: the power goes at that second, also after a reboot. A time that is over becomes now.
+set -euo pipefail
+soonest=\$((\$(date +%s) + 2))
+at=\$(date -u -d "@\$((\$1 > soonest ? \$1 : soonest))" '+%Y-%m-%d %H:%M:%S UTC')
+cat > "$units/trainyard-power-off.timer.new" <<TIMER
+[Unit]
+Description=Trainyard: power off at \$at
+[Timer]
+OnCalendar=\$at
+Persistent=true
+AccuracySec=1s
+[Install]
+WantedBy=timers.target
+TIMER
+mv "$units/trainyard-power-off.timer.new" "$units/trainyard-power-off.timer"
+systemctl daemon-reload
+systemctl enable trainyard-power-off.timer
+systemctl restart trainyard-power-off.timer
+SCRIPT
+chmod 755 "$home/power-off" "$home/arm-power-off"
+
+# Without default dependencies a shutdown does not stop the service itself, so that it lives to see the soft way hang.
+cat > "$units/trainyard-power-off.service" <<UNIT
+[Unit]
+Description=Trainyard: power off
+DefaultDependencies=no
+[Service]
+Type=oneshot
+TimeoutStartSec=infinity
+ExecStart=$home/power-off
+UNIT
+"$home/arm-power-off" $(($(date +%s) + ${TRAINYARD_POWER_OFF_S:-2700}))
+
+# User data runs at the first boot alone, so a node that rebooted would idle until its timer. Its attempt counts it as lost:
+# every later boot ends at once. /run is empty after a reboot, which is how a boot knows that it is not the first.
+touch "$root/run/trainyard-first-boot"
+cat > "$units/trainyard-later-boot.service" <<UNIT
+[Unit]
+Description=Trainyard: power off after a reboot
+ConditionPathExists=!$root/run/trainyard-first-boot
+[Service]
+Type=oneshot
+ExecStart=/bin/systemctl start --no-block trainyard-power-off.service
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl enable trainyard-later-boot.service || say "a reboot will not end this node before its timer does"
+
+# From here on everything may fail.
+TRAINYARD_BOOTED=$(date +%s.%N)
+export TRAINYARD_BOOTED TRAINYARD_ROOT="$root" TRAINYARD_HOME_REGION TRAINYARD_HOME_BUCKET
+export HOME="${HOME:-$root/root}" # cloud-init sets none, and trainers cache under it
+
+python=
+for candidate in "$root/opt/pytorch/bin/python" "$root"/usr/bin/python3.{14,13,12,11,10} python3.{14,13,12,11,10} python3; do
+  if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2> /dev/null; then
+    python=$candidate
+    break
+  fi
+done
+if [ -z "$python" ]; then
+  say "no Python 3.10 or later on this image: use a deep-learning AMI, or one with python3.10 to python3.14"
+  exit 1
+fi
+
+# The network can be later than user data: about five minutes of tries.
+fetched=
+for pause in 1 2 3 5 10 15 30 30 30 30 30 30 30 30 0; do
+  if timeout 60 aws s3 cp --only-show-errors --region "$TRAINYARD_HOME_REGION" "$TRAINYARD_AGENT" "$home/agent.zip"; then
+    fetched=yes
+    break
+  fi
+  sleep "$pause"
+done
+if [ -z "$fetched" ]; then
+  say "could not fetch $TRAINYARD_AGENT: see the lines above, the node's role, and the way from its subnet to S3"
+  exit 1
+fi
+
+mkdir -p "$home/agent"
+"$python" -m zipfile -e "$home/agent.zip" "$home/agent" || { say "$TRAINYARD_AGENT is no archive of the agent"; exit 1; }
+PYTHONPATH="$home/agent" "$python" -m agent || { say "the agent ended with code $?"; exit 1; }

@@ -1,0 +1,117 @@
+"""Writes docs/train-machine.md from the synthesised Train machine: `python -m stacks.diagram`."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from app import build
+from stacks.parts.assembled import ROOT
+from stacks.settings import BLOCK, Settings
+
+PAGE = ROOT / "docs" / "train-machine.md"
+HEAD = """# The Train machine
+
+Written by `make docs` from the synthesised definition; edit `stacks/parts/train_machine.py` instead.
+The numbers are those of the settings in `cdk.json`.
+
+"""
+
+
+def definition(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The one state machine of a template, its references replaced by their names."""
+    (machine,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
+    parsed: dict[str, Any] = json.loads(_plain(machine["Properties"]["DefinitionString"]))
+    return parsed
+
+
+def page(machine: Mapping[str, Any]) -> str:
+    """Diagram and table of a definition, as Markdown."""
+    names = list(_reached(machine))
+    rows = [_row(name, machine["States"][name]) for name in names]
+    arrows = [f"    {line}" for name in names for line in _arrows(name, machine["States"][name])]
+    return "\n".join(
+        (
+            HEAD + "```mermaid\nstateDiagram-v2",
+            f"    [*] --> {machine['StartAt']}",
+            *arrows,
+            "```\n",
+            "| State | What it does | Time-out | Repeats |",
+            "|---|---|---|---|",
+            *rows,
+            f"\nThe machine itself ends after {machine['TimeoutSeconds']} s.\n",
+        )
+    )
+
+
+def transitions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(next state, why) of everything that may come after a state."""
+    if "Next" in state:
+        yield state["Next"], ""
+    for choice in state.get("Choices", []):
+        yield choice["Next"], choice.get("Comment", "")
+    if "Default" in state:
+        yield state["Default"], "otherwise"
+    for catch in state.get("Catch", []):
+        yield catch["Next"], "error"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "Fn::Join":
+        return str(inner[0]).join(map(_plain, inner[1]))
+    return f"<{inner if isinstance(inner, str) else '.'.join(inner)}>"
+
+
+def _reached(machine: Mapping[str, Any]) -> Iterator[str]:
+    """Every state, in the order in which a person meets them."""
+    seen, ahead = set(), [machine["StartAt"]]
+    while ahead:
+        name = ahead.pop(0)
+        if name not in seen:
+            seen.add(name)
+            yield name
+            ahead = [*(target for target, why in transitions(machine["States"][name]) if why != "error"), *ahead]
+    # Nothing but an error leads to what is left.
+    yield from sorted(machine["States"].keys() - seen)
+
+
+def _arrows(name: str, state: Mapping[str, Any]) -> Iterator[str]:
+    for target, why in transitions(state):
+        yield f"{name} --> {target}" + (f" : {why}" if why else "")
+    if state["Type"] in {"Succeed", "Fail"}:
+        yield f"{name} --> [*]"
+
+
+def _row(name: str, state: Mapping[str, Any]) -> str:
+    timeout = state.get("TimeoutSeconds", "")
+    if isinstance(timeout, str) and timeout:
+        timeout = f"`{timeout}`, a heartbeat every {state['HeartbeatSeconds']}"
+    # Lambda's own troubles are retried everywhere alike: what tells the states apart is the rest.
+    repeats = [
+        f"{', '.join(retry['ErrorEquals'])} every {retry['IntervalSeconds']} s, {retry['MaxAttempts']} times"
+        for retry in state.get("Retry", [])
+        if not retry["ErrorEquals"][0].startswith("Lambda.")
+    ]
+    return f"| {name} | {state['Comment']} | {f'{timeout} s' if timeout else ''} | {'; '.join(repeats)} |"
+
+
+def main() -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    with tempfile.TemporaryDirectory() as folder:
+        app = cdk.App(context=context, outdir=folder)
+        build(app, Settings.parse(context[BLOCK]))
+        app.synth()
+        (template,) = Path(folder).glob("*-workflow.template.json")
+        PAGE.write_text(page(definition(json.loads(template.read_text()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The Foundation stack (home region): the bucket of decisions, the nodes' log, their role, and the topic for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3_assets as assets
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from contract import keys, names
+from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, Assembled
+from stacks.parts.bucket import Bucket
+from stacks.parts.logs import log_group
+from stacks.parts.rights import Rights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundationExports:
+    """What the workflow needs of the foundation."""
+
+    home: Bucket
+    node_role: iam.IRole
+    instance_profile: iam.IInstanceProfile
+    agent: str
+    """`s3://bucket/key` of the node agent's archive."""
+
+
+class FoundationStack(cdk.Stack):
+    """Everything that outlives a workflow: nothing in here starts anything."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        env: cdk.Environment,
+        deployment: str,
+        rights: Rights,
+        data_buckets: tuple[str, ...],
+        log_retention_days: int,
+    ) -> None:
+        super().__init__(
+            scope, name, env=env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
+        )
+        home = Bucket(self, "Home", physical_name=rights.home_bucket, versioned=True, events=True)
+        log = log_group(self, "NodeLog", days=log_retention_days, physical_name=names.log_group(deployment))
+        topic = sns.Topic(self, "Notifications", display_name=f"Trainyard {deployment}", enforce_ssl=True)
+        agent = assets.Asset(
+            self,
+            "Agent",
+            path=str(NODE / "agent"),
+            asset_hash_type=cdk.AssetHashType.OUTPUT,
+            bundling=Assembled({"agent": NODE / "agent", "contract": CONTRACT, ".": AGENT_LIBRARIES}).options(),
+        )
+        role = iam.Role(
+            self,
+            "NodeRole",
+            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            description=f"Nodes of Trainyard {deployment}: their jobs' files, their log, nothing of EC2",
+        )
+        profile = iam.InstanceProfile(self, "NodeProfile", role=role)
+        for right in rights.node(
+            agent=agent.bucket.arn_for_objects(agent.s3_object_key),
+            log_group_arn=log.log_group_arn,
+            data_buckets=data_buckets,
+        ):
+            role.add_to_policy(right)
+        self.exports = FoundationExports(home=home, node_role=role, instance_profile=profile, agent=agent.s3_object_url)
+
+        cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")
+        cdk.CfnOutput(
+            self,
+            "UploadPrefix",
+            value=home.s3_url_for_object(keys.UPLOADS),
+            description="Upload the code of your jobs here",
+        )
+        cdk.CfnOutput(self, "NodeLogGroup", value=log.log_group_name, description="Output of all nodes")
+        cdk.CfnOutput(
+            self, "NotificationTopic", value=topic.topic_arn, description="Subscribe here to hear what needs a person"
+        )

@@ -1,0 +1,1 @@
+"""The constructs, one idea per file, without knowledge of the settings."""

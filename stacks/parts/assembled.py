@@ -1,0 +1,53 @@
+"""Folders put together at synth without Docker: what a function, or a node, unpacks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import jsii
+
+ROOT = Path(__file__).parents[2]
+LAMBDA, NODE, CONTRACT = ROOT / "lambda", ROOT / "node", ROOT / "contract"
+LAYER, AGENT_LIBRARIES = ROOT / "build" / "layer", ROOT / "build" / "agent-libs" / "python"
+COMPILED = shutil.ignore_patterns("__pycache__", "*.pyc")
+"""Bytecode differs from run to run and would redeploy what nobody changed."""
+
+
+class NotSetUp(RuntimeError):
+    """Something that a deployment ships is not on this machine; the message says how to make it."""
+
+
+@jsii.implements(cdk.ILocalBundling)
+class Assembled:
+    """Copies files and folders to places in the asset: `{"contract": Path(...)}`; the place "." is the asset's root."""
+
+    def __init__(self, contents: Mapping[str, Path]) -> None:
+        for source in contents.values():
+            existing(source)
+        self._contents = dict(contents)
+
+    def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **_options: Any) -> bool:  # noqa: ARG002
+        """Called by CDK; never leaves anything to Docker."""
+        for place, source in sorted(self._contents.items()):
+            target = Path(output_dir, place)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=COMPILED, copy_function=shutil.copyfile, dirs_exist_ok=True)
+            else:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+        return True
+
+    def options(self) -> cdk.BundlingOptions:
+        """For an asset whose hash is to be the hash of what was put together (AssetHashType.OUTPUT)."""
+        return cdk.BundlingOptions(image=cdk.DockerImage.from_registry("never-pulled"), local=self)
+
+
+def existing(path: Path) -> Path:
+    """Raises NotSetUp where there is nothing at `path`."""
+    if not path.exists():
+        raise NotSetUp(f"{path.relative_to(ROOT)} is missing: run `make setup`")
+    return path

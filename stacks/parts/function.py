@@ -1,0 +1,84 @@
+"""A Lambda function of ours: its package, the AWS calls and the contract in one archive; its own role, its own log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from contract.environments import Environment
+from stacks.parts.assembled import CONTRACT, LAMBDA, LAYER, Assembled, existing
+from stacks.parts.logs import log_group
+
+RUNTIME = lambda_.Runtime.PYTHON_3_13
+
+
+class Layer(lambda_.LayerVersion):
+    """The pinned libraries of all functions (boto3, pydantic, Powertools): Lambda's own boto3 is months behind."""
+
+    def __init__(self, scope: Construct, name: str) -> None:
+        super().__init__(
+            scope,
+            name,
+            code=lambda_.Code.from_asset(
+                str(existing(LAYER)), exclude=["**/__pycache__", "*.pyc", "/ready"], ignore_mode=cdk.IgnoreMode.GIT
+            ),
+            compatible_runtimes=[RUNTIME],
+            compatible_architectures=[lambda_.Architecture.X86_64],
+            description="Pinned boto3, pydantic and Powertools",
+        )
+
+
+class Function(lambda_.Function):
+    """`package` is a folder of lambda/ whose handler.py has `handler`; editing it redeploys this function alone."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        package: str,
+        description: str,
+        environment: Environment,
+        layer: lambda_.ILayerVersion,
+        timeout: cdk.Duration,
+        log_retention_days: int,
+        memory_mb: int = 512,
+        files: Mapping[str, Path] | None = None,
+    ) -> None:
+        contents = {package: LAMBDA / package, "aws": LAMBDA / "aws", "contract": CONTRACT} | dict(files or {})
+        role = iam.Role(
+            scope,
+            f"{name}Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"{name}: {description}",
+        )
+        super().__init__(
+            scope,
+            name,
+            runtime=RUNTIME,
+            architecture=lambda_.Architecture.X86_64,
+            handler=f"{package}.handler.handler",
+            code=lambda_.Code.from_asset(
+                str(LAMBDA / package),
+                asset_hash_type=cdk.AssetHashType.OUTPUT,
+                bundling=Assembled(contents).options(),
+            ),
+            description=description,
+            environment=environment.write(),
+            layers=[layer],
+            memory_size=memory_mb,
+            timeout=timeout,
+            role=role,
+            log_group=log_group(scope, f"{name}Log", days=log_retention_days),
+        )
+        self.log_group.grant_write(role)
+
+    def may(self, *statements: iam.PolicyStatement) -> None:
+        """Adds rights to the function's role."""
+        for statement in statements:
+            self.add_to_role_policy(statement)

@@ -1,0 +1,61 @@
+r"""The Train machine's longer JSONata expressions.
+
+An expression that fails ends the execution without any Catch, so none of these may fail, whatever an error looks like.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from contract import errors
+
+# Lambda's Cause is {"errorMessage": "...", ...}, cut off at 32 KiB: a pattern finds the message where $parse would fail.
+# The pattern has no alternation inside its loop, which would recurse once a character, and no `\\]`, which JSONata misreads.
+_OUTPUT = r"""
+  $error := $exists($states.errorOutput.Error) ? $string($states.errorOutput.Error) : 'States.Unknown';
+  $text := $exists($states.errorOutput.Cause) ? $string($states.errorOutput.Cause) : '';
+  $found := $match($text, /"errorMessage"\s*:\s*"([^"\x5c]*(?:\x5c.[^"\x5c]*)*)"/, 1);
+  $told := $count($found) = 0 ? $text
+    : $replace($replace($replace($found[0].groups[0], '\\n', '\n'), '\\"', '"'), '\\\\', '\\');
+  $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
+"""
+_LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
+_LATE_CAUSE = "The hours of the job were over before its nodes had ended."
+
+
+def _expression(text: str) -> str:
+    return "{% (" + " ".join(line.strip() for line in text.strip().splitlines()) + ") %}"
+
+
+REFUSED = _expression(_OUTPUT + "{'error': $error, 'cause': $cause}")
+"""Admit's error output as {error, cause}, the cause being text for a person; no variable of the machine exists yet."""
+
+PROBLEM = _expression(
+    f"""{_OUTPUT} {_LATE}
+    {{'error': $late ? '{errors.DeadlineReached.__name__}' : $error, 'cause': $late ? '{_LATE_CAUSE}' : $cause}}"""
+)
+"""The same of a working step. A step that ran out of time after the deadline ran out of the job's time."""
+
+LEFT_RUNNING = _expression(
+    f"""{_OUTPUT}
+    {{
+      'error': $exists($problem.error) ? $problem.error : $error,
+      'cause': ($exists($problem.error) ? $problem.cause & ' ' : '') &
+        'Instances may still run until their own timers end them, five minutes after the deadline: ' & $cause
+    }}"""
+)
+"""The same of Terminate: what went wrong before stays the error."""
+
+NO_PROBLEM = "{% $not($exists($problem.error)) %}"
+
+
+def again(mendable: Sequence[type[errors.JobError]]) -> str:
+    """Whether a new attempt can mend the problem, and is allowed."""
+    listed = ", ".join(f"'{error.__name__}'" for error in mendable)
+    return f"{{% $problem.error in [{listed}] and $attempt <= $recoveries and $millis() < $deadline * 1000 %}}"
+
+
+def seconds_left(after_deadline_s: float, *, least: int) -> str:
+    """Whole seconds until so long after the job's deadline, never fewer than `least`."""
+    return f"{{% $max([$deadline + {math.ceil(after_deadline_s)} - $floor($millis() / 1000), {least}]) %}}"

@@ -1,0 +1,38 @@
+"""What every node of a region is launched with, whatever its job: no image, no network, no disk, for these differ."""
+
+from __future__ import annotations
+
+from aws_cdk import CfnTag
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct
+
+from contract import tags
+
+
+class LaunchTemplate(Construct):
+    """`id` and `version`; the version is a number, because `$Default` stays 1 under CloudFormation."""
+
+    def __init__(self, scope: Construct, name: str, *, deployment: str) -> None:
+        super().__init__(scope, name)
+        template = ec2.CfnLaunchTemplate(
+            self,
+            "Template",
+            launch_template_data=ec2.CfnLaunchTemplate.LaunchTemplateDataProperty(
+                instance_initiated_shutdown_behavior="terminate",
+                metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
+                    http_endpoint="enabled",
+                    http_tokens="required",
+                    # One more hop than the node itself: a job's container is a hop away from it.
+                    http_put_response_hop_limit=2,
+                    instance_metadata_tags="enabled",
+                ),
+            ),
+            # The template's own tag: the launcher may use only templates that carry it.
+            tag_specifications=[
+                ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
+                    resource_type="launch-template", tags=[CfnTag(key=tags.DEPLOYMENT, value=deployment)]
+                )
+            ],
+        )
+        self.id = template.ref
+        self.version = template.attr_latest_version_number

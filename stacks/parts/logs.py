@@ -1,0 +1,17 @@
+"""A log group that forgets after so many days."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+
+def log_group(scope: Construct, name: str, *, days: int, physical_name: str | None = None) -> logs.LogGroup:
+    """`days` is one of CloudWatch's retentions. Goes with its stack: what expires anyway is no record."""
+    group = logs.LogGroup(scope, name, log_group_name=physical_name, removal_policy=cdk.RemovalPolicy.DESTROY)
+    plain = group.node.default_child
+    assert isinstance(plain, logs.CfnLogGroup)
+    # The enumeration of the construct has names for the allowed numbers; the settings have the numbers.
+    plain.retention_in_days = days
+    return group

@@ -1,0 +1,233 @@
+"""The `trainyard` block of cdk.json as one frozen, typed object: closed, and loud about what does not fit."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from itertools import combinations
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic.dataclasses import dataclass
+
+from contract.environments import Limits
+from contract.timing import Timing
+
+BLOCK = "trainyard"
+"""The key of cdk.json's context under which everything here stands."""
+CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+STEP_FUNCTIONS_LONGEST_H = 24 * 28
+"""Longest job: SageMaker's own limit, and far below the year that Step Functions allows."""
+
+
+class BadSettings(ValueError):
+    """The settings do not describe a deployment; the message has one line per problem, each naming its key."""
+
+
+# 20: the longest bucket name is <deployment>-bytes-<12 digits>-<region of 14>, of 63 allowed characters.
+DEPLOYMENT = r"^[a-z](-?[a-z0-9]){1,19}$"
+REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
+BUCKET = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+IMAGE = r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$"
+INSTANCE_TYPES = r"^[a-z0-9*][a-z0-9*.-]*$"
+WORDS = {
+    DEPLOYMENT: "2 to 20 lower-case letters, digits and single hyphens, a letter first",
+    REGION: "the name of a region, such as eu-central-1",
+    BUCKET: "the name of a bucket",
+    IMAGE: "an AMI id (ami-...) or the name of an SSM parameter (/...)",
+    INSTANCE_TYPES: "an instance type, * for any letters, such as g5.*",
+}
+"""What the patterns allow, for a person."""
+
+Deployment = Annotated[str, StringConstraints(pattern=DEPLOYMENT, max_length=20)]
+Region = Annotated[str, StringConstraints(pattern=REGION)]
+Bucket = Annotated[str, StringConstraints(pattern=BUCKET)]
+MachineImage = Annotated[str, StringConstraints(pattern=IMAGE)]
+InstanceTypes = Annotated[str, StringConstraints(pattern=INSTANCE_TYPES)]
+Endpoint = Literal[
+    "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
+]
+Family = Literal["x86_64", "arm64", "p3"]
+DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3653]
+
+
+class Block(BaseModel):
+    """A block of settings: no unknown keys, no text for numbers, no change afterwards."""
+
+    model_config = CLOSED | ConfigDict(frozen=True)
+
+
+class TrainingRegion(Block):
+    """A region with a network of ours."""
+
+    region: Region
+    cidr: str
+
+    @field_validator("cidr")
+    @classmethod
+    def _fits(cls, cidr: str) -> str:
+        if not 16 <= IPv4Network(cidr).prefixlen <= 24:
+            raise ValueError("a prefix length of 16 to 24 (59 to 16379 nodes a zone)")
+        return cidr
+
+
+class NetworkSettings(Block):
+    """What every region's network has."""
+
+    nat_gateways: int = Field(default=1, ge=1, le=3)
+    """One a region is enough; one a zone survives the loss of a zone and costs three times as much."""
+    interface_endpoints: tuple[Endpoint, ...] = ()
+    """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone."""
+
+
+@dataclass(config=CLOSED, frozen=True, kw_only=True)
+class LimitSettings(Limits):
+    """contract.environments.Limits with its defaults and what is allowed."""
+
+    max_nodes: int = Field(default=16, ge=1, le=1000)
+    max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
+    recoveries: int = Field(default=3, ge=0, le=100)
+    volume_gb: int = Field(default=200, ge=8, le=65536)
+    max_volume_gb: int = Field(default=2000, ge=8, le=65536)
+    instance_types: tuple[InstanceTypes, ...] = Field(default=("*",), min_length=1)
+
+    @model_validator(mode="after")
+    def _agrees(self) -> LimitSettings:
+        if self.volume_gb > self.max_volume_gb:
+            raise ValueError(f"volume_gb is {self.volume_gb}, more than max_volume_gb, which is {self.max_volume_gb}")
+        return self
+
+
+@dataclass(config=CLOSED, frozen=True, kw_only=True)
+class TimingSettings(Timing):
+    """contract.timing.Timing, checked. The checks are ratios, so that a divided timing passes too."""
+
+    @model_validator(mode="after")
+    def _agrees(self) -> TimingSettings:
+        for name in Timing.__dataclass_fields__:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; more than 0 seconds is allowed")
+        for longer, times, shorter in (
+            ("silence_s", 2, "report_every_s"),
+            ("deadline_notice_s", 1, "stop_grace_s"),
+            ("boot_allowance_s", 1, "report_every_s"),
+            ("launch_patience_s", 1, "launch_again_s"),
+            ("terminate_patience_s", 1, "terminate_again_s"),
+            ("power_off_unknown_s", 1, "boot_allowance_s"),
+        ):
+            if getattr(self, longer) < times * getattr(self, shorter):
+                wanted = f"{times} x {shorter}" if times > 1 else shorter
+                raise ValueError(f"{longer} is {getattr(self, longer)}; at least {wanted} is allowed")
+        return self
+
+
+class Settings(Block):
+    """One deployment."""
+
+    deployment: Deployment = "trainyard"
+    """Part of every name: several deployments can live in one account."""
+    home_region: Region = "eu-central-1"
+    regions: tuple[TrainingRegion, ...] = Field(default=(TrainingRegion(region="eu-central-1", cidr="10.70.0.0/16"),))
+    """Where nodes run."""
+    network: NetworkSettings = NetworkSettings()
+    placement_groups_per_zone: int = Field(default=2, ge=1, le=10)
+    """So many jobs of several nodes find a cluster placement group of their own; 10, because an SSM parameter holds 4 KB."""
+    images: dict[Family, MachineImage] = Field(
+        default={
+            "arm64": "/aws/service/deeplearning/ami/arm64/oss-nvidia-driver-gpu-pytorch-2.11-amazon-linux-2023/latest/ami-id",
+            "x86_64": "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.13-amazon-linux-2023/latest/ami-id",
+        },
+        min_length=1,
+    )
+    """Family to an AMI id or the name of an SSM parameter that holds one."""
+    data_buckets: tuple[Bucket, ...] = ()
+    """Buckets that jobs may read, beside the deployment's own."""
+    limits: LimitSettings = LimitSettings()
+    timing: TimingSettings = TimingSettings()
+    log_retention_days: DaysOfLogs = 30
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Settings:
+        problems = list(self._contradictions())
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
+        names = [one.region for one in self.regions]
+        yield from (f"regions names {name} twice" for name in sorted({n for n in names if names.count(n) > 1}))
+        if self.home_region not in names:
+            yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
+        elif away := [name for name in names if name != self.home_region]:
+            yield f"regions names {', '.join(away)}; only the home region ({self.home_region}) trains yet"
+        if "us-west-1" in names:
+            yield "regions names us-west-1; allowed: regions in which every account sees three zones"
+        for one, other in combinations(self.regions, 2):
+            if IPv4Network(one.cidr).overlaps(IPv4Network(other.cidr)):
+                yield f"regions: {one.cidr} of {one.region} overlaps {other.cidr} of {other.region}"
+        for name in sorted(
+            {n for n in self.network.interface_endpoints if self.network.interface_endpoints.count(n) > 1}
+        ):
+            yield f"network.interface_endpoints names {name} twice"
+
+    @classmethod
+    def parse(cls, raw: object) -> Settings:
+        """Reads the block as cdk.json has it. Raises BadSettings with one line per problem."""
+        if not isinstance(raw, dict):
+            raise BadSettings(f"cdk.json has no block context.{BLOCK} (run through `cdk`, or set CDK_CONTEXT_JSON)")
+        try:
+            # Strict parsing takes a list for a tuple only where it reads JSON.
+            return cls.model_validate_json(json.dumps(raw))
+        except ValidationError as problem:
+            raise BadSettings("\n".join(_lines(raw, problem))) from None
+
+
+def _lines(raw: dict[str, Any], problem: ValidationError) -> Iterator[str]:
+    for error in problem.errors(include_url=False):
+        path = [part for part in error["loc"] if part != "[key]"]
+        where = ".".join((BLOCK, *map(str, path)))
+        if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+            yield f"{where} is no setting; {_nearest(str(path[-1]), _known(path[:-1]))}"
+        elif error["type"] == "missing":
+            yield f"{where} is missing"
+        elif error["type"] == "value_error" and isinstance(error["input"], dict):
+            yield from (f"{where}.{line}" for line in str(error["ctx"]["error"]).splitlines())
+        elif error["loc"][-1:] == ("[key]",):
+            yield f"{where} is no family; {_nearest(str(path[-1]), Family.__args__)}"  # type: ignore[attr-defined]
+        else:
+            yield f"{where} is {json.dumps(_value(raw, path))}; allowed: {_allowed(error)}"
+
+
+def _allowed(error: Any) -> str:
+    context = error.get("ctx", {})
+    if "pattern" in context:
+        return WORDS[context["pattern"]]
+    for key in ("expected", "error"):
+        if key in context:
+            return str(context[key])
+    return str(error["msg"]).partition(" should ")[2].removeprefix("be ").removeprefix("have ") or str(error["msg"])
+
+
+def _nearest(key: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
+
+
+def _known(path: list[str | int]) -> tuple[str, ...]:
+    """The keys that the block at `path` takes."""
+    blocks: dict[tuple[str, ...], Any] = {
+        (): Settings.model_fields,
+        ("regions",): TrainingRegion.model_fields,
+        ("network",): NetworkSettings.model_fields,
+        ("limits",): Limits.__dataclass_fields__,
+        ("timing",): Timing.__dataclass_fields__,
+    }
+    return tuple(blocks[tuple(part for part in path if isinstance(part, str))])
+
+
+def _value(raw: Any, path: list[str | int]) -> Any:
+    for part in path:
+        raw = raw[part]
+    return raw

@@ -1,0 +1,92 @@
+"""Dependencies go one way: contract <- lambda, node, stacks, rehearsal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import PRODUCT, ROOT, code, imports, name, python_files
+
+STANDARD = set(sys.stdlib_module_names)
+FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
+
+
+def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
+    """The files that import something forbidden, with what it is."""
+    return {name(file): found for file in files if (found := imports(file) & forbidden)}
+
+
+def test_the_functions_are_those_that_the_workflow_deploys() -> None:
+    assert {"admission", "launcher", "attendant", "artifact_check", "terminator"} == FUNCTIONS
+
+
+def test_the_contract_needs_nothing_but_the_standard_library() -> None:
+    others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("contract")}
+    assert {file: found for file, found in others.items() if found} == {}
+
+
+def test_the_contract_reads_no_clock_and_no_file() -> None:
+    assert importing(python_files("contract"), {"time", "datetime", "pathlib", "socket", "subprocess"}) == {}
+
+
+def test_policies_never_touch_aws() -> None:
+    policies = sorted((ROOT / "lambda").glob("*/policy.py"))
+    assert policies
+    assert importing(policies, {"boto3", "botocore", "aws_cdk", "os", "time"}) == {}
+
+
+def test_one_folder_alone_calls_aws_for_the_functions() -> None:
+    outside = [file for file in python_files("lambda") if file.parent.name != "aws"]
+    assert importing(outside, {"boto3"}) == {}
+
+
+def test_no_function_imports_another() -> None:
+    for function in FUNCTIONS:
+        assert importing(python_files(f"lambda/{function}"), FUNCTIONS - {function}) == {}
+    assert importing(python_files("lambda/aws"), FUNCTIONS) == {}
+
+
+def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
+    files = python_files("contract", "lambda", "node")
+    assert importing(files, {"aws_cdk", "constructs", "stacks", "app"}) == {}
+
+
+def test_the_node_knows_nothing_of_the_functions() -> None:
+    assert importing(python_files("node"), FUNCTIONS | {"aws", "pydantic", "aws_lambda_powertools"}) == {}
+
+
+def test_the_functions_know_nothing_of_the_node() -> None:
+    assert importing(python_files("lambda"), {"agent"}) == {}
+
+
+def test_no_stack_imports_function_code() -> None:
+    assert importing(python_files("stacks", "app.py"), FUNCTIONS | {"aws", "agent", "boto3", "botocore"}) == {}
+
+
+def test_no_stack_reads_the_environment_or_a_clock() -> None:
+    assert importing(python_files("stacks", "app.py"), {"os", "time", "datetime", "random", "uuid", "socket"}) == {}
+
+
+def test_no_part_knows_the_settings_or_a_stack() -> None:
+    for file in python_files("stacks/parts"):
+        for module in ("stacks.settings", "stacks.foundation", "stacks.region", "stacks.workflow"):
+            assert module not in code(file), name(file)
+    assert importing(python_files("stacks/parts"), {"pydantic", "app"}) == {}
+
+
+def test_no_stack_knows_the_settings() -> None:
+    for stack in ("foundation", "region", "workflow"):
+        assert "stacks.settings" not in (ROOT / "stacks" / f"{stack}.py").read_text()
+
+
+def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
+    assert importing(python_files(*PRODUCT), {"rehearsal", "tests", "moto", "pytest"}) == {}
+
+
+@pytest.mark.parametrize("word", ["rehears", "moto", "localhost", "127.0.0.1", "localstack", "is_local", "if local"])
+def test_the_product_never_knows_that_it_is_rehearsed(word: str) -> None:
+    sources = {name(file): code(file) for file in python_files(*PRODUCT)}
+    scripts = {name(file): file.read_text() for file in sorted((ROOT / "node").glob("*.sh"))}
+    assert [file for file, source in (sources | scripts).items() if word in source.lower()] == []

@@ -1,0 +1,52 @@
+"""Files that a person can take in: short, and with a first sentence."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.sources import EVERYTHING, ROOT, name, python_files
+
+LONGEST_FILE = 400
+LONGEST_TEST = 600
+"""Tests may be tables."""
+LONGEST_FUNCTION = 80
+ALL = python_files(*EVERYTHING)
+SCRIPTS = [file for place in ("node", "rehearsal") for file in sorted((ROOT / place).glob("*.sh"))]
+
+
+def test_no_file_is_longer_than_a_person_reads() -> None:
+    lengths = {name(file): len(file.read_text().splitlines()) for file in [*ALL, *SCRIPTS]}
+    allowed = {file: LONGEST_TEST if file.startswith("tests/") else LONGEST_FILE for file in lengths}
+    assert {file: length for file, length in lengths.items() if length > allowed[file]} == {}
+
+
+@pytest.mark.parametrize("file", ALL, ids=name)
+def test_every_module_says_in_a_sentence_what_it_is(file: Path) -> None:
+    documentation = ast.get_docstring(ast.parse(file.read_text()))
+    assert documentation, "no docstring"
+    assert documentation.split("\n\n")[0].rstrip()[-1] in ".:", documentation
+
+
+def test_no_function_of_the_product_is_longer_than_a_minute() -> None:
+    long = {
+        f"{name(file)}: {node.name}": length
+        for file in python_files("app.py", "contract", "lambda", "node", "stacks", "rehearsal")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.lineno) > LONGEST_FUNCTION
+    }
+    assert long == {}
+
+
+def test_nothing_is_left_to_do() -> None:
+    marks = ("TO" + "DO", "FIX" + "ME", "X" * 3)
+    left = [
+        f"{name(file)}:{number}"
+        for file in ALL
+        for number, line in enumerate(file.read_text().splitlines(), start=1)
+        if any(mark in line for mark in marks)
+    ]
+    assert left == []

@@ -1,0 +1,192 @@
+"""Small stand-ins for what lies outside a node: S3, CloudWatch Logs, Secrets Manager and the metadata service."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from agent.aws import Aws
+from agent.metadata import Metadata
+
+Fault = Callable[[str, str], Exception | None]
+
+
+def refusal(code: str, call: str = "Call") -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": f"told to answer {code}"}}, call)
+
+
+class FakeS3:
+    """The client calls that `agent.store` makes, over one dictionary; `fault(call, key)` may give an exception to raise."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], bytes] = {}
+        self.calls: list[tuple[str, str]] = []
+        self.fault: Fault = lambda _call, _key: None
+        self._lock = threading.Lock()
+
+    def _enter(self, call: str, key: str) -> None:
+        self.calls.append((call, key))
+        if problem := self.fault(call, key):
+            raise problem
+
+    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        self._enter("get", Key)
+        if (Bucket, Key) not in self.objects:
+            raise refusal("NoSuchKey")
+        return {"Body": io.BytesIO(self.objects[Bucket, Key])}
+
+    def put_object(self, Bucket: str, Key: str, Body: bytes, **options: Any) -> None:  # noqa: N803
+        self._enter("put", Key)
+        digest = options.get("ChecksumSHA256")
+        if digest and digest != b64encode(hashlib.sha256(Body).digest()).decode():
+            raise refusal("BadDigest")
+        with self._lock:
+            if options.get("IfNoneMatch") and (Bucket, Key) in self.objects:
+                raise refusal("PreconditionFailed")
+            self.objects[Bucket, Key] = Body
+
+    def delete_object(self, Bucket: str, Key: str) -> None:  # noqa: N803
+        self._enter("delete", Key)
+        self.objects.pop((Bucket, Key), None)
+
+    def upload_file(self, Filename: str, Bucket: str, Key: str, **_options: Any) -> None:  # noqa: N803
+        self._enter("upload", Key)
+        self.objects[Bucket, Key] = Path(Filename).read_bytes()
+
+    def download_file(self, Bucket: str, Key: str, Filename: str, **_options: Any) -> None:  # noqa: N803
+        self._enter("download", Key)
+        if (Bucket, Key) not in self.objects:
+            raise refusal("404")
+        Path(Filename).write_bytes(self.objects[Bucket, Key])
+
+    def get_paginator(self, _name: str) -> FakeS3:
+        return self
+
+    def paginate(self, Bucket: str, Prefix: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        """Pages of two, so that nobody reads just the first."""
+        self._enter("list", Prefix)
+        keys = sorted(key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix))
+        for start in range(0, max(len(keys), 1), 2):
+            yield {"Contents": [{"Key": key} for key in keys[start : start + 2]]} if keys else {}
+
+    def sent(self, part: str) -> list[str]:
+        """Keys with `part` in them that were uploaded, in order."""
+        return [key for call, key in self.calls if call in ("put", "upload") and part in key]
+
+
+class FakeLogs:
+    """CloudWatch Logs: what arrived, and the calls in which it did."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[dict[str, Any]]] = []
+        self.streams: list[str] = []
+        self.fault: Fault = lambda _call, _key: None
+
+    def create_log_stream(self, logGroupName: str, logStreamName: str) -> None:  # noqa: N803
+        if problem := self.fault("create", logGroupName):
+            raise problem
+        if logStreamName in self.streams:
+            raise refusal("ResourceAlreadyExistsException")
+        self.streams.append(logStreamName)
+
+    def put_log_events(self, logGroupName: str, logStreamName: str, logEvents: list[dict[str, Any]]) -> None:  # noqa: N803
+        if problem := self.fault("put", logGroupName):
+            raise problem
+        assert logStreamName in self.streams
+        self.batches.append(list(logEvents))
+
+    @property
+    def lines(self) -> list[str]:
+        return [event["message"] for batch in self.batches for event in batch]
+
+
+class FakeAws(Aws):
+    """One account, one S3 for every region."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s3, self.logs, self.secrets = FakeS3(), FakeLogs(), dict[str, str]()
+
+    def client(self, service: str, region: str) -> Any:  # noqa: ARG002
+        return {"s3": self.s3, "logs": self.logs}[service]
+
+    def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
+        if arn not in self.secrets:
+            raise refusal("ResourceNotFoundException")
+        return self.secrets[arn]
+
+
+class FakeImds:
+    """An instance metadata service, version 2 only: `values` by path, changed while it runs."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self.values = values
+        self.tokens: set[str] = set()
+        self.asked: list[str] = []
+        imds = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_PUT(self) -> None:
+                token = f"token-{len(imds.tokens)}-{time.monotonic_ns()}"
+                imds.tokens.add(token)
+                self._answer(200, token)
+
+            def do_GET(self) -> None:
+                path = self.path.removeprefix("/latest/meta-data/")
+                imds.asked.append(path)
+                if self.headers.get("X-aws-ec2-metadata-token") not in imds.tokens:
+                    self._answer(401, "")
+                elif path in imds.values:
+                    self._answer(200, imds.values[path])
+                else:
+                    self._answer(404, "")
+
+            def _answer(self, status: int, text: str) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(text.encode())))
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Quiet."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(self.endpoint)
+
+
+@contextmanager
+def imds(values: dict[str, str]) -> Iterator[FakeImds]:
+    service = FakeImds(values)
+    thread = threading.Thread(target=service.server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield service
+    finally:
+        service.server.shutdown()
+        service.server.server_close()
+        thread.join()
+
+
+def until(condition: Callable[[], object], timeout_s: float = 5.0) -> None:
+    """Waits for another thread; fails after `timeout_s` seconds."""
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)

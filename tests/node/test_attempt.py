@@ -1,0 +1,299 @@
+"""The whole agent against the fakes: what it runs, what it says, how it ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from contract import tags
+from contract.codec import decode
+from contract.commits import Commit
+from contract.keys import JobPrefix
+from contract.orders import Order, OrderKind
+from contract.reports import Phase
+from tests.node.fakes import refusal, until
+from tests.node.world import FAST, Site
+
+ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="attendant")
+SAVES_ON_TERM = """
+import json, os, signal, sys, time
+def leave(*_):
+    open(os.environ["CHECKPOINT_DIR"] + "/last.pt", "w").write("saved late")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, leave)
+open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 7}))
+print("up", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+@contextmanager
+def once_it_trains(site: Site, act: Callable[[], object]) -> Iterator[None]:
+    """Does `act` beside the agent, once its trainer has said "up"."""
+
+    def wait_and_act() -> None:
+        until(lambda: "up" in site.lines)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_a_node_trains_commits_and_reports(site: Site) -> None:
+    site.offer(
+        """
+import json, os
+for key in ("JOB_ID", "ATTEMPT", "MASTER_ADDR", "MASTER_PORT", "NUM_NODES", "NODE_RANK"):
+    print(key, os.environ[key])
+print("secret is here:", os.environ["TOKEN"] == "very secret", os.environ["COLOUR"])
+print("agent's own:", [key for key in os.environ if key == "PYTHONPATH" or key.startswith("TRAINYARD_")])
+open(os.environ["CHECKPOINT_DIR"] + "/model.pt", "w").write("weights")
+open(os.environ["ARTIFACTS_DIR"] + "/model.txt", "w").write("result")
+open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 12, "world_size": 2, "metric": float("nan")}))
+print("bye", end="")
+""",
+        environment={"COLOUR": "blue"},
+        secrets={"TOKEN": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/token"},
+    )
+    site.aws.secrets[site.job.secrets["TOKEN"]] = "very secret"
+    ending = site.run()
+    assert (ending.code, ending.error) == (0, "")
+    report = site.report(urgent=True)
+    assert report == site.report()
+    assert report.phase is Phase.ENDED
+    assert report.exit == ending
+    assert report.progress is not None
+    assert (report.progress.step, report.progress.metric) == (12, None)
+    assert set(report.timeline) == {"booted", "prepared", "addressed", "started", "first_step", "ended"}
+    commit = decode(Commit, site.aws.s3.objects["yard-bytes", report.checkpoint])
+    assert (commit.step, commit.final, [file.path for file in commit.files]) == (12, True, ["model.pt"])
+    artifacts = decode(Commit, site.aws.s3.objects["yard-bytes", report.artifacts])
+    assert site.aws.s3.objects["yard-bytes", artifacts.files[0].key] == b"result"
+    assert site.aws.logs.streams == ["job-1/1/0"]
+    assert {"JOB_ID job-1", "MASTER_ADDR 10.0.0.5", "NUM_NODES 2", "secret is here: True blue", "agent's own: []"} <= {
+        *site.lines
+    }
+    assert "bye" in site.lines
+    assert not any("very secret" in line for line in site.lines)
+
+
+def test_the_exit_code_and_the_last_lines_are_reported(site: Site) -> None:
+    site.offer("import sys\nfor n in range(80): print('line', n)\nsys.exit(3)")
+    ending = site.run()
+    assert (ending.code, ending.error, ending.ordered) == (3, "TrainingFailed", False)
+    assert ending.reason == "rank 0: the command exited with code 3"
+    assert ending.tail == tuple(f"line {n}" for n in range(30, 80))
+
+
+def test_a_signal_is_reported_as_128_and_its_number(site: Site) -> None:
+    site.offer("import os\nos.kill(os.getpid(), 9)")
+    ending = site.run()
+    assert ending.code == 137
+    assert "SIGKILL" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"command": ("no-such-program",)}, "neither on PATH nor a file"),
+        ({"command": ("./train.py",)}, "cannot be started"),
+        (
+            {"files": {"requirements.txt": "no_such_package @ file:///nowhere/x.whl\n"}},
+            "requirements.txt cannot be installed",
+        ),
+        ({"files": {"../evil": "x"}}, "'../evil'"),
+        (
+            {"secrets": {"TOKEN": "arn:aws:secretsmanager:eu-central-1:1:secret:gone"}},
+            "secret for TOKEN cannot be read",
+        ),
+    ],
+    ids=["missing program", "not executable", "requirements", "unsafe archive", "secret"],
+)
+def test_what_cannot_start_is_the_jobs_own_failure(site: Site, changes: dict[str, object], words: str) -> None:
+    site.offer("print('never')", **changes)
+    ending = site.run()
+    assert (ending.code, ending.error) == (1, "TrainingFailed")
+    assert words in ending.reason
+    assert "never" not in site.lines
+    assert site.report(urgent=True).exit == ending
+
+
+def test_a_missing_code_archive_is_told(site: Site) -> None:
+    site.offer("")
+    del site.aws.s3.objects[site.job.home_bucket, site.job.code.key]
+    assert "code archive is gone" in site.run().reason
+
+
+@pytest.mark.parametrize("document", [None, b"{}", b"not json"])
+def test_a_job_that_cannot_be_read_is_a_lost_node(site: Site, document: bytes | None) -> None:
+    if document is not None:
+        site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").description] = document
+    ending = site.run()
+    assert ending.error == "NodeLost"
+    assert site.report(urgent=True).exit == ending
+
+
+def test_an_order_lets_the_trainer_save_and_commits_what_it_saved(site: Site) -> None:
+    site.offer(SAVES_ON_TERM)
+    with once_it_trains(site, lambda: site.order(ORDER)):
+        ending = site.run()
+    assert (ending.error, ending.reason, ending.ordered) == ("Interrupted", "spot", True)
+    report = site.report(urgent=True)
+    assert report.checkpoint_step == 7
+    assert [file.path for file in decode(Commit, site.aws.s3.objects["yard-bytes", report.checkpoint]).files] == [
+        "last.pt"
+    ]
+
+
+def test_a_trainer_that_ignores_an_order_is_killed_after_its_grace(site: Site) -> None:
+    site.offer(
+        "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)",
+        timing=replace(FAST, stop_grace_s=0.3),
+    )
+    with once_it_trains(site, lambda: site.order(ORDER)):
+        started = time.monotonic()
+        ending = site.run()
+    assert (ending.code, ending.error, ending.ordered) == (137, "Interrupted", True)
+    assert time.monotonic() - started < 20
+
+
+def test_an_order_to_dump_writes_stacks(site: Site) -> None:
+    site.offer("import time\ndef waits_forever():\n    print('up', flush=True)\n    time.sleep(60)\nwaits_forever()")
+    order = replace(ORDER, kind=OrderKind.DUMP, error="Stalled")
+    with once_it_trains(site, lambda: site.order(order)):
+        assert site.run().error == "Stalled"
+    assert any("in waits_forever" in line for line in site.lines)
+
+
+def test_a_spot_notice_becomes_the_order_of_the_attempt_and_an_urgent_report(site: Site) -> None:
+    site.offer(SAVES_ON_TERM)
+    notice = json.dumps({"action": "terminate", "time": "2027-01-01T00:00:00Z"})
+    with once_it_trains(site, lambda: site.imds.values.update({"spot/instance-action": notice})):
+        ending = site.run()
+    order = decode(Order, site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)])
+    assert (order.error, order.author, order.by) == ("Interrupted", "rank 0", 1798761600)
+    assert ending.error == "Interrupted"
+    assert len(site.aws.s3.sent("urgent")) == 2
+
+
+def test_a_node_stops_itself_ahead_of_the_deadline(site: Site) -> None:
+    now = time.time()
+    site.offer(SAVES_ON_TERM, deadline=int(now) + 3, admitted_at=now - 100)
+    ending = site.run()
+    assert (ending.error, ending.ordered) == ("DeadlineReached", True)
+
+
+def test_an_order_while_requirements_install_ends_the_preparation(site: Site) -> None:
+    site.offer("print('never')", files={"requirements.txt": "-r slow\n", "slow": ""})
+    site.order(ORDER)
+    ending = site.run()
+    assert (ending.error, ending.ordered) == ("Interrupted", True)
+    assert "never" not in site.lines
+
+
+def test_late_tags_and_a_late_master_address_are_waited_for(site: Site) -> None:
+    site.offer("import os\nprint(os.environ['MASTER_ADDR'])")
+    late = {key: site.imds.values.pop(key) for key in list(site.imds.values) if key.startswith("tags/")}
+    master = late.pop(f"tags/instance/{tags.MASTER_ADDRESS}")
+
+    def arrive() -> None:
+        time.sleep(0.3)
+        site.imds.values.update(late)
+        until(lambda: site.aws.s3.sent("nodes/0000.json") and site.report().phase is Phase.WAITING)
+        site.imds.values[f"tags/instance/{tags.MASTER_ADDRESS}"] = master
+
+    thread = threading.Thread(target=arrive)
+    thread.start()
+    assert site.run().code == 0
+    thread.join()
+    assert "10.0.0.5" in site.lines
+
+
+def test_a_master_address_that_never_comes_is_a_lost_node(site: Site) -> None:
+    site.offer("print('never')", timing=replace(FAST, boot_allowance_s=0.3))
+    del site.imds.values[f"tags/instance/{tags.MASTER_ADDRESS}"]
+    ending = site.run()
+    assert ending.error == "NodeLost"
+    assert "master address did not come" in ending.reason
+
+
+def test_reports_that_fail_for_a_while_do_not_end_the_job(site: Site) -> None:
+    site.offer("print('fine')")
+    failures = iter(range(4))
+    site.aws.s3.fault = lambda call, key: (
+        refusal("InternalError") if call == "put" and "nodes/" in key and next(failures, None) is not None else None
+    )
+    assert site.run().code == 0
+    assert site.report(urgent=True).exit is not None
+
+
+def test_a_result_that_cannot_be_saved_is_no_success(site: Site) -> None:
+    site.offer("import os\nopen(os.environ['ARTIFACTS_DIR'] + '/model', 'w').write('x')")
+    site.aws.s3.fault = lambda call, key: refusal("AccessDenied") if call == "put" and "artifacts" in key else None
+    ending = site.run()
+    assert ending.error == "NodeLost"
+    assert "not committed" in ending.reason
+
+
+def test_logs_that_cannot_be_sent_do_not_end_the_job(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.attempt.FLUSH_S", 0.4)
+    site.offer("print('fine')")
+    site.aws.logs.fault = lambda _call, _key: refusal("ServiceUnavailableException")
+    assert site.run().code == 0
+    assert "log lines did not arrive" in site.report().note
+
+
+def test_the_second_attempt_starts_from_the_checkpoint_of_the_first(site: Site) -> None:
+    script = """
+import json, os
+file = os.environ["CHECKPOINT_DIR"] + "/sub dir/ünï+%20.pt"
+print("found", open(file).read() if os.path.exists(file) else None)
+os.makedirs(os.path.dirname(file), exist_ok=True)
+open(file, "w").write("from attempt " + os.environ["ATTEMPT"])
+open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.environ["ATTEMPT"])}))
+"""
+    site.offer(script)
+    assert site.run().code == 0
+    assert site.report().restored_step == -1
+    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
+    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    assert again.run().code == 0
+    assert "found from attempt 1" in again.lines
+    assert (again.report().restored_step, again.report().checkpoint_step) == (5, 10)
+
+
+def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:
+    site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')")
+    assert site.run().code == 0
+    commits = site.aws.s3.sent("commits/")
+    site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" and "rank-" in _key else None
+    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
+    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    assert again.run().error == "NodeLost"
+    assert site.aws.s3.sent("commits/") == commits
+
+
+def test_an_order_that_cannot_be_understood_does_not_end_the_job(site: Site) -> None:
+    site.offer("print('fine')")
+    site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)] = b'{"kind": "dance"}'
+    ending = site.run()
+    assert (ending.code, ending.ordered) == (0, False)
+
+
+def test_the_power_off_timer_is_moved_behind_the_deadline(site: Site) -> None:
+    arm = site.root / "opt/trainyard/arm-power-off"
+    arm.parent.mkdir(parents=True)
+    arm.write_text(f'#!/bin/sh\necho "$1" > {site.root}/armed\n')
+    arm.chmod(0o755)
+    site.offer("print('fine')")
+    site.run()
+    assert int((site.root / "armed").read_text()) == site.job.deadline + 300

@@ -1,0 +1,135 @@
+"""Children of the agent: their lines, their end, and that nothing of them lives on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.failures import CannotStart
+from agent.training import Child, Lines, described
+from tests.node.fakes import until
+
+
+def start(script: str, folder: Path, lines: list[str] | None = None) -> Child:
+    said = [] if lines is None else lines
+    return Child([sys.executable, "-c", script], folder=folder, environment=os.environ, on_line=said.append)
+
+
+def is_gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_output_and_errors_arrive_in_the_order_they_were_written(tmp_path: Path) -> None:
+    lines: list[str] = []
+    child = start(
+        "import os\nfor n in range(100): os.write(1 + n % 2, b'%d\\n' % n)\nos.write(1, b'no newline')", tmp_path, lines
+    )
+    assert child.wait(10) == 0
+    child.end()
+    assert lines == [*map(str, range(100)), "no newline"]
+
+
+@pytest.mark.parametrize(("script", "code"), [("raise SystemExit(3)", 3), ("import os; os.kill(os.getpid(), 15)", 143)])
+def test_exit_codes_are_those_of_a_shell(tmp_path: Path, script: str, code: int) -> None:
+    child = start(script, tmp_path)
+    assert child.wait(10) == code
+
+
+def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="'no-such-program'"):
+        Child(["no-such-program"], folder=tmp_path, environment=os.environ, on_line=print)
+
+
+def test_a_text_file_is_no_command(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("words")
+    (tmp_path / "text").chmod(0o755)
+    with pytest.raises(CannotStart, match="cannot be started"):
+        Child(["./text"], folder=tmp_path, environment=os.environ, on_line=print)
+
+
+GRANDCHILD = (
+    "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', {script!r}]); print(p.pid, flush=True); "
+)
+
+
+def test_an_order_gives_every_process_of_the_group_its_grace(tmp_path: Path) -> None:
+    saves = (
+        "import signal, sys, time\n"
+        "def save(*_): time.sleep(0.4); print('saved', flush=True); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, save)\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    lines: list[str] = []
+    child = start(GRANDCHILD.format(script=saves) + "time.sleep(60)", tmp_path, lines)
+    until(lambda: "ready" in lines)
+    started = time.monotonic()
+    assert child.stop(signal.SIGTERM, 10) == 143
+    assert lines[-1] == "saved"
+    assert time.monotonic() - started < 5
+
+
+def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> None:
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+    )
+    lines: list[str] = []
+    child = start(GRANDCHILD.format(script=stubborn) + "time.sleep(60)", tmp_path, lines)
+    until(lambda: "ready" in lines)
+    started = time.monotonic()
+    child.stop(signal.SIGTERM, 0.3)
+    assert 0.3 <= time.monotonic() - started < 5
+    until(lambda: is_gone(int(lines[0])))
+
+
+def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
+    lines: list[str] = []
+    child = start(GRANDCHILD.format(script="import time; time.sleep(60)") + "print('done')", tmp_path, lines)
+    assert child.wait(10) == 0
+    child.end(0.1)
+    until(lambda: is_gone(int(lines[0])))
+
+
+def test_only_the_last_lines_are_kept_for_the_report(tmp_path: Path) -> None:
+    child = start("for n in range(200): print('x' * 5000)", tmp_path)
+    child.wait(10)
+    child.end()
+    assert len(child.tail) == 50
+    assert len(child.tail[0]) == 1000
+
+
+def test_bytes_that_are_no_text_become_text() -> None:
+    assert Lines().feed(b"\xff\xfe ok\n") == ["\ufffd\ufffd ok"]
+
+
+def test_a_progress_bar_shows_its_last_state_and_does_not_grow() -> None:
+    lines = Lines()
+    for percent in range(100):
+        assert lines.feed(b"\r%d%%" % percent) == []
+    assert lines.feed(b"\r100%\r\nnext") == ["100%"]
+    assert lines.end() == ["next"]
+
+
+def test_a_line_without_end_is_cut_into_pieces() -> None:
+    lines = Lines()
+    assert sum(len(piece) for _ in range(10) for piece in lines.feed(b"x" * 100_000)) >= 600_000
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (3, "exited with code 3"),
+        (137, "SIGKILL"),
+        (139, "SIGSEGV"),
+        (128, "exited with code 128"),
+        (255, "exited with code 255"),
+    ],
+)
+def test_exit_codes_are_described(code: int, words: str) -> None:
+    assert words in described(code)

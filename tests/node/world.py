@@ -1,0 +1,109 @@
+"""A whole node in a folder: a job, its code archive, metadata, and the agent run against the fakes."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent.work import World, work
+from contract import tags
+from contract.codec import decode, encode
+from contract.jobs import Job
+from contract.keys import JobPrefix
+from contract.orders import Order
+from contract.reports import Exit, NodeReport
+from contract.timing import Timing
+from tests import builders
+from tests.node.fakes import FakeAws, FakeImds
+
+FAST = Timing(
+    report_every_s=0.2,
+    orders_every_s=0.05,
+    metadata_every_s=0.05,
+    logs_every_s=0.1,
+    stop_grace_s=3.0,
+    boot_allowance_s=5.0,
+    deadline_notice_s=2.0,
+)
+REGION = "eu-central-1"
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """A tar.gz of text files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text.encode())
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def metadata(job: str = "job-1", attempt: int = 1, rank: int = 0) -> dict[str, str]:
+    """What the service of a node says once every tag is there."""
+    return {
+        f"tags/instance/{tags.DEPLOYMENT}": "yard",
+        f"tags/instance/{tags.JOB}": job,
+        f"tags/instance/{tags.ATTEMPT}": str(attempt),
+        f"tags/instance/{tags.MASTER_ADDRESS}": "10.0.0.5",
+        "ami-launch-index": str(rank),
+        "instance-id": f"i-{rank:017x}",
+        "placement/region": REGION,
+    }
+
+
+@dataclass
+class Site:
+    """One account and one machine."""
+
+    root: Path
+    imds: FakeImds
+    aws: FakeAws = field(default_factory=FakeAws)
+    job: Job = field(default_factory=lambda: replace(builders.JOB, timing=FAST, admitted_at=time.time()))
+    rank: int = 0
+    attempt: int = 1
+
+    def offer(self, script: str, **changes: object) -> None:
+        """Admits a job that runs `script` as train.py."""
+        command = changes.pop("command", ("python", "train.py"))
+        files = changes.pop("files", {})
+        now = time.time()
+        facts = {"admitted_at": now, "deadline": int(now) + 3600, "command": command, **changes}
+        self.job = replace(self.job, **facts)  # type: ignore[arg-type]
+        home = self.job.home_bucket
+        self.aws.s3.objects[home, self.job.code.key] = archive({"train.py": script, **files})  # type: ignore[dict-item]
+        self.aws.s3.objects[home, JobPrefix(self.job.id).description] = encode(self.job)
+
+    def order(self, order: Order) -> None:
+        self.aws.s3.objects[self.job.home_bucket, JobPrefix(self.job.id).order(self.attempt)] = encode(order)
+
+    def run(self) -> Exit:
+        """The agent, in this process."""
+        return work(
+            World(
+                root=self.root,
+                home_region=REGION,
+                home_bucket=self.job.home_bucket,
+                booted=time.time(),
+                metadata=self.imds.metadata,
+                aws=self.aws,
+                variables={**os.environ, "TRAINYARD_HOME_BUCKET": "x", "PYTHONPATH": os.pathsep.join(sys.path)},
+                now=time.time,
+                sleep=time.sleep,
+            )
+        )
+
+    def report(self, *, urgent: bool = False) -> NodeReport:
+        keys = JobPrefix(self.job.id)
+        key = (keys.urgent if urgent else keys.report)(self.attempt, self.rank)
+        return decode(NodeReport, self.aws.s3.objects[self.job.home_bucket, key])
+
+    @property
+    def lines(self) -> list[str]:
+        return self.aws.logs.lines

@@ -1,0 +1,1 @@
+"""Tests of what is deployed, on synthesised templates: no AWS, no Docker, no network."""

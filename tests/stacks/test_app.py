@@ -1,0 +1,174 @@
+"""The app as a whole: the same templates wherever it runs, and settings that change what they say they change."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.timing import Timing
+from stacks.parts.assembled import Assembled, NotSetUp
+from stacks.settings import BLOCK
+from tests.stacks.synth import CONTEXT, ROOT, Synthesised, masked, plain, resources, synthesise
+
+SPEED = 20.0
+TIMING_VARIABLE = "TRAINYARD_TIMING"
+TIMING_STATES = {
+    ("Launch", "Retry"),
+    ("Train", "HeartbeatSeconds"),
+    ("Train", "TimeoutSeconds"),
+    ("Terminate", "Retry"),
+}
+
+
+def run(folder: Path, context: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """`python app.py` as the command line calls it, without an account, a home, and the tests' environment."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONHASHSEED": "7",
+        "CDK_VALIDATION": "false",
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "CDK_OUTDIR": str(folder / "out"),
+    }
+    command = [sys.executable, "app.py"]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_another_process_makes_the_same_bytes(deployment: Synthesised, tmp_path: Path) -> None:
+    result = run(tmp_path, CONTEXT)
+    assert result.returncode == 0, result.stderr
+    other = Synthesised(tmp_path / "out")
+    assert {name: other.text(name.removeprefix("trainyard-")) for name in other.stacks} == {
+        name: deployment.text(name.removeprefix("trainyard-")) for name in deployment.stacks
+    }
+
+
+def test_bad_settings_end_with_a_line_and_not_with_a_traceback(tmp_path: Path) -> None:
+    result = run(tmp_path, CONTEXT | {BLOCK: {"netwrk": {}}})
+    assert result.returncode == 1
+    assert result.stderr.strip() == "trainyard.netwrk is no setting; did you mean network?"
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_what_is_not_set_up_says_how_to_set_it_up() -> None:
+    with pytest.raises(NotSetUp, match=r"build/no-such-thing is missing: run `make setup`"):
+        Assembled({"x": ROOT / "build" / "no-such-thing"})
+
+
+def test_an_archive_has_no_bytecode_and_nothing_twice(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "__pycache__").mkdir(parents=True)
+    (source / "__pycache__" / "a.cpython-313.pyc").write_bytes(b"")
+    (source / "a.py").write_text("a = 1\n")
+    script = tmp_path / "script.sh"
+    script.write_text("#!/bin/bash\n")
+    bundle = Assembled({"package": source, "package/script.sh": script, ".": source})
+    assert bundle.try_bundle(str(tmp_path / "out"), image=None)  # type: ignore[arg-type]
+    found = sorted(str(one.relative_to(tmp_path / "out")) for one in (tmp_path / "out").rglob("*") if one.is_file())
+    assert found == ["a.py", "package/a.py", "package/script.sh"]
+
+
+def test_every_stack_carries_the_deployments_name(deployment: Synthesised) -> None:
+    assert set(deployment.stacks) == {"trainyard-foundation", "trainyard-region-eu-central-1", "trainyard-workflow"}
+
+
+def test_a_region_takes_nothing_from_home(deployment: Synthesised) -> None:
+    text = deployment.text("region-eu-central-1")
+    for word in ("ImportValue", "GetStackOutput", "trainyard-foundation", "trainyard-workflow", "-home-"):
+        assert word not in text
+    manifest = json.loads((deployment.folder / "manifest.json").read_text())
+    assert set(manifest["artifacts"]["trainyard-region-eu-central-1"]["dependencies"]) == {
+        "trainyard-region-eu-central-1.assets"
+    }
+
+
+def test_the_workflow_goes_before_what_it_works_with(deployment: Synthesised) -> None:
+    manifest = json.loads((deployment.folder / "manifest.json").read_text())
+    needed = set(manifest["artifacts"]["trainyard-workflow"]["dependencies"])
+    assert {"trainyard-foundation", "trainyard-region-eu-central-1"} <= needed
+
+
+def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, tmp_path: Path) -> None:
+    other = synthesise(tmp_path, timing=asdict(Timing().divided(SPEED)))
+    for stack in ("foundation", "region-eu-central-1"):
+        assert masked(other.text(stack)) == masked(deployment.text(stack))
+    before, after = deployment.machine, other.machine
+    different = {
+        (name, key)
+        for name, state in before["States"].items()
+        for key in state
+        if state[key] != after["States"][name][key]
+    }
+    assert different == TIMING_STATES
+    assert {key: before[key] for key in before if key != "States"} == {
+        key: after[key] for key in after if key != "States"
+    }
+    assert _without_timing(deployment) == _without_timing(other)
+
+
+def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
+    states = synthesise(tmp_path, timing=asdict(Timing().divided(SPEED))).machine["States"]
+    assert states["Train"]["HeartbeatSeconds"] == 15
+    assert "$deadline + 15 " in states["Train"]["TimeoutSeconds"]
+    assert states["Launch"]["Retry"][-1]["IntervalSeconds"] == 3
+    assert states["Terminate"]["Retry"][-1]["IntervalSeconds"] == 1
+
+
+def test_another_name_and_region_reach_every_name(tmp_path: Path) -> None:
+    place = {"region": "us-east-2", "cidr": "10.9.0.0/20"}
+    other = synthesise(tmp_path, deployment="lab", home_region="us-east-2", regions=[place])
+    assert set(other.stacks) == {"lab-foundation", "lab-region-us-east-2", "lab-workflow"}
+    for stack in ("foundation", "region-us-east-2", "workflow"):
+        text = other.text(stack)
+        # The tag keys, the variables and descriptions have the product's name; no name of a resource has it.
+        for word in ("trainyard-", "/trainyard/trainyard/", "eu-central-1", '"trainyard"'):
+            assert word not in text.replace("lab-", ""), (stack, word)
+
+
+def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: Path) -> None:
+    other = synthesise(
+        tmp_path,
+        network={"nat_gateways": 3, "interface_endpoints": ["ecr.api", "logs"]},
+        placement_groups_per_zone=1,
+        data_buckets=["imagenet"],
+        images={"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
+    )
+    region = other.template("region-eu-central-1")
+    assert len(resources(region, "AWS::EC2::NatGateway")) == 3
+    assert len(resources(region, "AWS::EC2::PlacementGroup")) == 3
+    endpoints = [
+        one for one in resources(region, "AWS::EC2::VPCEndpoint").values() if one["VpcEndpointType"] == "Interface"
+    ]
+    assert len(endpoints) == 2
+    assert {one["PrivateDnsEnabled"] for one in endpoints} == {True}
+    for group in resources(region, "AWS::EC2::SecurityGroup").values():
+        for rule in group.get("SecurityGroupIngress", []):
+            assert (rule["FromPort"], rule["ToPort"], plain(rule["CidrIp"])) == (
+                443,
+                443,
+                "<NetworkVpc7FB7348F.CidrBlock>",
+            )
+    for stack in ("foundation", "workflow"):
+        assert "s3:::imagenet/*" in plain_text(other, stack)
+    assert "parameter/lab/images/arm" in plain_text(other, "workflow")
+    assert "parameter/ami-" not in plain_text(other, "workflow")
+
+
+def plain_text(deployment: Synthesised, stack: str) -> str:
+    return deployment.text(stack).replace('"},":', "")
+
+
+def _without_timing(deployment: Synthesised) -> Any:
+    template = deployment.template("workflow")
+    for function in resources(template, "AWS::Lambda::Function").values():
+        function["Environment"]["Variables"].pop(TIMING_VARIABLE, None)
+    for machine in resources(template, "AWS::StepFunctions::StateMachine").values():
+        machine.pop("DefinitionString")
+    return json.loads(masked(json.dumps(template)))

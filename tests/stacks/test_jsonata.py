@@ -1,0 +1,173 @@
+"""The machine's expressions, evaluated: whatever an error looks like, a person reads a cause, and Terminate runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from jsonata import Jsonata
+
+from contract import errors
+from stacks.parts import jsonata
+
+FAR = 99_999_999_999
+PAST = 1
+
+
+def value(expression: str, **variables: Any) -> Any:
+    parsed = Jsonata(expression.removeprefix("{%").removesuffix("%}").strip())
+    frame = parsed.create_frame()
+    for name, bound in variables.items():
+        frame.bind(name, bound)
+    return parsed.evaluate(None, frame)
+
+
+def problem(error: object = None, cause: object = None, *, deadline: int = FAR) -> Any:
+    output = {key: given for key, given in (("Error", error), ("Cause", cause)) if given is not None}
+    return value(jsonata.PROBLEM, states={"errorOutput": output}, deadline=deadline)
+
+
+def raised(message: str, *, ascii_only: bool = False) -> str:
+    """What Lambda makes of a Python exception."""
+    error = {"errorMessage": message, "errorType": "CapacityUnavailable", "stackTrace": ['  File "a.py"\n']}
+    return json.dumps(error, ensure_ascii=ascii_only)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no capacity",
+        "a\nb",
+        'type "g5.48xlarge"',
+        "C:\\folder — ünïcode",
+        "{% $x %}",
+        "$1 and $$.",
+        "'single'",
+        "a/b]c[d",
+    ],
+)
+def test_a_person_reads_the_message_and_not_lambdas_json(message: str) -> None:
+    assert problem("CapacityUnavailable", raised(message)) == {"error": "CapacityUnavailable", "cause": message}
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "plain words",
+        "{",
+        '{"errorMessage": "cut o',
+        '{"errorType": "X"}',
+        "[]",
+        "null",
+        '"',
+        "\\",
+        "{% %}",
+        "x" * 32_768,
+    ],
+)
+def test_a_cause_that_is_not_lambdas_is_shown_as_it_is(cause: str) -> None:
+    assert problem("NodeLost", cause) == {"error": "NodeLost", "cause": cause}
+
+
+@pytest.mark.parametrize("cause", [None, "", raised("")])
+def test_a_missing_cause_breaks_nothing(cause: str | None) -> None:
+    assert problem("NodeLost", cause)["cause"].startswith("No reason was given")
+
+
+@pytest.mark.parametrize("error", [None, "", 7])
+def test_an_error_without_a_name_breaks_nothing(error: object) -> None:
+    assert isinstance(problem(error, "why")["error"], str)
+
+
+def test_a_message_cut_off_at_32_kib_breaks_nothing() -> None:
+    cut = raised("line\n" * 10_000)[:32_768]
+    assert problem("TrainingFailed", cut)["error"] == "TrainingFailed"
+
+
+def test_a_time_out_after_the_deadline_is_the_deadline() -> None:
+    assert problem("States.Timeout", deadline=PAST)["error"] == errors.DeadlineReached.__name__
+
+
+def test_a_time_out_before_the_deadline_is_not_called_the_deadline() -> None:
+    assert problem("States.Timeout")["error"] == "States.Timeout"
+
+
+def test_another_error_after_the_deadline_keeps_its_name() -> None:
+    assert problem("NodeLost", "gone", deadline=PAST)["error"] == "NodeLost"
+
+
+def test_a_refusal_needs_no_variable_of_the_machine() -> None:
+    output = {"Error": "InvalidRequest", "Cause": raised("nodes: 0; allowed: 1 to 16")}
+    told = value(jsonata.REFUSED, states={"errorOutput": output})
+    assert told == {"error": "InvalidRequest", "cause": "nodes: 0; allowed: 1 to 16"}
+
+
+def test_a_failing_terminate_keeps_the_error_that_came_before() -> None:
+    output = {"Error": "StillRunning", "Cause": raised("2 instances")}
+    told = value(
+        jsonata.LEFT_RUNNING, states={"errorOutput": output}, problem={"error": "NodeLost", "cause": "rank 1 is gone."}
+    )
+    assert told["error"] == "NodeLost"
+    assert told["cause"].startswith("rank 1 is gone. Instances may still run")
+    assert told["cause"].endswith("2 instances")
+
+
+def test_a_failing_terminate_of_a_job_that_went_well_is_an_error_of_its_own() -> None:
+    output = {"Error": "StillRunning", "Cause": "2 instances"}
+    told = value(jsonata.LEFT_RUNNING, states={"errorOutput": output}, problem=None)
+    assert told["error"] == "StillRunning"
+    assert told["cause"].startswith("Instances may still run")
+
+
+def test_a_job_without_a_problem_is_done() -> None:
+    assert value(jsonata.NO_PROBLEM, problem=None) is True
+
+
+def test_a_job_with_a_problem_is_not_done() -> None:
+    assert value(jsonata.NO_PROBLEM, problem={"error": "NodeLost", "cause": ""}) is False
+
+
+def again(error: str, *, attempt: int = 1, recoveries: int = 1, deadline: int = FAR) -> Any:
+    expression = jsonata.again(errors.NEW_ATTEMPT)
+    found = {"error": error, "cause": ""}
+    return value(expression, problem=found, attempt=attempt, recoveries=recoveries, deadline=deadline)
+
+
+@pytest.mark.parametrize("error", errors.NEW_ATTEMPT)
+def test_what_interrupts_nodes_starts_a_new_attempt(error: type[Exception]) -> None:
+    assert again(error.__name__) is True
+
+
+@pytest.mark.parametrize(
+    "error", sorted({*errors.BY_NAME, "States.Timeout", ""} - {error.__name__ for error in errors.NEW_ATTEMPT})
+)
+def test_nothing_else_starts_a_new_attempt(error: str) -> None:
+    assert again(error) is False
+
+
+def test_no_attempt_starts_without_a_recovery_left() -> None:
+    assert again("NodeLost", attempt=2, recoveries=1) is False
+    assert again("NodeLost", attempt=1, recoveries=0) is False
+
+
+def test_no_attempt_starts_after_the_deadline() -> None:
+    assert again("NodeLost", deadline=PAST) is False
+
+
+def test_train_may_take_until_the_nodes_timers_have_ended_them() -> None:
+    left = value(jsonata.seconds_left(299.5, least=301), deadline=int(time.time()) + 3600)
+    assert left == pytest.approx(3900, abs=2)
+    assert left == int(left)
+
+
+def test_train_never_times_out_before_a_heartbeat_can_be_lost() -> None:
+    assert value(jsonata.seconds_left(300, least=301), deadline=PAST) == 301
+
+
+def test_rungs_of_all_attempts_are_kept() -> None:
+    expression = "{% $append($rungs, $states.result.Payload.rungs) %}"
+    result = {"result": {"Payload": {"rungs": [{"zone": "b"}]}}}
+    assert value(expression, rungs=[], states=result) == [{"zone": "b"}]
+    assert value(expression, rungs=[{"zone": "a"}], states=result) == [{"zone": "a"}, {"zone": "b"}]

@@ -1,0 +1,285 @@
+"""What the stacks hold: nothing open, nothing public, nothing plain, nothing that a node does not need."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from aws_cdk import assertions
+
+from contract import keys, names, tags
+from contract.codec import decode, encode
+from contract.environments import (
+    AdmissionEnvironment,
+    ArtifactCheckEnvironment,
+    AttendantEnvironment,
+    Environment,
+    LauncherEnvironment,
+    TerminatorEnvironment,
+)
+from contract.places import Place, Zone
+from tests.stacks.synth import Synthesised, plain, resources
+
+REGION = "region-eu-central-1"
+ENVIRONMENTS: dict[str, type[Environment]] = {
+    "admission": AdmissionEnvironment,
+    "launcher": LauncherEnvironment,
+    "attendant": AttendantEnvironment,
+    "artifact_check": ArtifactCheckEnvironment,
+    "terminator": TerminatorEnvironment,
+}
+
+
+def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for stack, template in deployment.stacks.items():
+        for name, properties in resources(template, kind).items():
+            yield f"{stack}/{name}", properties
+
+
+@pytest.fixture(scope="session")
+def place(deployment: Synthesised) -> Place:
+    (parameter,) = resources(deployment.template(REGION), "AWS::SSM::Parameter").values()
+    assert parameter["Name"] == names.region_parameter("trainyard", "eu-central-1")
+    return decode(Place, plain(parameter["Value"]))
+
+
+@pytest.fixture(scope="session")
+def functions(deployment: Synthesised) -> dict[str, dict[str, Any]]:
+    found = resources(deployment.template("workflow"), "AWS::Lambda::Function").values()
+    return {one["Handler"].removesuffix(".handler.handler"): one for one in found}
+
+
+def test_no_bucket_takes_a_request_without_tls(deployment: Synthesised) -> None:
+    buckets = {name for name, _ in every(deployment, "AWS::S3::Bucket")}
+    denied = {
+        f"{name.split('/')[0]}/{policy['Bucket']['Ref']}"
+        for name, policy in every(deployment, "AWS::S3::BucketPolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Deny"
+        and statement["Action"] == "s3:*"
+        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    }
+    assert len(buckets) == 2
+    assert buckets - denied == set()
+
+
+def test_no_bucket_is_public_plain_or_deleted_with_its_stack(deployment: Synthesised) -> None:
+    for template in deployment.stacks.values():
+        for name, bucket in template["Resources"].items():
+            if bucket["Type"] == "AWS::S3::Bucket":
+                properties = bucket["Properties"]
+                assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
+                assert "AES256" in json.dumps(properties["BucketEncryption"]), name
+                assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain"), name
+
+
+def test_no_bucket_policy_allows_anybody_anything(deployment: Synthesised) -> None:
+    effects = {
+        statement["Effect"]
+        for _, policy in every(deployment, "AWS::S3::BucketPolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+    }
+    assert effects == {"Deny"}
+
+
+def test_the_home_bucket_keeps_versions_and_tells_of_new_objects(deployment: Synthesised) -> None:
+    (home,) = resources(deployment.template("foundation"), "AWS::S3::Bucket").values()
+    assert home["VersioningConfiguration"] == {"Status": "Enabled"}
+    assert home["NotificationConfiguration"] == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+
+
+def test_every_bucket_is_tidied(deployment: Synthesised) -> None:
+    for name, bucket in every(deployment, "AWS::S3::Bucket"):
+        (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+        assert "AbortIncompleteMultipartUpload" in rule, name
+        assert ("NoncurrentVersionExpiration" in rule) == ("VersioningConfiguration" in bucket), name
+
+
+def test_no_lifecycle_rule_ends_an_object_that_is_current(deployment: Synthesised) -> None:
+    rules = [rule for _, one in every(deployment, "AWS::S3::Bucket") for rule in one["LifecycleConfiguration"]["Rules"]]
+    assert [rule for rule in rules if {"ExpirationInDays", "ExpirationDate"} & rule.keys()] == []
+
+
+def test_no_security_group_lets_anything_in_but_from_itself(deployment: Synthesised) -> None:
+    for name, group in every(deployment, "AWS::EC2::SecurityGroup"):
+        assert "SecurityGroupIngress" not in group, name
+    for name, rule in every(deployment, "AWS::EC2::SecurityGroupIngress"):
+        assert not {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & rule.keys(), name
+        assert rule["SourceSecurityGroupId"] == rule["GroupId"], name
+
+
+def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
+    rules = [rule for _, group in every(deployment, "AWS::EC2::SecurityGroup") for rule in group["SecurityGroupEgress"]]
+    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 443, 443)]
+
+
+def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
+    """What EFA asks for."""
+    for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
+        (rule,) = resources(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}").values()
+        assert rule["IpProtocol"] == "-1"
+        assert rule[other] == rule["GroupId"]
+
+
+def test_no_subnet_gives_public_addresses(deployment: Synthesised) -> None:
+    assert [name for name, one in every(deployment, "AWS::EC2::Subnet") if one["MapPublicIpOnLaunch"]] == []
+
+
+def test_no_node_is_placed_in_a_subnet_with_a_way_in(deployment: Synthesised, place: Place) -> None:
+    template = deployment.template(REGION)
+    tables = {
+        plain(one["SubnetId"]): plain(one["RouteTableId"])
+        for one in resources(template, "AWS::EC2::SubnetRouteTableAssociation").values()
+    }
+    open_tables = {
+        plain(one["RouteTableId"]) for one in resources(template, "AWS::EC2::Route").values() if "GatewayId" in one
+    }
+    assert len(open_tables) == 3
+    assert [zone.subnet for zone in place.zones if tables[zone.subnet] in open_tables] == []
+
+
+def test_a_region_describes_itself_as_the_contract_says(place: Place) -> None:
+    assert [zone.name for zone in place.zones] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+    assert place.region == "eu-central-1"
+    assert place.launch_template_version.startswith("<NodesTemplate")
+    assert "Default" not in place.launch_template_version
+    groups = [group for zone in place.zones for group in zone.placement_groups]
+    assert len(set(groups)) == 6
+
+
+def test_a_region_at_its_largest_still_fits_its_parameter(place: Place) -> None:
+    """A parameter holds 4,096 characters; CloudFormation names a group <stack>-<logical id>-<12 or 13 characters>."""
+    stack = "a" * 20 + "-region-ap-southeast-1"
+    zone = Zone(
+        name="ap-southeast-1a",
+        subnet="subnet-" + "0" * 17,
+        placement_groups=tuple(f"{stack}-Zone3Group{number}-{'A' * 13}" for number in range(1, 11)),
+    )
+    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * 3))) < 4096
+
+
+def test_every_placement_group_is_a_cluster(deployment: Synthesised) -> None:
+    strategies = [one["Strategy"] for _, one in every(deployment, "AWS::EC2::PlacementGroup")]
+    assert strategies == ["cluster"] * 6
+
+
+def test_no_node_answers_the_first_version_of_the_metadata_service(deployment: Synthesised) -> None:
+    (template,) = resources(deployment.template(REGION), "AWS::EC2::LaunchTemplate").values()
+    options = template["LaunchTemplateData"]["MetadataOptions"]
+    assert (options["HttpTokens"], options["InstanceMetadataTags"]) == ("required", "enabled")
+
+
+def test_the_launch_template_fixes_nothing_that_a_launch_decides(deployment: Synthesised) -> None:
+    (template,) = resources(deployment.template(REGION), "AWS::EC2::LaunchTemplate").values()
+    data = template["LaunchTemplateData"]
+    assert data.keys() == {"InstanceInitiatedShutdownBehavior", "MetadataOptions"}
+    assert data["InstanceInitiatedShutdownBehavior"] == "terminate"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["SecurityGroup", "Subnet", "PlacementGroup", "LaunchTemplate", "VPC", "NatGateway", "EIP", "InternetGateway"],
+)
+def test_what_the_launcher_may_use_carries_the_deployments_tag(deployment: Synthesised, kind: str) -> None:
+    found = list(every(deployment, f"AWS::EC2::{kind}"))
+    wanted = json.dumps({"Key": tags.DEPLOYMENT, "Value": "trainyard"})
+    assert found
+    assert [name for name, one in found if wanted not in json.dumps(one)] == []
+
+
+def test_no_instance_is_part_of_a_stack(deployment: Synthesised) -> None:
+    assert list(every(deployment, "AWS::EC2::Instance")) == []
+
+
+def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, functions: dict[str, Any]) -> None:
+    assert functions.keys() == ENVIRONMENTS.keys()
+    assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
+    kinds = {one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()}
+    assert [kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind] == []
+
+
+@pytest.mark.parametrize("package", ENVIRONMENTS)
+def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
+    variables = {name: plain(value) for name, value in functions[package]["Environment"]["Variables"].items()}
+    environment = ENVIRONMENTS[package].read(variables)
+    assert getattr(environment, "deployment", "") == "trainyard"
+
+
+def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
+    functions: dict[str, dict[str, Any]],
+) -> None:
+    assert len({json.dumps(one["Role"]) for one in functions.values()}) == len(functions)
+    for package, one in functions.items():
+        assert not {"ReservedConcurrentExecutions", "VpcConfig"} & one.keys(), package
+        assert (one["Runtime"], one["Architectures"]) == ("python3.13", ["x86_64"]), package
+
+
+def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
+    retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
+    assert len(retentions) == 6
+    assert set(retentions.values()) == {30}
+
+
+def test_the_nodes_log_has_the_contracts_name(deployment: Synthesised) -> None:
+    (log,) = resources(deployment.template("foundation"), "AWS::Logs::LogGroup").values()
+    assert log["LogGroupName"] == names.log_group("trainyard")
+
+
+def test_the_attendant_looks_every_minute_and_no_missed_minute_is_made_up(deployment: Synthesised) -> None:
+    assertions.Template.from_json(deployment.template("workflow")).has_resource_properties(
+        "AWS::Events::Rule",
+        {
+            "ScheduleExpression": "rate(1 minute)",
+            "State": "ENABLED",
+            "Targets": [
+                assertions.Match.object_like(
+                    {"RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}}
+                )
+            ],
+        },
+    )
+
+
+def test_urgent_reports_and_no_others_wake_the_attendant(deployment: Synthesised) -> None:
+    rules = resources(deployment.template("workflow"), "AWS::Events::Rule").values()
+    (pattern,) = [rule["EventPattern"] for rule in rules if rule.get("EventPattern", {}).get("source") == ["aws.s3"]]
+    (key,) = pattern["detail"]["object"]["key"]
+    prefix = keys.JobPrefix("resnet")
+    assert fnmatchcase(prefix.urgent(1, 0), key["wildcard"])
+    for other in (prefix.report(1, 0), prefix.order(1), prefix.description, prefix.artifacts(1)):
+        assert not fnmatchcase(other, key["wildcard"])
+
+
+def test_events_wake_nothing_but_the_attendant(deployment: Synthesised) -> None:
+    targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
+    assert len(targets) == 3
+    assert len({target for target in targets if target.startswith("<Attendant")}) == 1
+    assert all(target.startswith("<Attendant") for target in targets)
+
+
+def test_every_output_says_what_it_is(deployment: Synthesised) -> None:
+    outputs = {
+        name: one
+        for template in deployment.stacks.values()
+        for name, one in template.get("Outputs", {}).items()
+        if "Export" not in one
+    }
+    assert {"HomeBucket", "UploadPrefix", "TrainMachine", "Console"} <= outputs.keys()
+    assert [name for name, one in outputs.items() if not one.get("Description")] == []
+
+
+def test_the_topic_takes_nothing_without_tls(deployment: Synthesised) -> None:
+    (policy,) = resources(deployment.template("foundation"), "AWS::SNS::TopicPolicy").values()
+    assert {"Bool": {"aws:SecureTransport": "false"}} in [
+        statement.get("Condition") for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def test_images_are_scanned_and_no_tag_changes_its_image(deployment: Synthesised) -> None:
+    (repository,) = resources(deployment.template(REGION), "AWS::ECR::Repository").values()
+    assert repository["ImageScanningConfiguration"] == {"ScanOnPush": True}
+    assert repository["ImageTagMutability"] == "IMMUTABLE"

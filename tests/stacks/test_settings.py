@@ -1,0 +1,190 @@
+"""What the settings refuse, and how they say it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from contract.environments import Limits
+from contract.timing import Timing
+from stacks.settings import BLOCK, BadSettings, Settings
+from tests.stacks.synth import CONTEXT, ROOT
+
+HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
+AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
+
+REFUSED: dict[str, tuple[object, str]] = {
+    "no block": (None, "cdk.json has no block context.trainyard"),
+    "a list": ([], "cdk.json has no block context.trainyard"),
+    "unknown key": ({"netwrk": {}}, "trainyard.netwrk is no setting; did you mean network?"),
+    "unknown key, nothing near": ({"zzz": 1}, "trainyard.zzz is no setting; there are data_buckets, deployment,"),
+    "unknown key inside": (
+        {"network": {"natt": 1}},
+        "trainyard.network.natt is no setting; did you mean nat_gateways?",
+    ),
+    "unknown limit": ({"limits": {"max_node": 1}}, "trainyard.limits.max_node is no setting; did you mean max_nodes?"),
+    "unknown timing": (
+        {"timing": {"heartbeat": 1}},
+        "trainyard.timing.heartbeat is no setting; did you mean heartbeat_s?",
+    ),
+    "unknown region key": (
+        {"regions": [HOME | {"cdir": 1}]},
+        "trainyard.regions.0.cdir is no setting; did you mean cidr?",
+    ),
+    "upper case": ({"deployment": "Lab"}, 'trainyard.deployment is "Lab"; allowed: 2 to 20 lower-case letters'),
+    "empty name": ({"deployment": ""}, 'trainyard.deployment is ""; allowed: 2 to 20'),
+    "double hyphen": ({"deployment": "a--b"}, "allowed: 2 to 20 lower-case letters, digits and single hyphens"),
+    "newline in a name": ({"deployment": "lab\n"}, "allowed: 2 to 20 lower-case letters"),
+    "long name": ({"deployment": "a" * 21}, "allowed: at most 20 characters"),
+    "no such region name": (
+        {"home_region": "frankfurt"},
+        'trainyard.home_region is "frankfurt"; allowed: the name of a',
+    ),
+    "zone for region": ({"home_region": "eu-central-1a"}, "allowed: the name of a region, such as eu-central-1"),
+    "no regions": ({"regions": []}, "trainyard.regions lacks the home region eu-central-1"),
+    "another region": (
+        {"regions": [HOME, AWAY]},
+        "trainyard.regions names eu-west-1; only the home region (eu-central-1)",
+    ),
+    "not home": ({"regions": [AWAY]}, "trainyard.regions lacks the home region eu-central-1"),
+    "a region twice": (
+        {"regions": [HOME, HOME | {"cidr": "10.80.0.0/16"}]},
+        "trainyard.regions names eu-central-1 twice",
+    ),
+    "overlap": (
+        {"regions": [HOME, AWAY | {"cidr": "10.70.128.0/17"}]},
+        "trainyard.regions: 10.70.0.0/16 of eu-central-1 overlaps 10.70.128.0/17 of eu-west-1",
+    ),
+    "two zones only": (
+        {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},
+        "trainyard.regions names us-west-1; allowed: regions in which every account sees three zones",
+    ),
+    "no network": ({"regions": [HOME | {"cidr": "ten"}]}, 'trainyard.regions.0.cidr is "ten"; allowed: '),
+    "large network": ({"regions": [HOME | {"cidr": "10.0.0.0/8"}]}, "allowed: a prefix length of 16 to 24"),
+    "small network": ({"regions": [HOME | {"cidr": "10.0.0.0/25"}]}, "allowed: a prefix length of 16 to 24"),
+    "host bits": ({"regions": [HOME | {"cidr": "10.0.0.1/16"}]}, "10.0.0.1/16 has host bits set"),
+    "missing network": ({"regions": [{"region": "eu-central-1"}]}, "trainyard.regions.0.cidr is missing"),
+    "no way out": ({"network": {"nat_gateways": 0}}, "nat_gateways is 0; allowed: greater than or equal to 1"),
+    "four ways out": ({"network": {"nat_gateways": 4}}, "nat_gateways is 4; allowed: less than or equal to 3"),
+    "a number as text": ({"network": {"nat_gateways": "1"}}, 'nat_gateways is "1"; allowed: a valid integer'),
+    "true for one": ({"network": {"nat_gateways": True}}, "nat_gateways is true; allowed: a valid integer"),
+    "no object": ({"network": None}, "trainyard.network is null; allowed: an object"),
+    "unknown endpoint": (
+        {"network": {"interface_endpoints": ["s3"]}},
+        'interface_endpoints.0 is "s3"; allowed: \'ec2m',
+    ),
+    "an endpoint twice": ({"network": {"interface_endpoints": ["sts", "sts"]}}, "interface_endpoints names sts twice"),
+    "too many groups": (
+        {"placement_groups_per_zone": 11},
+        "placement_groups_per_zone is 11; allowed: less than or equal",
+    ),
+    "unknown family": ({"images": {"arm": "ami-12345678"}}, "trainyard.images.arm is no family; did you mean arm64?"),
+    "no image": (
+        {"images": {"arm64": "newest"}},
+        'images.arm64 is "newest"; allowed: an AMI id (ami-...) or the name of',
+    ),
+    "no images": ({"images": {}}, "trainyard.images is {}; allowed: at least 1 item"),
+    "no bucket": (
+        {"data_buckets": ["s3://data"]},
+        'trainyard.data_buckets.0 is "s3://data"; allowed: the name of a bucket',
+    ),
+    "no nodes": ({"limits": {"max_nodes": 0}}, "max_nodes is 0; allowed: greater than or equal to 1"),
+    "half a node": ({"limits": {"max_nodes": 1.5}}, "max_nodes is 1.5; allowed: a valid integer"),
+    "no number": ({"limits": {"max_hours": float("nan")}}, "max_hours is NaN; allowed: a finite number"),
+    "endless": ({"limits": {"max_hours": 1e9}}, "max_hours is 1000000000.0; allowed: less than or equal to 672"),
+    "no types": ({"limits": {"instance_types": []}}, "instance_types is []; allowed: at least 1 item"),
+    "shell in a type": ({"limits": {"instance_types": ["g5.*;rm"]}}, "allowed: an instance type, * for any letters"),
+    "volume above its limit": (
+        {"limits": {"volume_gb": 3000}},
+        "volume_gb is 3000, more than max_volume_gb, which is 2000",
+    ),
+    "no heartbeat": ({"timing": {"heartbeat_s": 0}}, "heartbeat_s is 0.0; more than 0 seconds is allowed"),
+    "silence below reports": (
+        {"timing": {"silence_s": 40}},
+        "silence_s is 40.0; at least 2 x report_every_s is allowed",
+    ),
+    "no such retention": ({"log_retention_days": 31}, "log_retention_days is 31; allowed: 1, 3, 5, 7"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_with_its_key(case: str) -> None:
+    raw, message = REFUSED[case]
+    with pytest.raises(BadSettings) as refusal:
+        Settings.parse(raw)
+    assert message in str(refusal.value)
+
+
+def test_every_problem_has_a_line_of_its_own() -> None:
+    with pytest.raises(BadSettings) as refusal:
+        Settings.parse({"netwrk": {}, "deployment": "X", "limits": {"max_nodes": 0, "max_hours": 0}})
+    assert len(str(refusal.value).splitlines()) == 4
+
+
+def test_a_refusal_shows_no_traceback_of_pydantic() -> None:
+    with pytest.raises(BadSettings) as refusal:
+        Settings.parse({"deployment": "X"})
+    assert refusal.value.__cause__ is None
+    assert "pydantic" not in str(refusal.value)
+
+
+def test_settings_do_not_change_after_they_are_parsed() -> None:
+    settings = Settings.parse({})
+    with pytest.raises(ValidationError):
+        settings.deployment = "other"
+    with pytest.raises(AttributeError):
+        settings.timing.heartbeat_s = 1.0  # type: ignore[misc]
+
+
+def test_cdk_json_shows_every_knob_with_its_default() -> None:
+    assert Settings.parse(CONTEXT[BLOCK]) == Settings.parse({})
+    assert _keys(CONTEXT[BLOCK]) == _keys(json.loads(Settings.parse({}).model_dump_json()))
+
+
+def test_limits_and_timing_are_the_contracts_own_types() -> None:
+    settings = Settings.parse({})
+    assert isinstance(settings.limits, Limits)
+    assert isinstance(settings.timing, Timing)
+    assert asdict(settings.timing) == asdict(Timing())
+
+
+@pytest.mark.parametrize("speed", [1.0, 7.0, 60.0, 600.0])
+def test_a_divided_timing_is_accepted(speed: float) -> None:
+    divided = asdict(Timing().divided(speed))
+    assert asdict(Settings.parse({"timing": divided}).timing) == divided
+
+
+def test_every_knob_is_read_somewhere() -> None:
+    source = "\n".join(
+        file.read_text()
+        for file in [ROOT / "app.py", *_python("stacks"), *_python("lambda"), *_python("node")]
+        if file.name != "settings.py"
+    )
+    unread = [knob for knob in _knobs(Settings.parse({})) if f".{knob}" not in source]
+    assert unread == []
+
+
+def _python(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def _keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _keys(inner) for key, inner in value.items()}
+    return [_keys(inner) for inner in value] if isinstance(value, list) else None
+
+
+def _knobs(block: object) -> Iterator[str]:
+    names = type(block).model_fields if isinstance(block, BaseModel) else [f.name for f in fields(block)]  # type: ignore[arg-type]
+    for name in names:
+        value = getattr(block, name)
+        yield name
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, BaseModel) or is_dataclass(inner):
+                yield from _knobs(inner)

@@ -1,0 +1,171 @@
+"""The Train machine, read as a graph: nothing leaves it but through Terminate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from contract import errors, names
+from contract.timing import Timing
+from stacks.diagram import PAGE, page, transitions
+from tests.stacks.synth import Synthesised, resources
+
+Machine = dict[str, Any]
+WORKING = {"Launch", "Train", "Sync"}
+LONGEST_LAMBDA_S = 900
+
+
+def tasks(machine: Machine) -> dict[str, dict[str, Any]]:
+    return {name: state for name, state in machine["States"].items() if state["Type"] == "Task"}
+
+
+def retries(state: dict[str, Any], error: str) -> list[dict[str, Any]]:
+    return [retry for retry in state["Retry"] if error in retry["ErrorEquals"]]
+
+
+def paths(machine: Machine, start: str, *, so_far: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every way from a state to an end, each state at most twice."""
+    here = (*so_far, start)
+    following = [target for target, _ in transitions(machine["States"][start]) if here.count(target) < 2]
+    if not following:
+        yield here
+    for target in dict.fromkeys(following):
+        yield from paths(machine, target, so_far=here)
+
+
+def test_no_expression_is_of_the_other_query_language(machine: Machine) -> None:
+    text = json.dumps(machine)
+    assert "$$." not in text
+    assert not [word for word in ('.$"', "ResultPath", "TimeoutSecondsPath", "InputPath", "OutputPath") if word in text]
+    assert machine["QueryLanguage"] == "JSONata"
+
+
+def test_every_working_step_falls_into_terminate(machine: Machine) -> None:
+    unguarded = [
+        name
+        for name in WORKING
+        if [(catch["ErrorEquals"], catch["Next"]) for catch in machine["States"][name].get("Catch", [])]
+        != [(["States.ALL"], "Terminate")]
+    ]
+    assert unguarded == []
+
+
+def test_every_path_after_a_launch_passes_through_terminate(machine: Machine) -> None:
+    around = [path for path in paths(machine, "Launch") if "Terminate" not in path]
+    assert around == []
+
+
+def test_no_path_ends_after_a_launch_that_no_terminate_follows(machine: Machine) -> None:
+    def last(path: tuple[str, ...], name: str) -> int:
+        return max(index for index, state in enumerate(path) if state == name)
+
+    left = [path for path in paths(machine, "Launch") if last(path, "Terminate") < last(path, "Launch")]
+    assert left == []
+
+
+def test_admit_fails_without_touching_what_does_not_exist(machine: Machine) -> None:
+    assert [catch["Next"] for catch in machine["States"]["Admit"]["Catch"]] == ["Failed"]
+
+
+def test_a_failing_terminate_fails_the_job(machine: Machine) -> None:
+    assert [catch["Next"] for catch in machine["States"]["Terminate"]["Catch"]] == ["Failed"]
+
+
+def test_no_task_and_no_machine_waits_for_ever(machine: Machine) -> None:
+    assert [name for name, state in tasks(machine).items() if not state.get("TimeoutSeconds")] == []
+    assert machine["TimeoutSeconds"] == 72 * 3600 + 3600
+
+
+def test_no_state_gives_up_before_its_function(machine: Machine, deployment: Synthesised) -> None:
+    functions = resources(deployment.template("workflow"), "AWS::Lambda::Function")
+    for name, state in tasks(machine).items():
+        logical_id = state["Arguments"]["FunctionName"].strip("<>").removesuffix(".Arn")
+        timeout = functions[logical_id]["Timeout"]
+        assert timeout <= LONGEST_LAMBDA_S
+        if isinstance(state["TimeoutSeconds"], int):
+            assert state["TimeoutSeconds"] > timeout, name
+
+
+def test_every_task_outlives_a_throttled_lambda(machine: Machine) -> None:
+    for error in ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.Unknown"):
+        assert [name for name, state in tasks(machine).items() if len(retries(state, error)) != 1] == []
+
+
+def test_no_retry_hides_an_error_of_ours_but_the_two_that_ask_for_it(machine: Machine) -> None:
+    retried = {
+        (name, error)
+        for name, state in tasks(machine).items()
+        for retry in state["Retry"]
+        for error in retry["ErrorEquals"]
+        if error in errors.BY_NAME or error in {"States.ALL", "States.TaskFailed", "States.Timeout"}
+    }
+    assert retried == {("Launch", "CapacityPending"), ("Terminate", "StillRunning")}
+
+
+def test_launch_asks_longer_than_its_patience(machine: Machine) -> None:
+    (retry,) = retries(machine["States"]["Launch"], "CapacityPending")
+    assert retry["BackoffRate"] == 1
+    assert retry["IntervalSeconds"] * retry["MaxAttempts"] > Timing().launch_patience_s
+
+
+def test_terminate_asks_until_its_patience_is_over(machine: Machine) -> None:
+    (retry,) = retries(machine["States"]["Terminate"], "StillRunning")
+    assert retry["BackoffRate"] == 1
+    assert retry["IntervalSeconds"] * retry["MaxAttempts"] == Timing().terminate_patience_s
+
+
+def test_a_lost_heartbeat_leads_to_a_new_look_and_not_to_a_failure(machine: Machine) -> None:
+    train = machine["States"]["Train"]
+    (retry,) = retries(train, "States.HeartbeatTimeout")
+    assert (retry["IntervalSeconds"], retry["MaxAttempts"]) == (1, 20)
+    assert train["HeartbeatSeconds"] == Timing().heartbeat_s
+    assert train["Resource"].endswith(":lambda:invoke.waitForTaskToken")
+    assert train["Arguments"]["Payload"]["token"] == "{% $states.context.Task.Token %}"
+
+
+def test_a_job_without_faults_costs_at_most_twelve_transitions(machine: Machine) -> None:
+    path = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
+    for state, following in pairwise(path):
+        assert following in {target for target, why in transitions(machine["States"][state]) if why != "error"}
+    assert len(path) <= 12
+
+
+def test_no_state_polls(machine: Machine) -> None:
+    assert {state["Type"] for state in machine["States"].values()} == {"Task", "Choice", "Succeed", "Fail"}
+
+
+def test_no_state_has_the_token_but_train(machine: Machine) -> None:
+    holders = [name for name, state in machine["States"].items() if "Task.Token" in json.dumps(state)]
+    assert holders == ["Train"]
+
+
+def test_every_state_says_what_it_does(machine: Machine) -> None:
+    assert [name for name, state in machine["States"].items() if len(state.get("Comment", "")) < 30] == []
+
+
+def test_the_machine_has_the_contracts_name(deployment: Synthesised) -> None:
+    (machine,) = resources(deployment.template("workflow"), "AWS::StepFunctions::StateMachine").values()
+    assert machine["StateMachineName"] == names.machine("trainyard")
+    assert machine["StateMachineType"] == "STANDARD"
+
+
+def test_no_expression_uses_a_variable_that_may_not_exist(machine: Machine) -> None:
+    """Admit's Catch and Failed run before Admit has assigned anything but the problem."""
+    for name in ("job", "attempt", "deadline", "recoveries", "rungs", "progress", "artifacts", "region"):
+        assert f"${name}" not in json.dumps(machine["States"]["Failed"])
+        assert f"${name}" not in json.dumps(machine["States"]["Admit"]["Catch"])
+
+
+def test_what_done_says_was_assigned_on_every_way_to_it(machine: Machine) -> None:
+    assigned = {"job", "attempt", "problem", "rungs", "region", "instances", "progress", "artifacts", "deadline"}
+    states = machine["States"]
+    on_the_way = {name for state in ("Admit", "Launch", "Train", "Sync") for name in states[state]["Assign"]}
+    used = {word.strip("{%$ }") for word in states["Done"]["Output"].values()}
+    assert used <= on_the_way
+    assert on_the_way <= assigned | {"recoveries"}
+
+
+def test_the_page_in_the_docs_is_the_machine_that_is_deployed(machine: Machine) -> None:
+    assert PAGE.read_text() == page(machine), "run `python -m stacks.diagram`"
