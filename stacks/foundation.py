@@ -45,7 +45,13 @@ class FoundationStack(cdk.Stack):
         super().__init__(
             scope, name, env=env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
         )
-        home = Bucket(self, "Home", physical_name=rights.home_bucket, versioned=True, events=True)
+        home = Bucket(
+            self,
+            "Home",
+            physical_name=rights.home_bucket,
+            days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects a node
+            events=True,
+        )
         log = log_group(self, "NodeLog", days=log_retention_days, physical_name=names.log_group(deployment))
         topic = sns.Topic(self, "Notifications", display_name=f"Trainyard {deployment}", enforce_ssl=True)
         agent = assets.Asset(

@@ -54,7 +54,7 @@ class RegionStack(cdk.Stack):
             self,
             "Bytes",
             physical_name=names.bytes_bucket(deployment, cdk.Aws.ACCOUNT_ID, region),
-            versioned=False,  # checkpoints are keyed by content, and old ones are thinned on purpose
+            days=1,  # thinned checkpoints are large, and were thinned on purpose
         )
         repository = self._repository(deployment)
         place = Place(

@@ -6,22 +6,18 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-FORGET_VERSIONS = cdk.Duration.days(7)
-"""Reports are replaced every half minute: a month of their versions would be a hundred thousand objects a node."""
 GIVE_UP_UPLOADS = cdk.Duration.days(7)
 
 
 class Bucket(s3.Bucket):
-    """`versioned` keeps what was overwritten or deleted for a week; `events` sends object events to EventBridge."""
+    """What was overwritten or deleted stays for `days`; `events` sends object events to EventBridge."""
 
-    def __init__(
-        self, scope: Construct, name: str, *, physical_name: str, versioned: bool, events: bool = False
-    ) -> None:
+    def __init__(self, scope: Construct, name: str, *, physical_name: str, days: int, events: bool = False) -> None:
         super().__init__(
             scope,
             name,
             bucket_name=physical_name,
-            versioned=versioned,
+            versioned=True,
             encryption=s3.BucketEncryption.S3_MANAGED,
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
@@ -30,8 +26,8 @@ class Bucket(s3.Bucket):
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=GIVE_UP_UPLOADS,
-                    noncurrent_version_expiration=FORGET_VERSIONS if versioned else None,
-                    expired_object_delete_marker=True if versioned else None,
+                    noncurrent_version_expiration=cdk.Duration.days(days),
+                    expired_object_delete_marker=True,
                 )
             ],
         )
