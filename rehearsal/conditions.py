@@ -33,6 +33,8 @@ class Conditions:
     """S3 events usually take seconds, sometimes a minute or more."""
     events_lost: float = 0.1
     """Share of events that never arrive. Schedules are not events."""
+    events_doubled: float = 0.05
+    """Share of events that arrive twice (delivery is at least once)."""
     clock_delay_s: tuple[float, float] = (0.0, 20.0)
     tags_delay_s: tuple[float, float] = (1.0, 10.0)
     """From CreateTags to the tag in instance metadata."""

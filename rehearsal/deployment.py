@@ -36,7 +36,9 @@ class Deployed:
         for outputs in self.outputs.values():
             if name in outputs:
                 return outputs[name]
-        raise KeyError(f"no stack has an output {name}; there are {sorted(key for one in self.outputs.values() for key in one)}")
+        raise KeyError(
+            f"no stack has an output {name}; there are {sorted(key for one in self.outputs.values() for key in one)}"
+        )
 
 
 def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -103,6 +105,10 @@ def bring_up(cdk: Cdk, values: Mapping[str, Any], assembly: Path) -> Deployed:
 
 
 def _run(command: list[str], variables: Mapping[str, str], folder: Path) -> None:
-    done = subprocess.run(command, env=dict(variables), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, env=dict(variables), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode:
-        raise DeploymentFailed(f"{' '.join(Path(command[0]).name if i == 0 else part for i, part in enumerate(command))}\n{done.stdout}")
+        raise DeploymentFailed(
+            f"{' '.join(Path(command[0]).name if i == 0 else part for i, part in enumerate(command))}\n{done.stdout}"
+        )

@@ -18,14 +18,19 @@ def make(folder: Path) -> None:
     pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "--cache-dir", str(folder.parent / "pip-cache")]
     print(f"Making the stand-in for the deep-learning AMI ({folder}) ...", flush=True)
     if large := _accelerator_packages(pip):
-        print(f"  no CPU build of PyTorch for this Python: {large} CUDA packages come with it, about 3 GB to download", flush=True)
+        print(
+            f"  no CPU build of PyTorch for this Python: {large} CUDA packages come with it, about 3 GB to download",
+            flush=True,
+        )
     subprocess.run([*pip, "install", "-q", "-r", str(REQUIREMENTS)], check=True)
 
 
 def _accelerator_packages(pip: list[str]) -> int:
     """How many of the packages that would be installed are there for GPUs only."""
     plan = subprocess.run(
-        [*pip, "install", "-q", "--dry-run", "--report", "-", "-r", str(REQUIREMENTS)], check=True, stdout=subprocess.PIPE
+        [*pip, "install", "-q", "--dry-run", "--report", "-", "-r", str(REQUIREMENTS)],
+        check=True,
+        stdout=subprocess.PIPE,
     )
     names = [package["metadata"]["name"] for package in json.loads(plan.stdout)["install"]]
     return sum(name.startswith(("nvidia-", "triton", "cuda-")) for name in names)

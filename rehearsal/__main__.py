@@ -1,0 +1,109 @@
+"""Runs one job on the local AWS, from `cdk deploy` to terminated: `python -m rehearsal --job FILE --code DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from rehearsal.conditions import FAULTS, Conditions, UnknownFault, parse_faults
+from rehearsal.deployment import DeploymentFailed
+from rehearsal.diagnosis import diagnose
+from rehearsal.screen import Screen
+from rehearsal.summary import shortcomings, summarise
+from rehearsal.yard import Yard
+
+OUT = Path(__file__).parent / "out"
+WORK = Path("build/rehearsal")
+SPEED = 10.0
+"""Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
+
+
+def arguments(given: list[str]) -> argparse.Namespace:
+    faults = "\n".join(f"  {name:16} {what}" for name, what in FAULTS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m rehearsal",
+        description="Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account.",
+        epilog=f"faults:\n{faults}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
+    parser.add_argument("--code", type=Path, required=True, metavar="DIR", help="uploaded as the job's code")
+    parser.add_argument("--nodes", type=int, metavar="N", help="instead of the request's")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
+    )
+    parser.add_argument(
+        "--speed", type=float, default=SPEED, metavar="K", help=f"divides all durations (default {SPEED:g})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the delays and losses (default 0)")
+    parser.add_argument(
+        "--metric-at-least", type=float, metavar="X", help="fail unless the job's last metric is so high"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
+    )
+    options = parser.parse_args(given)
+    if not options.code.is_dir():
+        parser.error(f"--code {options.code}: there is no such folder")
+    if options.speed <= 0:
+        parser.error(f"--speed {options.speed:g}: wanted more than 0")
+    try:
+        options.request = json.loads(options.job.read_text())
+        options.faults = parse_faults(options.fault)
+    except (OSError, ValueError, UnknownFault) as problem:
+        parser.error(f"--job {options.job}: {problem}" if not isinstance(problem, UnknownFault) else str(problem))
+    if not isinstance(options.request, dict):
+        parser.error(f"--job {options.job}: wanted a JSON object, the request without `code`")
+    if "code" in options.request:
+        parser.error(f"--job {options.job}: has `code`; --code DIR is uploaded in its place, so leave it out")
+    return options
+
+
+def main(given: list[str]) -> int:
+    options = arguments(given)
+    screen = Screen(Console(soft_wrap=True))
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    conditions = Conditions(speed=options.speed, seed=options.seed, faults=options.faults)
+    request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
+    name = f"{options.code.resolve().name.replace('_', '-')}-{time.strftime('%H%M%S')}"
+    yard = Yard(WORK.resolve(), conditions)
+    with screen.step("Local AWS started, cdk bootstrap and cdk deploy"):
+        yard.__enter__()
+    try:
+        request["code"] = yard.upload(options.code, name)
+        job = yard.start(request, name)
+        screen.say(f"job [bold]{name}[/bold]: {request['code']}")
+        try:
+            screen.follow(job, options.limit)
+        except TimeoutError as late:
+            screen.say(f"[red]{late}[/red]")
+            diagnose(job, screen.console)
+            return 1
+        job.settle()
+        summary = summarise(job, wall_s=time.monotonic() - screen.began)
+        job.download(OUT)
+        (OUT / "summary.json").write_text(json.dumps(summary.document(), indent=1, ensure_ascii=False) + "\n")
+        wrong = shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+        if wrong:
+            diagnose(job, screen.console)
+        screen.summary(summary, wrong)
+        screen.say(f"summary, artifacts and logs: {OUT}")
+        return 1 if wrong else 0
+    finally:
+        yard.__exit__(None, None, None)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\ninterrupted; everything that was started is over")
+    except DeploymentFailed as problem:
+        sys.exit(f"the deployment failed:\n{problem}")

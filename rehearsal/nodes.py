@@ -1,0 +1,255 @@
+"""The machines of a rehearsal: each instance that has booted is a process group with its own folder, address and metadata."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Protocol
+
+from moto.iam import iam_backends
+from moto.s3 import s3_backends
+
+from contract import tags
+from contract.codec import Garbled, decode
+from contract.keys import JobPrefix
+from contract.reports import NodeReport
+from rehearsal.gaps.ec2_machines import Aws, Machine, Machines
+from rehearsal.imds import Imds, Keys, Metadata
+
+STANDINS = Path(__file__).with_name("standins")
+INIT = Path(__file__).with_name("node_init.py")
+GRACE_S = 90.0
+"""systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
+PATHS = ("etc/systemd/system", "opt", "proc", "root", "run", "tmp", "var/log", "var/lib/cloud/instance")
+NODE_LOST = "node-lost"
+
+
+class LocalAws(Aws, Protocol):
+    """What nodes need of the local AWS."""
+
+    def credentials_for(self, role_arn: str, /) -> Keys: ...
+
+    @property
+    def endpoint(self) -> str:
+        """`http://localhost:PORT`."""
+
+    @property
+    def work(self) -> Path:
+        """A folder of the rehearsal's own."""
+
+
+class Node:
+    """One machine while it is on. Raises OSError where its address cannot be bound."""
+
+    def __init__(
+        self, machine: Machine, metadata: Metadata, folder: Path, ami: Path, endpoint: str, grace_s: float
+    ) -> None:
+        self.machine, self.folder = machine, folder
+        self.console = folder / "var/log/console"
+        self.exit_code: int | None = None
+        """Of the user data; None while it runs."""
+        for path in PATHS:
+            (folder / path).mkdir(parents=True, exist_ok=True)
+        (folder / "opt/pytorch").symlink_to(ami.absolute(), target_is_directory=True)
+        script = folder / "var/lib/cloud/instance/user-data.txt"
+        script.write_bytes(machine.user_data)
+        self.imds = Imds(metadata, machine.address)
+        name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
+        # Nothing of the person's own environment: a real machine has none of it, credentials least of all.
+        variables = {
+            "PATH": f"{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
+            "HOME": str(folder / "root"),
+            "TMPDIR": str(folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "TRAINYARD_ROOT": str(folder),
+            "TRAINYARD_REHEARSAL_INIT": name,
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
+        }
+        options = ["--root", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(INIT), *options, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=variables,
+            cwd=folder / "root",
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the node's process 1."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def watch(self, off: Callable[[], None]) -> None:
+        """Reads what process 1 tells until it ends, then calls `off`."""
+        assert self._process.stdout is not None
+        assert self._process.stdin is not None
+        with self._process.stdout as told:
+            self._read(told)
+        self._process.wait()
+        with contextlib.suppress(OSError):  # an order may be on its way into it
+            self._process.stdin.close()
+        self.imds.stop()
+        off()
+
+    def _read(self, told: IO[bytes]) -> None:
+        for line in told:
+            what = json.loads(line)
+            if what["event"] == "user-data-ended":
+                self.exit_code = what["code"]
+
+    def shut_down(self) -> None:
+        """As an operating system does; returns at once."""
+        self._say(b"power-off\n")
+
+    def cut_power(self) -> None:
+        """Nothing of the node runs when this returns."""
+        self._say(b"cut\n")
+        self._process.wait()
+
+    def _say(self, order: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # off already
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
+
+
+class Nodes:
+    """Runs what is running; `with` ends everything."""
+
+    def __init__(self, aws: LocalAws, machines: Machines, *, folder: Path, ami: Path) -> None:
+        """`folder` gets a folder a node; `ami` is the virtual environment that stands in for the machine image."""
+        self._aws, self._folder, self._ami = aws, folder, ami
+        self.machines = machines
+        self._nodes: dict[str, Node] = {}
+        self._threads: list[threading.Thread] = []
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        machines.host = self
+        self._start(self._lose_nodes, NODE_LOST)
+
+    def __enter__(self) -> Nodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def all(self) -> list[Node]:
+        """In the order in which they booted."""
+        return list(self._nodes.values())
+
+    def get(self, instance: str) -> Node | None:
+        return self._nodes.get(instance)
+
+    def left(self) -> int:
+        """How many instances are not terminated."""
+        return self.machines.left()
+
+    def running(self) -> int:
+        """How many nodes have processes."""
+        return sum(node.alive for node in self.all())
+
+    def stop(self) -> None:
+        """Ends every process and every metadata server; instances keep their state."""
+        with self._lock:  # a node that boots right now is among those to end
+            self._stopped.set()
+        for node in self.all():
+            node.cut_power()
+        for thread in self._threads:
+            thread.join()
+
+    def boot(self, machine: Machine) -> None:
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            grace_s = GRACE_S / self._aws.conditions.speed
+            folder = self._folder / machine.id
+            node = Node(machine, self._metadata(machine), folder, self._ami, self._aws.endpoint, grace_s)
+            self._nodes[machine.id] = node
+            self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
+
+    def shut_down(self, machine: Machine) -> None:
+        if node := self._nodes.get(machine.id):
+            node.shut_down()
+
+    def cut_power(self, machine: Machine) -> None:
+        if node := self._nodes.get(machine.id):
+            node.cut_power()
+
+    def _off(self, machine: Machine) -> None:
+        if not self._stopped.is_set():
+            self.machines.powered_off(machine)
+
+    def _start(self, function: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=function, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _metadata(self, machine: Machine) -> Metadata:
+        record, options = machine.record, machine.record.metadata_options
+        return Metadata(
+            instance=machine.id,
+            instance_type=record.instance_type,
+            image=record.image_id,
+            rank=machine.rank,
+            address=machine.address,
+            hostname=record.private_dns_name,
+            mac=record.nics[0].mac_address,
+            region=machine.region,
+            zone=record.placement.zone,
+            account=record.owner_id,
+            user_data=machine.user_data,
+            tags=lambda: machine.readable_tags() if options.instance_metadata_tags == "enabled" else None,
+            role=lambda: _role(machine)[0],
+            credentials=lambda: self._aws.credentials_for(_role(machine)[1]),
+            spot_action=lambda: machine.spot_action,
+            tokens_required=options.http_tokens == "required",
+            group=record.placement.group_name,
+        )
+
+    def _lose_nodes(self) -> None:
+        """The fault `node-lost`: one node goes once the first attempt's own report says that it has trained so far."""
+        while not self._stopped.wait(0.1):
+            fault = self._aws.conditions.fault(NODE_LOST)
+            if fault is None or self.machines.nodes_lost:
+                continue
+            rank, step = int(fault.get("rank", "1")), int(fault.get("step", "5"))
+            for machine in self.machines.all():
+                marks = machine.readable_tags()
+                first = marks.get(tags.ATTEMPT) == "1" and machine.rank == rank and machine.state == "running"
+                if first and _step_reached(machine, marks.get(tags.JOB, "")) >= step:
+                    self.machines.nodes_lost += 1
+                    self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node")
+                    break
+
+
+def _role(machine: Machine) -> tuple[str, str]:
+    """Name and ARN of the role in the machine's instance profile; empty for none."""
+    profile = (machine.record.iam_instance_profile or {}).get("Arn")
+    for one in iam_backends[machine.record.owner_id]["aws"].instance_profiles.values():
+        if one.arn == profile and one.roles:
+            return str(one.roles[0].name), str(one.roles[0].arn)
+    return "", ""
+
+
+def _step_reached(machine: Machine, job: str) -> int:
+    """The step that rank 0 of the first attempt has reported to any bucket, -1 before the first."""
+    key = JobPrefix(job).report(1, 0)
+    for bucket in list(s3_backends[machine.record.owner_id]["aws"].buckets.values()):
+        found = bucket.keys.get(key)
+        if found is not None:
+            with contextlib.suppress(Garbled):
+                progress = decode(NodeReport, found.value).progress
+                return progress.step if progress else -1
+    return -1

@@ -1,0 +1,289 @@
+"""WSGI middleware that names every AWS call, lets gaps answer or change it first, and remembers how it ended."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import botocore.loaders
+
+Environ = MutableMapping[str, Any]
+_MODELS = {
+    "states": "stepfunctions",
+    "monitoring": "cloudwatch",
+    "email": "ses",
+    "elasticloadbalancing": "elbv2",
+    "tagging": "resourcegroupstaggingapi",
+}
+"""Where the name in a signature (IAM's prefix as well) is not that of botocore's model."""
+_SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
+_PARAMETER_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One AWS call."""
+
+    at: float
+    """UTC epoch seconds."""
+    role: str
+    """ARN of the role (or user) whose keys signed it; the key itself where nobody handed it out."""
+    service: str
+    """As in IAM actions: `ec2`, `states`, `s3`."""
+    region: str
+    action: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Top level only, long values cut."""
+    protocol: str = ""
+    """How errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
+    throttled: bool = False
+    """The caller is one whom control planes throttle."""
+    size: int = 0
+    """Bytes of the request's body."""
+    status: int = 0
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """`ec2:RunInstances`."""
+        return f"{self.service}:{self.action}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a gap answers in moto's place."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+
+
+Interceptor = Callable[[Call, Environ], Answer | None]
+"""Sees a call before it takes effect; may change the environ, or answer: moto then never sees it."""
+Watcher = Callable[[Call], None]
+"""Sees a call after it ended."""
+
+
+class Recorder:
+    """Wraps an application. `calls` grows in the order in which calls end."""
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._keys: dict[str, tuple[str, bool]] = {}
+        self._lock = threading.Lock()
+        self.calls: list[Call] = []
+        self.interceptors: list[Interceptor] = []
+        self.watchers: list[Watcher] = []
+
+    def know(self, access_key: str, role: str, *, throttled: bool) -> None:
+        """Calls signed with this key are the role's."""
+        self._keys[access_key] = (role, throttled)
+
+    def of(self, *, role: str | None = None, name: str | None = None) -> list[Call]:
+        """Calls of a role (exact ARN) and of a name (`ec2:RunInstances`), as far as given."""
+        with self._lock:
+            return [call for call in self.calls if role in (None, call.role) and name in (None, call.name)]
+
+    def counts(self) -> Counter[tuple[str, str]]:
+        """(role, `service:action`) to how often."""
+        with self._lock:
+            return Counter((call.role, call.name) for call in self.calls)
+
+    def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if "HTTP_AUTHORIZATION" not in environ and "X-Amz-Credential" not in environ.get("QUERY_STRING", ""):
+            return self._application(environ, start_response)  # type: ignore[no-any-return]
+        call = self._name(environ)
+        for interceptor in self.interceptors:
+            if answer := interceptor(call, environ):
+                self._remember(replace(call, status=answer.status, error=answer.error))
+                # An unread body would be taken for the connection's next request.
+                environ["wsgi.input"].read(call.size)
+                headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
+                start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
+                return [answer.body]
+        return self._pass_on(call, environ, start_response)
+
+    def _pass_on(self, call: Call, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        seen: list[Any] = []
+
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            seen[:] = [int(status.split()[0]), dict(headers)]
+            return start_response(status, headers, *rest)
+
+        body: Iterable[bytes] = self._application(environ, start)
+        status, headers = seen
+        error = ""
+        if status >= 400:
+            body = [b"".join(body)]
+            error = error_code(body[0], headers)
+        self._remember(replace(call, status=status, error=error))
+        return body
+
+    def _remember(self, call: Call) -> None:
+        with self._lock:
+            self.calls.append(call)
+        for watcher in self.watchers:
+            watcher(call)
+
+    def _name(self, environ: Environ) -> Call:
+        query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
+        scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", "") or query.get("X-Amz-Credential", ""))
+        key, _, region, service = scope.groups() if scope else ("", "", "", "")
+        role, throttled = self._keys.get(key) or (_assumed(key) or key, False)
+        action, parameters, protocol = _action(environ, service, query)
+        size = int(environ.get("CONTENT_LENGTH") or 0)
+        return Call(
+            at=time.time(),
+            role=role,
+            service=service,
+            region=region,
+            action=action,
+            parameters=parameters,
+            protocol=protocol,
+            throttled=throttled,
+            size=size,
+        )
+
+
+def _assumed(key: str) -> str:
+    """The role behind keys that moto's AssumeRole handed out (the CDK's own roles)."""
+    from moto.sts.models import sts_backends
+
+    for account in list(sts_backends.values()):
+        for backend in list(account.values()):
+            for assumed in list(getattr(backend, "assumed_roles", [])):
+                if assumed.access_key_id == key:
+                    return str(assumed.role_arn)
+    return ""
+
+
+def error_code(body: bytes, headers: Mapping[str, str]) -> str:
+    """The error's name, in any of AWS's protocols."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    if named := lower.get("x-amzn-errortype"):
+        return named.split(":")[0].split("#")[-1]
+    if found := re.search(rb"<Code>([^<]+)</Code>", body):
+        return found[1].decode()
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return ""
+    name = document.get("__type") or document.get("code") or document.get("Type") if isinstance(document, dict) else ""
+    return str(name or "").split("#")[-1]
+
+
+def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, Any], str]:
+    """(action, parameters, protocol) of a request."""
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        body = _body(environ)
+        document = json.loads(body) if body.startswith(b"{") else {}
+        return target.rsplit(".", 1)[-1], _short(document), "json"
+    if "HTTP_SMITHY_PROTOCOL" in environ:
+        return environ["PATH_INFO"].rsplit("/", 1)[-1], {}, "cbor"
+    if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded") and service != "s3":
+        query = query | dict(parse_qsl(_body(environ).decode(), keep_blank_values=True))
+    if "Action" in query:
+        parameters = {name: value for name, value in query.items() if name not in ("Action", "Version")}
+        return query["Action"], _short(parameters), "ec2" if service == "ec2" else "query"
+    action, labels = _rest_action(environ, service, query)
+    plain = {name: value for name, value in query.items() if not name.startswith("X-Amz-")}
+    return action, _short({**labels, **plain}), "s3" if service == "s3" else "rest-json"
+
+
+def _body(environ: Environ) -> bytes:
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body
+
+
+def _short(parameters: Any) -> dict[str, Any]:
+    if not isinstance(parameters, dict):
+        return {}
+    short = {}
+    for name, value in parameters.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        short[name] = value if len(text) <= _PARAMETER_LENGTH else text[:_PARAMETER_LENGTH] + "..."
+    return short
+
+
+def _rest_action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Matches method, path, query and the one telling header against the service's model; the most specific wins."""
+    path, method = environ.get("PATH_INFO", "/"), environ["REQUEST_METHOD"]
+    if service == "s3":
+        host = environ.get("HTTP_HOST", "").split(":")[0]
+        if host.endswith((".localhost", ".amazonaws.com")):  # the bucket is in the host's name
+            path = f"/{host.split('.')[0]}{path}"
+    for operation in _operations(_MODELS.get(service, service)):
+        if operation.method != method or not operation.needs <= query.keys():
+            continue
+        if any(query[name] != value for name, value in operation.fixed.items()):
+            continue
+        if operation.copies != ("HTTP_X_AMZ_COPY_SOURCE" in environ and method == "PUT" and service == "s3"):
+            continue
+        if match := operation.path.fullmatch(path):
+            return operation.name, {name: unquote(value) for name, value in match.groupdict().items() if value}
+    return f"{method} {path}", {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    name: str
+    method: str
+    path: re.Pattern[str]
+    needs: frozenset[str]
+    fixed: Mapping[str, str]
+    copies: bool
+    rank: tuple[int, int]
+
+
+@cache
+def _operations(model: str) -> tuple[_Operation, ...]:
+    try:
+        document = botocore.loaders.Loader().load_service_model(model, "service-2")
+    except botocore.exceptions.UnknownServiceError:
+        return ()
+    operations = [_operation(name, entry, document) for name, entry in document["operations"].items()]
+    return tuple(sorted(operations, key=lambda one: one.rank, reverse=True))
+
+
+def _operation(name: str, entry: Mapping[str, Any], document: Mapping[str, Any]) -> _Operation:
+    uri, _, query = entry["http"]["requestUri"].partition("?")
+    labels = iter(range(100))
+
+    def label(match: re.Match[str]) -> str:
+        text = match[1]
+        group = re.sub(r"\W", "_", text.rstrip("+")) if re.match(r"[A-Za-z]", text) else f"label{next(labels)}"
+        return f"(?P<{group}>{'.+' if text.endswith('+') else '[^/]+'})"
+
+    parts = re.split(r"(\{[^}]+\})", uri)
+    pattern = "".join(
+        re.sub(r"\{([^}]+)\}", label, part) if part.startswith("{") else re.escape(part) for part in parts
+    )
+    fixed = dict(parse_qsl(query, keep_blank_values=True))
+    shape = document["shapes"][entry["input"]["shape"]] if "input" in entry else {}
+    needed = {
+        member["locationName"]
+        for name, member in shape.get("members", {}).items()
+        if member.get("location") == "querystring" and name in shape.get("required", [])
+    }
+    copies = name in ("CopyObject", "UploadPartCopy")
+    literal = sum(len(part) for part in parts if not part.startswith("{"))
+    return _Operation(
+        name,
+        entry["http"]["method"],
+        re.compile(pattern + "/?"),
+        frozenset(fixed) | needed,
+        {key: value for key, value in fixed.items() if value},
+        copies,
+        (len(fixed) + len(needed), literal),
+    )

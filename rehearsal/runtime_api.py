@@ -1,0 +1,168 @@
+"""One warm process of one function, spoken to through the Lambda Runtime API that AWS's own runtime client calls."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+INIT_LIMIT_S = 60.0
+"""AWS gives an init 10 s; two cores that everything shares need more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What an invocation came to."""
+
+    payload: bytes
+    """The function's JSON, or the error's: errorMessage, errorType, stackTrace."""
+    failed: bool = False
+    alive: bool = True
+    """The worker can take another invocation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One event on its way to a worker."""
+
+    request: str
+    arn: str
+    payload: bytes
+    timeout_s: float
+
+
+class Worker:
+    """A process, one invocation at a time. Ends with `stop()`, with a time-out, or by itself."""
+
+    def __init__(
+        self, command: list[str], variables: Mapping[str, str], folder: Path, on_line: Callable[[str], None]
+    ) -> None:
+        self._inbox: queue.Queue[Invocation | None] = queue.Queue()
+        self._outcomes: queue.Queue[Outcome | None] = queue.Queue()
+        self._ready = threading.Event()
+        self._init_error: bytes | None = None
+        self._on_line = on_line
+        self._api = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._api.daemon_threads = True
+        threading.Thread(target=self._api.serve_forever, name="runtime-api", daemon=True).start()
+        self._process = subprocess.Popen(
+            command,
+            env={**variables, "AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{self._api.server_port}"},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            # An interrupt at the terminal is for us; workers end when we end them.
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, name="worker-output", daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def invoke(self, invocation: Invocation) -> Outcome:
+        """Hands the event over and waits for its end; time-outs and deaths are outcomes as well."""
+        self._ready.wait(INIT_LIMIT_S)
+        if not self._ready.is_set() or not self.alive:
+            self.stop()
+            return self._broken(invocation)
+        self._inbox.put(invocation)
+        try:
+            outcome = self._outcomes.get(timeout=invocation.timeout_s)
+        except queue.Empty:
+            self.stop()
+            spent = f"Task timed out after {invocation.timeout_s:.2f} seconds"
+            self._on_line(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {invocation.request} {spent}")
+            message = f"RequestId: {invocation.request} Error: {spent}"
+            return Outcome(payload=_error("Sandbox.Timedout", message), failed=True, alive=False)
+        return outcome or self._broken(invocation)
+
+    def stop(self) -> None:
+        """Kills the process and waits for it."""
+        self._process.kill()
+        self._process.wait()
+        self._inbox.put(None)
+        self._api.shutdown()
+        self._api.server_close()
+
+    def _broken(self, invocation: Invocation) -> Outcome:
+        if self._init_error:
+            return Outcome(payload=self._init_error, failed=True, alive=False)
+        status = self._process.poll()
+        reason = (
+            f"exit status {status}" if status is not None else f"no answer within {INIT_LIMIT_S:.0f} s of its start"
+        )
+        message = f"RequestId: {invocation.request} Error: Runtime exited with error: {reason}"
+        return Outcome(payload=_error("Runtime.ExitError", message), failed=True, alive=False)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._on_line(line.decode(errors="replace").rstrip("\n"))
+        self._process.wait()
+        self._ready.set()
+        self._outcomes.put(None)
+
+    # the API's side
+
+    def next(self) -> Invocation | None:
+        self._ready.set()
+        return self._inbox.get()
+
+    def done(self, outcome: Outcome) -> None:
+        self._outcomes.put(outcome)
+
+    def init_failed(self, document: bytes) -> None:
+        self._init_error = document
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"errorType": kind, "errorMessage": message}).encode()
+
+
+def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
+    class Api(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            invocation = worker.next()
+            if invocation is None:
+                self.close_connection = True
+                return
+            deadline = time.time() + invocation.timeout_s
+            headers = {
+                "Content-Type": "application/json",
+                "Content-Length": str(len(invocation.payload)),
+                "Lambda-Runtime-Aws-Request-Id": invocation.request,
+                "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
+                "Lambda-Runtime-Invoked-Function-Arn": invocation.arn,
+            }
+            self._send(200, headers, invocation.payload)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if self.path.endswith("/init/error"):
+                worker.init_failed(body)
+            else:
+                worker.done(Outcome(payload=body, failed=self.path.endswith("/error")))
+            self._send(202, {"Content-Length": "0"}, b"")
+
+        def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """The worker's own lines are what is worth reading."""
+
+    return Api

@@ -1,0 +1,131 @@
+"""What a person sees while a rehearsal runs, and the table at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from contract.reports import NodeReport
+from rehearsal.summary import Summary
+from rehearsal.yard import RUNNING, Job
+
+STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
+REPLACED = (
+    "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback), the AMI and its "
+    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), IAM's decisions (calls are recorded, not "
+    "judged), the pace and latency of AWS's network. pip's download cache is shared between nodes."
+)
+
+
+class Screen:
+    """Progress on a terminal; lines where there is none."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        self.console.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/dim]  {text}", highlight=False)
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        """A long step with its time."""
+        since = time.monotonic()
+        with self.console.status(f"{text} ..."):
+            yield
+        self.say(f"{text}: {time.monotonic() - since:.1f} s")
+
+    def follow(self, job: Job, limit_s: float, every_s: float = 0.5) -> None:
+        """Shows states and nodes until the execution is over; raises TimeoutError after `limit_s` seconds."""
+        show = self._live if self.console.is_terminal else self._lines
+        deadline = time.monotonic() + limit_s
+        with show(job) as refresh:
+            while job.describe()["status"] == RUNNING:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
+                refresh()
+                time.sleep(every_s)
+            refresh()
+
+    @contextmanager
+    def _live(self, job: Job) -> Iterator[Callable[[], None]]:
+        with Live(console=self.console, transient=True, refresh_per_second=4) as live:
+            yield lambda: live.update(self._picture(job))
+
+    @contextmanager
+    def _lines(self, job: Job) -> Iterator[Callable[[], None]]:
+        last: list[str] = []
+
+        def refresh() -> None:
+            states = job.states()
+            nodes = ", ".join(_words(report) for report in job.reports(job.attempt()).values())
+            line = f"{states[-1] if states else 'starting'}  {nodes}"
+            if [line] != last:
+                last[:] = [line]
+                self.say(line)
+
+        yield refresh
+
+    def _picture(self, job: Job) -> Table:
+        states, attempt = job.states(), job.attempt()
+        path = Text("  ")
+        for name in STATES:
+            if name != "Failed" or "Failed" in states:
+                style = "bold reverse" if states and states[-1] == name else "green" if name in states else "dim"
+                path.append(name, style).append(" → " if name not in {"Done", "Failed"} else "", "dim")
+        table = Table(box=None, title=f"{job.name}, attempt {attempt}, {time.time() - job.started:.0f} s", caption=path)
+        for column in ("rank", "instance", "phase", "step", "metric", "note"):
+            table.add_column(column)
+        for rank, report in sorted(job.reports(attempt).items()):
+            progress = report.progress
+            table.add_row(
+                str(rank),
+                report.instance,
+                report.phase.value,
+                str(progress.step) if progress else "",
+                f"{progress.metric:.4f}" if progress and progress.metric is not None else "",
+                report.note,
+            )
+        return table
+
+    def summary(self, summary: Summary, shortcomings: list[str]) -> None:
+        """The table, what was replaced, and the verdict."""
+        table = Table(title="Rehearsal", show_header=False)
+        for name, value in (
+            ("job", summary.job),
+            ("execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"),
+            ("states", " → ".join(summary.state_path)),
+            ("attempts", summary.attempts),
+            ("world size", summary.world_size),
+            ("metric", f"{summary.metric:.4f}" if summary.metric is not None else "none"),
+            ("artifacts", len(summary.artifacts)),
+            ("log streams", ", ".join(summary.log_streams)),
+            ("instances left", summary.instances_left),
+            ("transitions, events", f"{summary.transitions}, {summary.history_events}"),
+            ("overhead", f"{summary.overhead_s} s (boot {summary.boot_s} s, imports {summary.import_s} s apart)"),
+            ("execution, whole", f"{summary.execution_s} s, {summary.wall_s} s"),
+            ("functions ran with", summary.layer),
+            ("AWS calls", sum(summary.calls.values())),
+        ):
+            table.add_row(name, str(value))
+        self.console.print(table)
+        conditions = summary.conditions
+        self.console.print(
+            f"[dim]Conditions: all durations divided by {conditions['speed']:g}; {conditions['events_lost']:.0%} of events lost, the others "
+            f"{conditions['event_delay_s'][0]:g} to {conditions['event_delay_s'][1]:g} s late; boot {conditions['boot_s'][0]:g} to "
+            f"{conditions['boot_s'][1]:g} s; {conditions['throttled']:.0%} of calls throttled; faults: {', '.join(conditions['faults']) or 'none'}.[/dim]"
+        )
+        self.console.print(f"[dim]{REPLACED}[/dim]")
+        for line in shortcomings:
+            self.console.print(f"[red]{line}[/red]")
+
+
+def _words(report: NodeReport) -> str:
+    step = f" step {report.progress.step}" if report.progress else ""
+    return f"rank {report.rank} {report.phase.value}{step}"

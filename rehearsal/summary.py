@@ -1,0 +1,132 @@
+"""What a rehearsed job came to: the figures of `summary.json`, and whether they are what was promised."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from contract import tags
+from contract.reports import NodeReport
+from rehearsal.gaps import ec2
+from rehearsal.yard import Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """`rehearsal/out/summary.json`."""
+
+    status: str
+    """The execution's: SUCCEEDED, FAILED, ABORTED, TIMED_OUT."""
+    job: str
+    attempts: int
+    world_size: int
+    metric: float | None
+    artifacts: list[str]
+    log_streams: list[str]
+    instances_left: int
+    state_path: list[str]
+    transitions: int
+    history_events: int
+    overhead_s: float | None
+    """Start of the execution to the first training step, less node boot and framework import."""
+    wall_s: float
+    """The whole rehearsal, set-up of the account and deployment included."""
+    execution_s: float
+    boot_s: float | None
+    import_s: float | None
+    error: str = ""
+    cause: str = ""
+    layer: str = ""
+    """What the functions imported."""
+    calls: dict[str, int] = field(default_factory=dict)
+    """AWS calls by role."""
+    conditions: dict[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def summarise(job: Job, *, wall_s: float) -> Summary:
+    """Reads everything back from where the product's documentation says it is."""
+    aws, execution, history = job.yard.aws, job.describe(), job.history()
+    states = job.states()
+    retries = sum(event["type"] == "TaskScheduled" for event in history) - sum(
+        event["type"] == "TaskStateEntered" for event in history
+    )
+    reports = job.reports(job.attempt())
+    first = reports.get(0)
+    begun = execution["startDate"].timestamp()
+    boot = _boot_s(job)
+    imports = first.progress.import_s if first and first.progress else None
+    first_step = first.timeline.get("first_step") if first else None
+    whole, detail = aws.workers.imported_layer()
+    return Summary(
+        status=execution["status"],
+        job=job.name,
+        attempts=job.attempt(),
+        world_size=_world(reports),
+        metric=first.progress.metric if first and first.progress else None,
+        artifacts=job.artifacts(),
+        log_streams=job.log_streams(),
+        instances_left=job.instances_left(),
+        state_path=states,
+        transitions=len(states) + 1 + max(0, retries),
+        history_events=len(history),
+        overhead_s=round(first_step - begun - (boot or 0.0) - (imports or 0.0), 2) if first_step else None,
+        wall_s=round(wall_s, 1),
+        execution_s=round(execution.get("stopDate", execution["startDate"]).timestamp() - begun, 1),
+        boot_s=round(boot, 2) if boot is not None else None,
+        import_s=imports,
+        error=execution.get("error", ""),
+        cause=execution.get("cause", ""),
+        layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
+        calls=_calls(job),
+        conditions=asdict(job.yard.conditions),
+    )
+
+
+def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
+    """Why a rehearsal is no success, a line each; empty when all is as promised."""
+    lines = []
+    if summary.status != "SUCCEEDED":
+        lines.append(f"the execution ended as {summary.status} ({summary.error})")
+    if summary.instances_left:
+        lines.append(f"{summary.instances_left} instances are left")
+    if summary.status != "SUCCEEDED":
+        return lines
+    if summary.world_size not in (0, nodes):
+        lines.append(f"the trainer saw a world of {summary.world_size}, wanted {nodes}")
+    if metric_at_least is not None and (summary.metric is None or summary.metric < metric_at_least):
+        lines.append(f"the metric is {summary.metric}, wanted at least {metric_at_least}")
+    if metric_at_least is not None and summary.world_size != nodes:
+        lines.append(f"the trainer reported no world of {nodes}")
+    for rank in range(nodes):
+        stream = f"{summary.job}/{summary.attempts}/{rank}"
+        if stream not in summary.log_streams:
+            lines.append(f"there is no log stream {stream}")
+        if metric_at_least is not None and not any(f"/artifacts/rank-{rank:04d}/" in key for key in summary.artifacts):
+            lines.append(f"there are no artifacts of rank {rank}")
+    return lines
+
+
+def _world(reports: dict[int, NodeReport]) -> int:
+    return max((report.progress.world_size for report in reports.values() if report.progress), default=0)
+
+
+def _boot_s(job: Job) -> float | None:
+    """From RunInstances to the first line of user data, of the slowest node of the first attempt."""
+    times = [
+        machine.booted_at - machine.launched_at
+        for machine in ec2.machines().all()
+        if machine.booted_at is not None
+        and machine.tags.get(tags.JOB, ("", 0.0))[0] == job.name
+        and machine.tags[tags.ATTEMPT][0] == "1"
+    ]
+    return max(times, default=None)
+
+
+def _calls(job: Job) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for (role, _), number in job.yard.aws.recorder.counts().items():
+        counts[role.rsplit("/", 1)[-1]] = counts.get(role.rsplit("/", 1)[-1], 0) + number
+    return dict(sorted(counts.items()))

@@ -1,0 +1,235 @@
+"""A whole account on this computer with the product deployed in it, and jobs that a person might start there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from contract import keys, tags
+from contract.codec import decode
+from contract.reports import NodeReport
+from rehearsal.conditions import Conditions
+from rehearsal.deployment import Cdk, Deployed, bring_up, context
+from rehearsal.gaps import ec2
+from rehearsal.nodes import Nodes
+from rehearsal.server import DEPLOYER, LocalAws
+
+SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
+"""Folders that an upload leaves out."""
+RUNNING = "RUNNING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where things are in the deployed account."""
+
+    region: str
+    machine: str
+    """ARN of the Train machine."""
+    home: str
+    """Name of the home bucket."""
+    bytes_: str
+    log_group: str
+
+
+class Yard:
+    """Deploys on entering; on leaving, everything that it started is over, whatever happened."""
+
+    def __init__(self, work: Path, conditions: Conditions, *, settings: Mapping[str, Any] | None = None) -> None:
+        """`work` is emptied; `settings` replaces keys of cdk.json's block."""
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        self.work = work
+        self.conditions = conditions
+        self.context = context(conditions.speed, overrides=settings)
+        self.region: str = self.context["trainyard"]["home_region"]
+        self.aws = LocalAws(conditions, gaps=("ec2", "cloudformation", "ssm"), work=work / "functions")
+
+    def __enter__(self) -> Yard:
+        self.aws.start()
+        try:
+            variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
+            self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
+            self.assembly = self.work / "cdk.out"
+            self.places = self._places(bring_up(self.cdk, self.context, self.assembly))
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        try:
+            ec2.nodes().stop()
+        finally:
+            self.aws.stop()
+
+    def _places(self, deployed: Deployed) -> Places:
+        return Places(
+            region=self.region,
+            machine=deployed.output("TrainMachine"),
+            home=deployed.output("HomeBucket"),
+            bytes_=deployed.output("BytesBucket"),
+            log_group=deployed.output("NodeLogGroup"),
+        )
+
+    # what a person does
+
+    @property
+    def nodes(self) -> Nodes:
+        return ec2.nodes()
+
+    def client(self, service: str) -> Any:
+        return self.aws.client(service, self.region)
+
+    def upload(self, folder: Path, name: str) -> str:
+        """The folder as an archive under `uploads/`, as a person would put it there; returns its address."""
+        packed = BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            for path in sorted(folder.iterdir()):
+                if path.name not in SKIPPED:
+                    archive.add(
+                        path,
+                        arcname=path.name,
+                        filter=lambda entry: None if Path(entry.name).name in SKIPPED else entry,
+                    )
+        key = f"uploads/{name}.tar.gz"
+        self.client("s3").put_object(Bucket=self.places.home, Key=key, Body=packed.getvalue())
+        return f"s3://{self.places.home}/{key}"
+
+    @contextmanager
+    def faults(self, faults: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
+        """These faults and no others, for as long as the block lasts."""
+        before = self.aws.conditions
+        self.aws.conditions = replace(before, faults=faults)
+        ec2.machines().begin_faults()
+        try:
+            yield
+        finally:
+            self.aws.conditions = before
+
+    def start(self, request: Mapping[str, Any], name: str) -> Job:
+        """Starts an execution with the request as its input."""
+        arn = self.client("stepfunctions").start_execution(
+            stateMachineArn=self.places.machine, name=name, input=json.dumps(request)
+        )["executionArn"]
+        return Job(self, name, arn)
+
+
+class Job:
+    """One execution, as the console and the buckets show it."""
+
+    def __init__(self, yard: Yard, name: str, arn: str) -> None:
+        self.yard = yard
+        self.name = name
+        self.arn = arn
+        self.started = time.time()
+
+    def describe(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.yard.client("stepfunctions").describe_execution(executionArn=self.arn)
+        return found
+
+    def wait(self, limit_s: float, every_s: float = 0.3) -> dict[str, Any]:
+        """The execution once it is over; raises TimeoutError after `limit_s` seconds."""
+        while (now := self.describe())["status"] == RUNNING:
+            if time.time() - self.started > limit_s:
+                raise TimeoutError(f"{self.name} still runs after {limit_s:.0f} s, in {self.states()}")
+            time.sleep(every_s)
+        return now
+
+    def history(self) -> list[dict[str, Any]]:
+        pages = self.yard.client("stepfunctions").get_paginator("get_execution_history").paginate(executionArn=self.arn)
+        return [event for page in pages for event in page["events"]]
+
+    def states(self) -> list[str]:
+        """The states entered so far, in their order."""
+        return [
+            event["stateEnteredEventDetails"]["name"] for event in self.history() if "stateEnteredEventDetails" in event
+        ]
+
+    def attempt(self) -> int:
+        return max(1, self.states().count("Launch"))
+
+    def reports(self, attempt: int) -> dict[int, NodeReport]:
+        """The newest regular report of each rank."""
+        s3, prefix, found = self.yard.client("s3"), keys.JobPrefix(self.name).reports(attempt), {}
+        for key in self._listed(self.yard.places.home, prefix):
+            if not key.endswith(keys.URGENT_SUFFIX):
+                report = decode(NodeReport, s3.get_object(Bucket=self.yard.places.home, Key=key)["Body"].read())
+                found[report.rank] = report
+        return found
+
+    def settle(self, limit_s: float = 60.0) -> None:
+        """Waits until the processes of the job's nodes are over too: an instance that shuts down still flushes its log."""
+        until = time.monotonic() + limit_s
+        while time.monotonic() < until and any(
+            node.alive and node.machine.tags[tags.JOB][0] == self.name for node in self.yard.nodes.all()
+        ):
+            time.sleep(0.1)
+
+    def artifacts(self) -> list[str]:
+        """Keys under the job's artifacts prefix of the region's bucket."""
+        return self._listed(self.yard.places.bytes_, f"{keys.BytesPrefix(self.name).root}artifacts/")
+
+    def log_streams(self) -> list[str]:
+        pages = (
+            self.yard.client("logs")
+            .get_paginator("describe_log_streams")
+            .paginate(logGroupName=self.yard.places.log_group, logStreamNamePrefix=f"{self.name}/")
+        )
+        return sorted(stream["logStreamName"] for page in pages for stream in page["logStreams"])
+
+    def log(self, stream: str) -> list[str]:
+        logs, lines, token = self.yard.client("logs"), list[str](), ""
+        while True:
+            more: dict[str, str] = {"nextToken": token} if token else {}
+            page = logs.get_log_events(
+                logGroupName=self.yard.places.log_group, logStreamName=stream, startFromHead=True, **more
+            )
+            lines += [event["message"] for event in page["events"]]
+            if page["nextForwardToken"] == token or not page["events"]:
+                return lines
+            token = page["nextForwardToken"]
+
+    def instances_left(self) -> int:
+        """Instances that have not begun to end and are this job's, or nobody's."""
+        pages = (
+            self.yard.client("ec2")
+            .get_paginator("describe_instances")
+            .paginate(
+                Filters=[{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+            )
+        )
+        found = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
+        owners = [{tag["Key"]: tag["Value"] for tag in one.get("Tags", [])}.get(tags.JOB) for one in found]
+        return sum(owner in (None, self.name) for owner in owners)
+
+    def download(self, into: Path) -> None:
+        """Artifacts and logs as files beside the summary."""
+        s3 = self.yard.client("s3")
+        root = keys.BytesPrefix(self.name).root
+        for key in self.artifacts():
+            target = into / key.removeprefix(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            s3.download_file(self.yard.places.bytes_, key, str(target))
+        for stream in self.log_streams():
+            target = into / "logs" / f"{stream.removeprefix(f'{self.name}/').replace('/', '-')}.log"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text("\n".join(self.log(stream)) + "\n")
+
+    def _listed(self, bucket: str, prefix: str) -> list[str]:
+        pages = self.yard.client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+        return [entry["Key"] for page in pages for entry in page.get("Contents", [])]

@@ -1,0 +1,1 @@
+"""Tests on the local AWS, with its real processes."""

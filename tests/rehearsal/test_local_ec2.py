@@ -1,0 +1,131 @@
+"""Nodes of the local EC2 as processes: they boot late, read their metadata, power off, and take everything with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from rehearsal.gaps import ec2
+from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws, until
+
+pytestmark = pytest.mark.rehearsal
+
+READS_AND_POWERS_OFF = r"""#!/bin/bash
+set -eu
+md() { curl -sf -H "X-aws-ec2-metadata-token: $token" "$AWS_EC2_METADATA_SERVICE_ENDPOINT/latest/$1"; }
+echo "without a token: $(curl -s -o /dev/null -w '%{http_code}' "$AWS_EC2_METADATA_SERVICE_ENDPOINT/latest/meta-data/instance-id")"
+token=$(curl -sf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' "$AWS_EC2_METADATA_SERVICE_ENDPOINT/latest/api/token")
+echo "I am $(md meta-data/instance-id), rank $(md meta-data/ami-launch-index) at $(md meta-data/local-ipv4)"
+echo "job $(md meta-data/tags/instance/trainyard:job), role $(md meta-data/iam/security-credentials/)"
+md "meta-data/iam/security-credentials/$(md meta-data/iam/security-credentials/)" | grep AccessKeyId > /dev/null
+until master=$(md meta-data/tags/instance/trainyard:master-address); do sleep 0.1; done
+echo "master $master"
+env | grep -c ^AWS_SECRET || true
+shutdown -h now
+"""
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    with local_aws(tmp_path_factory.mktemp("yard")) as made:
+        yield made
+
+
+def on(instance: str) -> bool:
+    node = ec2.nodes().get(instance)
+    return node is not None and node.alive
+
+
+def test_two_nodes_read_their_metadata_and_power_off(yard: Yard) -> None:
+    started = time.monotonic()
+    instances = yard.run(2, UserData=READS_AND_POWERS_OFF)
+    until(lambda: yard.states(instances) == {"running"})
+    assert time.monotonic() - started > 0.1
+    until(lambda: "role node" in yard.console(instances[0]))
+    address = yard.instance(instances[0]).address
+    yard.ec2.create_tags(Resources=instances, Tags=[{"Key": "trainyard:master-address", "Value": address}])
+    until(lambda: yard.states(instances) == {"terminated"})
+    for rank, one in enumerate(instances):
+        assert yard.console(one).splitlines() == [
+            "without a token: 401",
+            f"I am {one}, rank {rank} at {yard.instance(one).address}",
+            "job digits, role node",
+            f"master {address}",
+            "0",
+        ]
+        assert yard.states_of(one) == ["pending", "running", "shutting-down", "terminated"]
+        assert not on(one)
+    described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
+    assert {one["StateReason"]["Code"] for one in described} == {"Client.InstanceInitiatedShutdown"}
+
+
+def test_terminating_kills_grandchildren_in_sessions_of_their_own(yard: Yard) -> None:
+    instances = yard.run(1, UserData=FORKS)
+    until(lambda: yard.states(instances) == {"running"})
+    node = ec2.nodes().get(instances[0])
+    assert node is not None
+    until(lambda: (node.folder / "grandchild").exists() and node.exit_code == 0)
+    process = int((node.folder / "grandchild").read_text())
+    assert lives(process)
+    yard.ec2.terminate_instances(InstanceIds=instances)
+    assert yard.states(instances) == {"shutting-down"}
+    until(lambda: yard.states(instances) == {"terminated"})
+    assert not lives(process)
+    assert not lives(node.pid)
+
+
+def test_a_node_whose_user_data_has_ended_stays_on(yard: Yard) -> None:
+    instances = yard.run(1, UserData="#!/bin/bash\nexit 3\n")
+    until(lambda: yard.states(instances) == {"running"})
+    node = ec2.nodes().get(instances[0])
+    until(lambda: node is not None and node.exit_code == 3)
+    time.sleep(0.3)
+    assert yard.states(instances) == {"running"}
+    assert node is not None
+    assert node.alive
+
+
+def test_a_timer_powers_off_after_the_script_has_ended(yard: Yard) -> None:
+    script = """#!/bin/bash
+units=$TRAINYARD_ROOT/etc/systemd/system
+printf '[Service]\\nExecStart=/usr/sbin/poweroff\\n' > "$units/off.service"
+printf '[Timer]\\nOnCalendar=%s\\n' "$(date -u -d '+2 seconds' '+%Y-%m-%d %H:%M:%S UTC')" > "$units/off.timer"
+systemctl daemon-reload && systemctl enable --now off.timer && systemctl is-active off.timer && echo armed
+systemctl start nothing.service || echo refused
+"""
+    instances = yard.run(1, UserData=script)
+    until(lambda: yard.states(instances) == {"terminated"})
+    assert yard.console(instances[0]).splitlines()[0] == "armed"
+    assert yard.console(instances[0]).splitlines()[-1] == "refused"
+
+
+def test_a_timer_in_the_past_never_comes(yard: Yard) -> None:
+    script = """#!/bin/bash
+units=$TRAINYARD_ROOT/etc/systemd/system
+printf '[Service]\\nExecStart=systemctl poweroff\\n' > "$units/off.service"
+printf '[Timer]\\nOnCalendar=2026-01-01 00:00:00 UTC\\n' > "$units/off.timer"
+systemctl enable --now off.timer && echo armed
+"""
+    instances = yard.run(1, UserData=script)
+    until(lambda: "armed" in yard.console(instances[0]))
+    time.sleep(0.5)
+    assert yard.states(instances) == {"running"}
+
+
+def test_a_node_of_shutdown_behaviour_stop_stops(yard: Yard) -> None:
+    instances = yard.run(1, UserData="#!/bin/bash\npoweroff\n", InstanceInitiatedShutdownBehavior="stop")
+    until(lambda: yard.states(instances) == {"stopped"})
+    assert not on(instances[0])
+
+
+def test_a_lost_node_takes_its_processes_with_it_and_says_nothing_first(yard: Yard) -> None:
+    instances = yard.run(1, UserData="#!/bin/bash\ntrap 'echo warned' TERM\nsleep 60 & wait\n")
+    until(lambda: yard.states(instances) == {"running"})
+    ec2.machines().vanish(yard.instance(instances[0]), "Server.InternalError", "lost")
+    assert yard.states(instances) == {"terminated"}
+    assert not on(instances[0])
+    assert "warned" not in yard.console(instances[0])
+    until(lambda: yard.events[-1][1] == "terminated")
+    assert yard.states_of(instances[0]) == ["pending", "running", "terminated"]

@@ -1,0 +1,218 @@
+"""The main job on the local AWS: the real templates, machine, functions and node agent, under a real account's conditions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import keys, tags
+from rehearsal.summary import Summary, shortcomings, summarise
+from rehearsal.yard import Job, Yard
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+ROOT = Path(__file__).parents[2]
+ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é"
+HAPPY = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
+TWO = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "nodes": 2, "max_hours": 1}
+ONE = {**TWO, "nodes": 1, "instance_types": ["t3.large"]}
+
+
+def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
+    return ["python", "train.py", str(steps), str(pause), str(code), *more]
+
+
+@pytest.fixture(scope="module")
+def jobs(yard: Yard, trainer: str) -> dict[str, Job]:
+    """Jobs that do not disturb one another, all started at once."""
+    digits = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
+    requests: dict[str, Mapping[str, Any]] = {
+        "digits": {**digits, "code": yard.upload(ROOT / "examples/ddp_digits", "digits")},
+        "short": {**ONE, "code": trainer, "command": train(2, 0.1, 0, ODD), "environment": {"ODD": ODD}},
+        "long": {**ONE, "code": trainer, "command": train(20, 1.0)},
+        "failing": {**TWO, "code": trainer, "command": train(3, 0.1, 3)},
+        "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.02},
+        "refused": {
+            "code": trainer,
+            "command": "python train.py",
+            "instance_types": ["g5.xlarge"],
+            "nodes": 0,
+            "market": "spot",
+        },
+        "spot": {**ONE, "code": trainer, "command": train(1, 0.1), "market": "spot", "max_cost_usd": 5},
+    }
+    return {name: yard.start(request, name) for name, request in requests.items()}
+
+
+def ended(job: Job) -> dict[str, Any]:
+    execution = job.wait(240)
+    job.settle()
+    return execution
+
+
+def summary(job: Job) -> Summary:
+    ended(job)
+    return summarise(job, wall_s=0.0)
+
+
+def instances(yard: Yard, job: Job) -> list[dict[str, Any]]:
+    found = (
+        yard.client("ec2")
+        .get_paginator("describe_instances")
+        .paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
+    )
+    return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
+
+
+def left(yard: Yard, job: Job) -> list[str]:
+    return [
+        one["InstanceId"] for one in instances(yard, job) if one["State"]["Name"] not in {"shutting-down", "terminated"}
+    ]
+
+
+def artifact(yard: Yard, job: Job, name: str, rank: int = 0) -> dict[str, Any]:
+    key = keys.BytesPrefix(job.name).artifact(rank, name)
+    document: dict[str, Any] = json.loads(
+        yard.client("s3").get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()
+    )
+    return document
+
+
+def test_two_nodes_train_together_and_everything_is_where_the_docs_say(yard: Yard, jobs: dict[str, Job]) -> None:
+    done = summary(jobs["digits"])
+    assert (done.status, done.state_path) == ("SUCCEEDED", HAPPY)
+    assert shortcomings(done, nodes=2, metric_at_least=0.93) == []
+    assert artifact(yard, jobs["digits"], "summary-1.json", rank=1)["world_size"] == 2
+    assert left(yard, jobs["digits"]) == []
+    listed = json.loads(
+        yard.client("s3").get_object(Bucket=yard.places.home, Key=keys.JobPrefix("digits").artifacts(1))["Body"].read()
+    )
+    assert {file["path"] for file in listed["artifacts"]} == {"summary-0.json", "summary-1.json", "digits.pt"}
+    assert any("accuracy" in line for line in jobs["digits"].log("digits/1/0"))
+
+
+def test_a_job_ten_times_as_long_costs_no_more_transitions_and_events(jobs: dict[str, Job]) -> None:
+    short, long = summary(jobs["short"]), summary(jobs["long"])
+    assert (short.state_path, long.state_path) == (HAPPY, HAPPY)
+    assert max(short.transitions, long.transitions) <= 12
+    assert max(short.history_events, long.history_events) <= 80
+
+
+def test_odd_text_reaches_the_training_process_unchanged(yard: Yard, jobs: dict[str, Job]) -> None:
+    ended(jobs["short"])
+    result = artifact(yard, jobs["short"], "result-0.json")
+    assert (result["odd"], result["arguments"]) == (ODD, [ODD])
+
+
+def test_the_last_line_of_output_reaches_the_log(jobs: dict[str, Job]) -> None:
+    ended(jobs["short"])
+    assert "rank 0 is done, the last line" in jobs["short"].log("short/1/0")
+
+
+def test_a_process_that_exits_non_zero_fails_the_job_within_a_minute_with_its_last_lines(
+    yard: Yard, jobs: dict[str, Job]
+) -> None:
+    job = jobs["failing"]
+    execution = ended(job)
+    fact = job.reports(1)[1].timeline["ended"]
+    assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
+    assert "rank 1: the command exited with code 3" in execution["cause"]
+    assert "rank 1 is done, the last line" in execution["cause"]
+    assert "failing/1/1" in execution["cause"]
+    assert execution["stopDate"].timestamp() - fact < 60
+    assert left(yard, job) == []
+    assert job.states()[-3:] == ["Terminate", "Decide", "Failed"]
+
+
+def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(yard: Yard, jobs: dict[str, Job]) -> None:
+    job = jobs["overdue"]
+    execution = ended(job)
+    assert (execution["status"], execution["error"]) == ("FAILED", "DeadlineReached")
+    report = job.reports(1)[0]
+    assert report.exit is not None
+    assert (report.exit.code, report.exit.ordered) == (143, True)
+    assert report.checkpoint_step > 0
+    assert f"step {report.checkpoint_step}" in execution["cause"]
+    assert left(yard, job) == []
+
+
+def test_a_refused_request_names_its_fields_and_starts_nothing(yard: Yard, jobs: dict[str, Job]) -> None:
+    execution = ended(jobs["refused"])
+    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
+    assert "- nodes: " in execution["cause"]
+    assert jobs["refused"].states() == ["Admit", "Failed"]
+    assert instances(yard, jobs["refused"]) == []
+
+
+def test_what_does_not_work_yet_is_refused_and_not_ignored(jobs: dict[str, Job]) -> None:
+    cause = ended(jobs["spot"])["cause"]
+    assert "market: spot is not supported yet" in cause
+    assert "max_cost_usd: the cap is not enforced yet" in cause
+
+
+def test_a_name_that_belongs_to_another_executions_job_is_refused(
+    yard: Yard, jobs: dict[str, Job], trainer: str
+) -> None:
+    ended(jobs["short"])
+    s3, prefix = yard.client("s3"), keys.JobPrefix("short").description
+    document = (
+        s3.get_object(Bucket=yard.places.home, Key=prefix)["Body"].read().replace(b'"id": "short"', b'"id": "taken"')
+    )
+    s3.put_object(Bucket=yard.places.home, Key=keys.JobPrefix("taken").description, Body=document)
+    execution = ended(yard.start({**ONE, "code": trainer, "command": train(1, 0.1)}, "taken"))
+    assert "taken is the name of a job of another execution" in execution["cause"]
+    assert (
+        yard.client("s3").get_object(Bucket=yard.places.home, Key=keys.JobPrefix("taken").description)["Body"].read()
+        == document
+    )
+
+
+def test_code_that_is_no_archive_fails_with_its_reason(yard: Yard) -> None:
+    yard.client("s3").put_object(Bucket=yard.places.home, Key="uploads/torn.tar.gz", Body=b"not an archive")
+    request = {**ONE, "code": f"s3://{yard.places.home}/uploads/torn.tar.gz", "command": train(1, 0.1)}
+    execution = ended(yard.start(request, "torn"))
+    assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
+    assert "archive" in execution["cause"]
+
+
+def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard: Yard, trainer: str) -> None:
+    with yard.faults({"no-capacity": {"rungs": "1"}, "node-lost": {"rank": "1", "step": "15"}}):
+        job = yard.start({**TWO, "code": trainer, "command": train(60, 0.2), "checkpoint_minutes": 0.02}, "recovering")
+        execution = ended(job)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert job.states() == ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
+    output = json.loads(execution["output"])
+    assert output["attempts"] == 2
+    assert [rung["answer"] for rung in output["rungs"]][:2] == ["InsufficientInstanceCapacity", "launched"]
+    assert job.reports(2)[0].restored_step > 0
+    assert artifact(yard, job, "result-0.json")["from"] > 0
+    assert left(yard, job) == []
+
+
+def test_without_any_event_the_clock_alone_brings_the_job_to_its_end(yard: Yard, trainer: str) -> None:
+    with yard.faults({"events-dropped": {}}):
+        execution = ended(yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unheard"))
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+
+
+def test_a_lost_answer_of_run_instances_makes_no_second_cluster(yard: Yard, trainer: str) -> None:
+    with yard.faults({"response-lost": {}}):
+        job = yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unanswered")
+        execution = ended(job)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert len(instances(yard, job)) == 2
+
+
+def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, Job]) -> None:
+    ended(jobs["digits"])
+    node_calls = [call for call in yard.aws.recorder.calls if "NodeRole" in call.role]
+    assert node_calls
+    assert {call.service for call in node_calls} <= {"s3", "logs", "secretsmanager"}
+
+
+def test_every_call_is_recorded_with_a_role_that_is_known(yard: Yard, jobs: dict[str, Job]) -> None:
+    ended(jobs["short"])
+    assert [call for call in yard.aws.recorder.calls if not call.role.startswith("arn:")] == []
