@@ -52,7 +52,7 @@ build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
 	@touch $@
 
 rehearse: setup ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
-	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES)
+	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
 test: setup lint types unit rehearsal-tests ## Everything that must pass
 

@@ -7,6 +7,8 @@ import json
 import shutil
 import sys
 import time
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -15,8 +17,8 @@ from rehearsal.conditions import FAULTS, Conditions, UnknownFault, parse_faults
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.diagnosis import diagnose
 from rehearsal.screen import Screen
-from rehearsal.summary import shortcomings, summarise
-from rehearsal.yard import Yard
+from rehearsal.summary import Summary, shortcomings, summarise
+from rehearsal.yard import Job, Yard
 
 OUT = Path(__file__).parent / "out"
 WORK = Path("build/rehearsal")
@@ -66,38 +68,48 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 
 def main(given: list[str]) -> int:
+    """0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
     options = arguments(given)
     screen = Screen(Console(soft_wrap=True))
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     conditions = Conditions(speed=options.speed, seed=options.seed, faults=options.faults)
-    request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
+    with ExitStack() as stack:
+        with screen.step("Local AWS started, cdk bootstrap and cdk deploy"):
+            yard = stack.enter_context(Yard(WORK.resolve(), conditions))
+        return rehearse(yard, screen, options)
+
+
+def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace) -> int:
+    """One job from its upload to its summary."""
     name = f"{options.code.resolve().name.replace('_', '-')}-{time.strftime('%H%M%S')}"
-    yard = Yard(WORK.resolve(), conditions)
-    with screen.step("Local AWS started, cdk bootstrap and cdk deploy"):
-        yard.__enter__()
+    request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
+    request["code"] = yard.upload(options.code, name)
+    job = yard.start(request, name)
+    screen.say(f"job [bold]{name}[/bold]: {request['code']}")
     try:
-        request["code"] = yard.upload(options.code, name)
-        job = yard.start(request, name)
-        screen.say(f"job [bold]{name}[/bold]: {request['code']}")
-        try:
-            screen.follow(job, options.limit)
-        except TimeoutError as late:
-            screen.say(f"[red]{late}[/red]")
-            diagnose(job, screen.console)
-            return 1
-        job.settle()
-        summary = summarise(job, wall_s=time.monotonic() - screen.began)
-        job.download(OUT)
-        (OUT / "summary.json").write_text(json.dumps(summary.document(), indent=1, ensure_ascii=False) + "\n")
-        wrong = shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
-        if wrong:
-            diagnose(job, screen.console)
-        screen.summary(summary, wrong)
-        screen.say(f"summary, artifacts and logs: {OUT}")
-        return 1 if wrong else 0
-    finally:
-        yard.__exit__(None, None, None)
+        screen.follow(job, options.limit)
+    except TimeoutError as late:
+        screen.say(f"[red]{late}[/red]")
+        diagnose(job, screen.console)
+        return 1
+    job.settle()
+    summary = summarise(job, wall_s=time.monotonic() - screen.began)
+    keep(job, summary)
+    wrong = shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+    if wrong:
+        diagnose(job, screen.console)
+    screen.summary(summary, wrong)
+    screen.say(f"summary, artifacts, logs and recorded calls: {OUT}")
+    return 1 if wrong else 0
+
+
+def keep(job: Job, summary: Summary) -> None:
+    """Everything that a person may want to look at afterwards, as files."""
+    job.download(OUT)
+    (OUT / "summary.json").write_text(json.dumps(summary.document(), indent=1, ensure_ascii=False) + "\n")
+    with (OUT / "calls.jsonl").open("w") as calls:
+        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)
 
 
 if __name__ == "__main__":
