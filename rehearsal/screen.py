@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -115,15 +116,20 @@ class Screen:
         ):
             table.add_row(name, str(value))
         self.console.print(table)
-        conditions = summary.conditions
-        self.console.print(
-            f"[dim]Conditions: all durations divided by {conditions['speed']:g}; {conditions['events_lost']:.0%} of events lost, the others "
-            f"{conditions['event_delay_s'][0]:g} to {conditions['event_delay_s'][1]:g} s late; boot {conditions['boot_s'][0]:g} to "
-            f"{conditions['boot_s'][1]:g} s; {conditions['throttled']:.0%} of calls throttled; faults: {', '.join(conditions['faults']) or 'none'}.[/dim]"
-        )
+        self.console.print(f"[dim]{_conditions(summary.conditions)}[/dim]")
         self.console.print(f"[dim]{REPLACED}[/dim]")
         for line in shortcomings:
             self.console.print(f"[red]{line}[/red]")
+
+
+def _conditions(conditions: dict[str, Any]) -> str:
+    (soonest, latest), (short, long) = conditions["event_delay_s"], conditions["boot_s"]
+    return (
+        f"Conditions, in real seconds before the division by {conditions['speed']:g}: boot {short:g} to {long:g} s; "
+        f"{conditions['events_lost']:.0%} of events lost, the others {soonest:g} to {latest:g} s late; "
+        f"{conditions['throttled']:.0%} of calls throttled; pages of {conditions['page_size']}; "
+        f"faults: {', '.join(conditions['faults']) or 'none'}."
+    )
 
 
 def _words(report: NodeReport) -> str:
