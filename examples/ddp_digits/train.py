@@ -114,7 +114,7 @@ def evaluate(network: nn.Module, held_out: TensorDataset) -> float:
     images, labels = held_out.tensors
     network.eval()
     with torch.no_grad():
-        accuracy = (network(images).argmax(1) == labels).float().mean().item()
+        accuracy: float = (network(images).argmax(1) == labels).float().mean().item()
     network.train()
     return accuracy
 
