@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+export UV_SYSTEM_CERTS := 1
 NODES ?= 2
 PIP_CACHE := $(CURDIR)/build/pip-cache
 

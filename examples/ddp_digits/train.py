@@ -1,5 +1,8 @@
 """Trains a small network on scikit-learn's handwritten digits with PyTorch DDP over all nodes of the job.
 
+With several GPUs a node: `["bash", "-c", "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --nproc-per-node gpu
+--master-addr $MASTER_ADDR --master-port $MASTER_PORT train.py"]`.
+
 What it takes from Trainyard: MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE.
 Rank 0 writes checkpoints, every rank loads the newest one, SIGTERM ends the epoch with a checkpoint.
 """
@@ -30,7 +33,10 @@ IMPORT_S = time.monotonic() - IMPORTING
 CHECKPOINT = Path(os.environ["CHECKPOINT_DIR"]) / "digits.pt"
 ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
-RANK, NODES = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
+# One process a node, or, under torchrun, one a GPU: torchrun sets the names on the left.
+RANK = int(os.environ.get("RANK", os.environ["NODE_RANK"]))
+WORLD = int(os.environ.get("WORLD_SIZE", os.environ["NUM_NODES"]))
+LOCAL_RANK = int(os.environ.get("LOCAL_RANK", "0"))
 
 
 class Stop:
@@ -46,7 +52,7 @@ class Stop:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--batch", type=int, default=64, help="images a node and step")
+    parser.add_argument("--batch", type=int, default=64, help="images a process and step")
     parser.add_argument(
         "--fail-at-epoch", type=int, default=-1, help="exit with code 3 there, to see how a failure looks"
     )
@@ -54,13 +60,13 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, Stop.on_sigterm)
 
-    device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=RANK, world_size=NODES)
+    device = torch.device("cuda", LOCAL_RANK) if torch.cuda.is_available() else torch.device("cpu")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", rank=RANK, world_size=WORLD)
     print(f"rank {RANK} of {dist.get_world_size()} on {device}, imports took {IMPORT_S:.1f} s", flush=True)
     torch.manual_seed(0)
 
     held_in, held_out = data(device)
-    sampler: DistributedSampler[Any] = DistributedSampler(held_in, num_replicas=NODES, rank=RANK, seed=0)
+    sampler: DistributedSampler[Any] = DistributedSampler(held_in, num_replicas=WORLD, rank=RANK, seed=0)
     batches = DataLoader(held_in, batch_size=options.batch, sampler=sampler)
     network = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.1), nn.Linear(128, 10)).to(device)
     model = DistributedDataParallel(network)

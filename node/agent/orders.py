@@ -21,9 +21,8 @@ NOTICE_S = 120
 
 
 def deadline_order(job: Job, rank: int, now: float) -> Order | None:
-    """The node's own order, ahead of the job's deadline; a short job keeps at least half of its time for training."""
-    ahead = min(job.timing.deadline_notice_s, (job.deadline - job.admitted_at) / 2)
-    if now < job.deadline - ahead:
+    """The node's own order, ahead of the job's deadline: the attendant's may come late, or never."""
+    if now < job.stop_at:
         return None
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
