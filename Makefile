@@ -55,7 +55,8 @@ build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
 rehearse: setup ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
-test: setup lint types unit rehearsal-tests ## Everything that must pass
+test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
+	@$(MAKE) --no-print-directory --output-sync=line -j2 rehearsal-tests lint types unit
 
 lint: setup ## ruff and shellcheck
 	@ruff check . && ruff format --check -q .

@@ -163,7 +163,7 @@ def test_a_divided_timing_is_accepted(speed: float) -> None:
 def test_every_knob_is_read_somewhere() -> None:
     source = "\n".join(
         file.read_text()
-        for file in [ROOT / "app.py", *_python("stacks"), *_python("lambda"), *_python("node")]
+        for file in [ROOT / "app.py", *_python("contract"), *_python("stacks"), *_python("lambda"), *_python("node")]
         if file.name != "settings.py"
     )
     unread = [knob for knob in _knobs(Settings.parse({})) if f".{knob}" not in source]
