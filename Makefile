@@ -4,7 +4,6 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 export UV_SYSTEM_CERTS := 1
 NODES ?= 2
-PIP_CACHE := $(CURDIR)/build/pip-cache
 
 .DEFAULT_GOAL := help
 .PHONY: help setup rehearse test lint types unit rehearsal-tests synth deploy destroy snapshots docs lock format clean

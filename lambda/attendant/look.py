@@ -5,7 +5,7 @@ from __future__ import annotations
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from attendant.policy import Action, Facts, Heard, Verdict, judge
+from attendant.policy import Action, Facts, Verdict, judge
 from aws import states
 from aws.ec2 import Ec2
 from aws.facts import Instance
@@ -59,19 +59,15 @@ def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
             action=Action.FAIL, error=NodeLost.__name__, reason=f"attempt {token.attempt} has no launch on record"
         )
     answer = step.answer
-    instances = _instances(
-        job, step.rung.region, answer
-    )  # before the reports: a node that is gone reported before it went
-    reports = {
-        rank: Heard(report=seen.report, age_s=seen.age_s) for rank, seen in store.reports(job.id, token.attempt).items()
-    }
+    # Instances before reports: a node that is gone reported before it went.
+    instances = _instances(job, step.rung.region, answer)
     facts = Facts(
         job=job,
         attempt=token.attempt,
         launched_at=answer.at,
         ids=answer.instances,
         instances=instances,
-        reports=reports,
+        reports=store.reports(job.id, token.attempt),
         order=store.order(job.id, token.attempt),
     )
     return judge(facts, now=now)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from aws.facts import ENDING, Instance
+from aws.facts import ENDING, Instance, Seen
 from contract import names
 from contract.errors import DeadlineReached, NodeLost, TrainingFailed
 from contract.jobs import Job
 from contract.orders import Order, OrderKind
-from contract.reports import Exit, NodeReport
+from contract.reports import Exit
 
 GONE = ENDING | {"stopping", "stopped"}
 """States in which a node works no more. A stopped one has not ended, but its work has."""
@@ -31,14 +31,6 @@ class Action(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
-    """A node's newest report and its age in seconds by S3's clock."""
-
-    report: NodeReport
-    age_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """Everything known of an attempt, instances looked at before reports: a node that is gone reported before it went."""
 
@@ -49,7 +41,7 @@ class Facts:
     """Instance ids by rank, from the intent."""
     instances: Mapping[str, Instance] | None
     """By id; None when EC2 could not be asked, which proves nothing."""
-    reports: Mapping[int, Heard]
+    reports: Mapping[int, Seen]
     order: Order | None = None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from contract.reports import NodeReport
+
 ENDING = frozenset({"shutting-down", "terminated"})
 """States after which an instance neither runs nor costs, and from which it never returns."""
 
@@ -46,3 +48,13 @@ class Object:
     key: str
     size: int
     version: str = ""
+    archived: bool = False
+    """In a class of storage from which it has to be restored before it can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A node's newest report and its age in seconds, both times by S3's clock."""
+
+    report: NodeReport
+    age_s: float

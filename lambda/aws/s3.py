@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.facts import Object
+from aws.facts import Object, Seen
 from contract import keys
 from contract.codec import decode, encode
 from contract.commits import Commit
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ABSENT = frozenset({"NoSuchKey", "404", "NoSuchVersion", "NotFound"})
 RACED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+"""Classes of storage whose objects have to be restored before they can be read."""
 AT_ONCE = 16
 """Reports read side by side."""
 
@@ -41,14 +43,6 @@ class Held:
 
     intent: Intent
     etag: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A report and its age in seconds, both times by S3's clock."""
-
-    report: NodeReport
-    age_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +113,14 @@ class Bucket:
             if problem.response["Error"]["Code"] in ABSENT:
                 return None
             raise
-        return Object(bucket=self.name, key=key, size=answer["ContentLength"], version=answer.get("VersionId", ""))
+        restored = 'ongoing-request="false"' in answer.get("Restore", "")
+        return Object(
+            bucket=self.name,
+            key=key,
+            size=answer["ContentLength"],
+            version=answer.get("VersionId", ""),
+            archived=answer.get("StorageClass") in ARCHIVES and not restored,
+        )
 
     def copy(self, source: Object, key: str) -> None:
         """Copies one version of an object (5 GB at most) into this bucket."""

@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 
 def exists(arn: str, region: str) -> bool:
-    """Whether there is a secret of this ARN that we may describe; its value is never read here."""
+    """Whether there is a secret of this ARN that we may describe and nobody has deleted; its value is never read here."""
     secrets: SecretsManagerClient = client("secretsmanager", region)
     try:
-        secrets.describe_secret(SecretId=arn)
+        return "DeletedDate" not in secrets.describe_secret(SecretId=arn)
     except ClientError as problem:
         if problem.response["Error"]["Code"] in {"ResourceNotFoundException", "AccessDeniedException"}:
             return False
         raise
-    return True

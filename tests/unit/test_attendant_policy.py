@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attendant.policy import Action, Facts, Heard, judge
-from aws.facts import Instance
+from attendant.policy import Action, Facts, judge
+from aws.facts import Instance, Seen
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase, Progress
 from tests.builders import JOB, NOW
@@ -22,12 +22,12 @@ def instance(rank: int, state: str = "running") -> Instance:
     )
 
 
-def heard(rank: int, *, age_s: float = 5.0, **fields: Any) -> Heard:
+def heard(rank: int, *, age_s: float = 5.0, **fields: Any) -> Seen:
     report = NodeReport(job="job-1", attempt=1, rank=rank, instance=IDS[rank], phase=Phase.TRAINING, sent_at=NOW)
-    return Heard(report=replace(report, **fields), age_s=age_s)
+    return Seen(report=replace(report, **fields), age_s=age_s)
 
 
-def ended(rank: int, code: int = 0, at: float = NOW, **fields: Any) -> Heard:
+def ended(rank: int, code: int = 0, at: float = NOW, **fields: Any) -> Seen:
     return heard(rank, phase=Phase.ENDED, exit=Exit(code=code, **fields), timeline={"ended": at}, age_s=900.0)
 
 
