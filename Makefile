@@ -79,8 +79,9 @@ deploy: setup ## To the account that your AWS credentials name
 destroy: setup ## Takes every stack away again
 	@npx cdk destroy --all
 
-docs: setup ## Writes the generated pages again: the request's schema, the machine's diagram
+docs: setup ## Writes the generated pages again: the request's schema, the refusals, the machine's diagram
 	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
+	@$(BIN)/python -m tests.refusals
 	@$(BIN)/python -m stacks.diagram
 
 snapshots: setup ## Writes the template snapshots again

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from admission.words import plain
+
 BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+FORM = "s3://bucket/key"
+MOST_BYTES = 1024
+"""Of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +22,20 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Raises ValueError that says what is wrong."""
+        """Raises ValueError that says what is wrong and what is allowed."""
         scheme, mark, rest = text.partition("://")
         bucket, _, key = rest.partition("/")
         if scheme != "s3" or not mark:
-            raise ValueError("is no S3 address; allowed: s3://bucket/key")
+            raise ValueError(f"{plain(text)} is no S3 address; allowed: {FORM}")
         if not BUCKET.fullmatch(bucket) or ".." in bucket:
-            raise ValueError(f"has no valid bucket name ({bucket!r}); allowed: s3://bucket/key")
-        if ".." in key.split("/") or len(key.encode()) > 1024 or any(ord(letter) < 32 for letter in key):
-            raise ValueError(
-                "has a key with '..' as a part, control characters or over 1,024 bytes; give the plain key"
-            )
+            what = f"{plain(text)} has no bucket" if not bucket else f"{plain(bucket)} is no bucket's name"
+            raise ValueError(f"{what}; allowed: {FORM}")
+        if ".." in key.split("/"):
+            raise ValueError(f"{plain(text)} has a part '..'; allowed: the plain key")
+        if any(ord(letter) < 32 for letter in key):
+            raise ValueError(f"{plain(text)} has control characters; allowed: {FORM} without them")
+        if (size := len(key.encode())) > MOST_BYTES:
+            raise ValueError(f"{plain(text)} has a key of {size:,} bytes; allowed: up to {MOST_BYTES:,} bytes")
         return cls(bucket, key)
 
     def __str__(self) -> str:

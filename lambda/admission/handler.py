@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,22 +10,23 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission.addresses import Address
-from admission.policy import Execution, Facts, admit, before_facts, family, refusal
-from admission.request import Request, read
+from admission.policy import Execution, Facts, Questions, admit, family, questions, taken
+from admission.request import read
+from admission.words import refusal
 from aws import secrets
 from aws.ec2 import Ec2
-from aws.facts import InstanceType, Object
+from aws.facts import Object
 from aws.s3 import Bucket, JobStore, Raced
 from aws.ssm import parameter
 from contract import names
 from contract.codec import decode
 from contract.environments import AdmissionEnvironment
-from contract.errors import InvalidRequest
 from contract.jobs import Image, Job
 from contract.places import Place
 
 logger = Logger(service="admission")
-FORBIDDEN = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
+DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
+"""S3's answers that say something about the address, and not about S3."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -36,10 +37,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         started_at=datetime.fromisoformat(event["execution"]["started_at"].replace("Z", "+00:00")).timestamp(),
     )
     store = JobStore(env.bucket)
-    job = _known(store, execution)
-    if job is None:
-        job = _decide(event["request"], execution, env)
-        job = _write(store, job)
+    job = store.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
+    if job is None or job.execution != execution.arn:
+        job = _write(store, _decide(event["request"], execution, env, held_by=job.execution if job else ""))
     _copy_code(store, job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
     return {
@@ -51,25 +51,11 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _known(store: JobStore, execution: Execution) -> Job | None:
-    """The job that this execution has already; raises InvalidRequest where the name belongs to another one's."""
-    if not names.JOB_PATTERN.fullmatch(execution.name):
-        return None
-    job = store.job(execution.name)
-    if job is not None and job.execution != execution.arn:
-        raise refusal(
-            [f"name: {execution.name} is the name of a job of another execution ({job.execution}); choose another name"]
-        )
-    return job
-
-
-def _decide(raw: object, execution: Execution, env: AdmissionEnvironment) -> Job:
-    request = read(raw)
-    if isinstance(request, list):
-        raise refusal(request)
-    if problems := before_facts(request, execution, env):
-        raise refusal(problems)
-    return admit(request, execution, _facts(request, env), env)
+def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: str) -> Job:
+    """Nothing but reading happens here, and what is wrong with one field keeps no other from being looked up."""
+    request, problems = read(raw, env.limits)
+    facts = _facts(questions(request, execution, env), env, held_by)
+    return admit(request, execution, facts, env, problems)
 
 
 def _write(store: JobStore, job: Job) -> Job:
@@ -79,7 +65,7 @@ def _write(store: JobStore, job: Job) -> Job:
     except Raced:
         written = store.job(job.id)
         if written is None or written.execution != job.execution:
-            raise refusal([f"name: {job.id} is the name of a job of another execution; choose another name"]) from None
+            raise refusal([taken(job.id, written.execution if written else "just now")]) from None
         return written
     return job
 
@@ -95,28 +81,45 @@ def _copy_code(store: JobStore, job: Job) -> None:
             job.code.key,
         )
     except ClientError as problem:
-        raise InvalidRequest(f"code: {job.code.source} could not be copied: {problem}") from None
+        raise refusal(
+            [f"code: {job.code.source} could not be copied ({problem}); allowed: a readable object"]
+        ) from None
 
 
-def _facts(request: Request, env: AdmissionEnvironment) -> Facts:
+def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
     region, ec2 = env.home_region, Ec2(env.home_region)
     described = parameter(names.region_parameter(env.deployment, region), region)
-    types = ec2.types(request.instance_types)
+    types = ec2.types(asked.instance_types) if asked.instance_types else {}
+    heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
+    found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return Facts(
         place=decode(Place, described) if described else None,
         types=types,
-        zones=ec2.zones_offering(request.instance_types),
-        images={one: _image(env.images.get(one, ""), ec2) for one in _families(types)},
-        code=_head(request.code),
-        unreadable=tuple(location for location in request.data if not _readable(location)),
+        zones=ec2.zones_offering(types) if types else {},
+        images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
+        code=heads.get(asked.code),
+        denied=denied | denied_too,
+        nothing_at=tuple(location for location, is_there in found.items() if not is_there),
         secrets_missing=tuple(
-            name for name, arn in request.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
+            name for name, arn in asked.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
         ),
+        held_by=held_by,
     )
 
 
-def _families(types: Mapping[str, InstanceType]) -> set[str]:
-    return {family(kind) for kind in types.values()}
+def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What `look` says of each location, and S3's error code where it denies a look."""
+    found, denied = dict[str, Any](), dict[str, str]()
+    for location in locations:
+        address = Address.parse(location)
+        try:
+            found[location] = look(Bucket(address.bucket), address.key)
+        except ClientError as problem:
+            code = problem.response["Error"]["Code"]
+            if code not in DENIED:
+                raise
+            denied[location] = code
+    return found, denied
 
 
 def _image(setting: str, ec2: Ec2) -> Image | None:
@@ -125,23 +128,3 @@ def _image(setting: str, ec2: Ec2) -> Image | None:
         return None
     found = setting if setting.startswith("ami-") else parameter(setting, ec2.region)
     return ec2.image(found) if found else None
-
-
-def _head(location: str) -> Object | None:
-    address = Address.parse(location)
-    try:
-        return Bucket(address.bucket).head(address.key)
-    except ClientError as problem:
-        if problem.response["Error"]["Code"] in FORBIDDEN:
-            return None
-        raise
-
-
-def _readable(location: str) -> bool:
-    address = Address.parse(location)
-    try:
-        return Bucket(address.bucket).holds_any(address.key)
-    except ClientError as problem:
-        if problem.response["Error"]["Code"] in FORBIDDEN:
-            return False
-        raise

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from admission.addresses import Address
 from admission.request import ARCHIVES, DEFAULT_HOURS, Request
+from admission.words import allowed, plain, refusal
 from aws.facts import InstanceType, Object
 from contract import keys, names
 from contract.environments import AdmissionEnvironment
-from contract.errors import InvalidRequest
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place
 
@@ -27,21 +28,44 @@ class Execution:
     name: str
     started_at: float
 
+    @property
+    def partition(self) -> str:
+        return self.arn.split(":")[1]
+
+    @property
+    def account(self) -> str:
+        return self.arn.split(":")[4]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What of a request is worth looking up: names that are well-formed, and places that the deployment may look at."""
+
+    instance_types: tuple[str, ...]
+    code: str
+    """Empty: nothing to look up."""
+    data: tuple[str, ...]
+    secrets: dict[str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What AWS said about the things that the request names."""
+    """What AWS said to the questions."""
 
     place: Place | None
-    types: dict[str, InstanceType]
-    zones: dict[str, set[str]]
-    images: dict[str, Image | None]
+    types: dict[str, InstanceType] = field(default_factory=dict)
+    zones: dict[str, set[str]] = field(default_factory=dict)
+    images: dict[str, Image | None] = field(default_factory=dict)
     """Family to image."""
-    code: Object | None
-    unreadable: tuple[str, ...] = ()
-    """Data locations with nothing that we may read."""
+    code: Object | None = None
+    denied: dict[str, str] = field(default_factory=dict)
+    """S3 address to the error code with which S3 refused to look."""
+    nothing_at: tuple[str, ...] = ()
+    """Data locations where there is nothing."""
     secrets_missing: tuple[str, ...] = ()
     """Environment names whose secret there is not."""
+    held_by: str = ""
+    """The other execution whose job has the name already."""
 
 
 def family(kind: InstanceType) -> str:
@@ -51,69 +75,32 @@ def family(kind: InstanceType) -> str:
     return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
-def before_facts(request: Request, execution: Execution, env: AdmissionEnvironment) -> list[str]:
-    """What is wrong whatever AWS says."""
-    limits, problems = env.limits, []
-    if not names.JOB_PATTERN.fullmatch(execution.name):
-        problems.append(f"name: the execution is called {execution.name!r}; allowed: 1 to 80 letters, digits, _ and -")
-    if request.market is Market.SPOT:
-        problems.append(
-            "market: spot is not supported yet, and on-demand is not taken in its place; allowed: on-demand"
-        )
-    if request.max_cost_usd is not None:
-        problems.append(
-            "max_cost_usd: the cap is not enforced yet, so it is not accepted; leave it out and limit max_hours"
-        )
-    if request.nodes > limits.max_nodes:
-        problems.append(
-            f"nodes: {request.nodes} asked for; allowed: 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)"
-        )
-    if request.max_hours is not None and request.max_hours > limits.max_hours:
-        problems.append(
-            f"max_hours: {request.max_hours:g} asked for; allowed: up to {limits.max_hours:g} (limits.max_hours in cdk.json)"
-        )
-    if request.volume_gb is not None and request.volume_gb > limits.max_volume_gb:
-        problems.append(
-            f"volume_gb: {request.volume_gb} asked for; allowed: up to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)"
-        )
-    for kind in request.instance_types:
-        if not any(fnmatchcase(kind, pattern) for pattern in limits.instance_types):
-            problems.append(
-                f"instance_types: {kind} is not allowed; allowed: {', '.join(limits.instance_types)} (limits.instance_types in cdk.json)"
-            )
-    for field, location in [("code", request.code), *(("data", location) for location in request.data)]:
-        if problem := _foreign(Address.parse(location), env):
-            problems.append(f"{field}: {location} {problem}")
-    prefix = f":secret:{names.secret_prefix(env.deployment)}"
-    problems += [
-        f"secrets: {name}'s secret is not under the deployment's path; allowed: names beginning with {names.secret_prefix(env.deployment)}"
-        for name, arn in request.secrets.items()
-        if prefix not in arn
+def questions(request: Request, execution: Execution, env: AdmissionEnvironment) -> Questions:
+    """What to ask AWS; nothing about buckets and secrets that are none of the deployment's business."""
+    return Questions(
+        instance_types=tuple(name for name in request.instance_types if _is_allowed(name, env)),
+        code=request.code if request.code and not _foreign(request.code, env) else "",
+        data=tuple(location for location in request.data if not _foreign(location, env)),
+        secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
+    )
+
+
+def admit(
+    request: Request, execution: Execution, facts: Facts, env: AdmissionEnvironment, problems: Iterable[str] = ()
+) -> Job:
+    """The job; raises InvalidRequest with every reason against it, `problems` (found while reading) first."""
+    ladder, against = _ladder(request, facts, env)
+    found = [
+        *_name_problems(execution, facts),
+        *problems,
+        *_limit_problems(request, env),
+        *against,
+        *_code_problems(request, facts, env),
+        *_data_problems(request, facts, env),
+        *_secret_problems(request, execution, facts, env),
     ]
-    return problems
-
-
-def _foreign(address: Address, env: AdmissionEnvironment) -> str:
-    if address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(keys.UPLOADS)):
-        return ""
-    allowed = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
-    return f"is in no bucket that jobs may read; allowed: {', '.join(allowed)} (data_buckets in cdk.json)"
-
-
-def admit(request: Request, execution: Execution, facts: Facts, env: AdmissionEnvironment) -> Job:
-    """The job; raises InvalidRequest with every reason against it."""
-    problems, ladder = before_facts(request, execution, env), list[Rung]()
-    if facts.place is None:
-        parameter = names.region_parameter(env.deployment, env.home_region)
-        problems.append(f"region: {env.home_region} has no Region stack ({parameter} is missing); deploy it first")
-    else:
-        ladder, against = _ladder(request, facts, facts.place, env)
-        problems += against
-    problems += _code_problems(request, facts.code)
-    problems += [f"data: nothing readable at {location}" for location in facts.unreadable]
-    problems += [f"secrets: {name}'s secret does not exist, or may not be described" for name in facts.secrets_missing]
-    if problems:
-        raise refusal(problems)
+    if found:
+        raise refusal(found)
     assert facts.place is not None
     assert facts.code is not None
     hours = request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours)
@@ -143,63 +130,177 @@ def admit(request: Request, execution: Execution, facts: Facts, env: AdmissionEn
     )
 
 
-def refusal(problems: list[str]) -> InvalidRequest:
-    """One error for all problems, a line each."""
-    head = (
-        "The request was refused; nothing was started."
-        if len(problems) == 1
-        else f"The request was refused for {len(problems)} reasons; nothing was started."
-    )
-    return InvalidRequest("\n".join([head, *(f"- {problem}" for problem in problems)]))
+def _name_problems(execution: Execution, facts: Facts) -> list[str]:
+    if not names.JOB_PATTERN.fullmatch(execution.name):
+        return [f"name: the execution is called {plain(execution.name)}; allowed: 1 to 80 letters, digits, _ and -"]
+    if facts.held_by:
+        return [taken(execution.name, facts.held_by)]
+    return []
 
 
-def _ladder(request: Request, facts: Facts, place: Place, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
+def taken(name: str, execution: str) -> str:
+    return f"name: {name} is the name of a job of another execution ({execution}); allowed: a name that no job had"
+
+
+def _limit_problems(request: Request, env: AdmissionEnvironment) -> list[str]:
+    limits, may_be = env.limits, allowed(env.limits)
+    problems = []
+    if request.nodes > limits.max_nodes:
+        problems.append(f"nodes: {plain(str(request.nodes))} is too large; allowed: {may_be['nodes']}")
+    if request.market is Market.SPOT:
+        problems.append(
+            f"market: spot is not supported yet, and on-demand is not taken in its place; allowed: {may_be['market']}"
+        )
+    if request.max_hours is not None and request.max_hours > limits.max_hours:
+        problems.append(f"max_hours: {request.max_hours:g} is too large; allowed: {may_be['max_hours']}")
+    if request.max_cost_usd is not None:
+        problems.append(f"max_cost_usd: the cap is not enforced yet; allowed: {may_be['max_cost_usd']}")
+    if request.volume_gb is not None and request.volume_gb > limits.max_volume_gb:
+        problems.append(f"volume_gb: {plain(str(request.volume_gb))} is too large; allowed: {may_be['volume_gb']}")
+    return problems
+
+
+def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
+    return any(fnmatchcase(instance_type, pattern) for pattern in env.limits.instance_types)
+
+
+def _ladder(request: Request, facts: Facts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
     """Every type in the order of the request, in each zone of ours that offers it."""
-    rungs, problems = [], []
-    for name in dict.fromkeys(request.instance_types):
-        kind = facts.types.get(name)
-        if kind is None:
-            problems.append(f"instance_types: {name} does not exist in {place.region}")
-            continue
-        image = facts.images.get(family(kind))
-        if image is None:
+    rungs, problems = list[Rung](), list[str]()
+    place, patterns = facts.place, ", ".join(env.limits.instance_types)
+    if place is None:
+        parameter = names.region_parameter(env.deployment, env.home_region)
+        problems.append(
+            f"region: {env.home_region} has no Region stack ({parameter} is missing); allowed: deploy it first"
+        )
+    for name in request.instance_types:
+        if not _is_allowed(name, env):
             problems.append(
-                f"instance_types: {name} needs an image of family {family(kind)}, and {place.region} has none "
-                f"({env.images.get(family(kind), 'not set')}); set images.{family(kind)} in cdk.json"
+                f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
             )
-            continue
-        if request.volume_gb is not None and request.volume_gb < image.snapshot_gb:
+        elif (kind := facts.types.get(name)) is None:
             problems.append(
-                f"volume_gb: {request.volume_gb} asked for, the image {image.id} needs at least {image.snapshot_gb}"
+                f"instance_types: {name} does not exist in {env.home_region}; allowed: EC2 types that the region has"
             )
-        zones = [zone for zone in place.zones if zone.name in facts.zones.get(name, set())]
-        if not zones:
-            ours = ", ".join(zone.name for zone in place.zones)
-            problems.append(f"instance_types: no zone of the deployment ({ours}) offers {name}")
-        rungs += [
-            Rung(
-                region=place.region,
-                zone=zone.name,
-                instance_type=name,
-                market=request.market,
-                image=image,
-                cluster=kind.cluster and request.nodes > 1,
-            )
-            for zone in zones
-        ]
+        elif (image := facts.images.get(family(kind))) is None:
+            problems.append(_no_image(kind, env))
+        elif place is not None:
+            rungs += (more := _rungs(request, kind, image, place, facts.zones.get(name, set())))
+            problems += _place_problems(request, name, image, more, place)
     return rungs, problems
 
 
-def _code_problems(request: Request, code: Object | None) -> list[str]:
-    if code is None:
-        return [f"code: there is no object {request.code}, or it may not be read"]
-    if code.size == 0:
-        return [f"code: {request.code} is empty"]
-    if code.size > MOST_CODE:
+def _rungs(request: Request, kind: InstanceType, image: Image, place: Place, zones: set[str]) -> list[Rung]:
+    return [
+        Rung(
+            region=place.region,
+            zone=zone.name,
+            instance_type=kind.name,
+            market=request.market,
+            image=image,
+            cluster=kind.cluster and request.nodes > 1,
+        )
+        for zone in place.zones
+        if zone.name in zones
+    ]
+
+
+def _no_image(kind: InstanceType, env: AdmissionEnvironment) -> str:
+    name = family(kind)
+    setting = f"{env.images[name]} names none" if name in env.images else "none is set"
+    return (
+        f"instance_types: {kind.name} needs an image of family {name}, and in {env.home_region} {setting}; "
+        f"allowed: types whose images.<family> in cdk.json names an image ({', '.join(sorted(env.images))} are set)"
+    )
+
+
+def _place_problems(request: Request, name: str, image: Image, rungs: list[Rung], place: Place) -> list[str]:
+    problems = []
+    if request.volume_gb is not None and request.volume_gb < image.snapshot_gb:
+        problems.append(
+            f"volume_gb: {request.volume_gb} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"
+        )
+    if not rungs:
+        ours = ", ".join(zone.name for zone in place.zones)
+        problems.append(f"instance_types: {name} is offered in no zone of ours; allowed: types that {ours} offer")
+    return problems
+
+
+def _foreign(location: str, env: AdmissionEnvironment) -> bool:
+    address = Address.parse(location)
+    uploads = address.bucket == env.bucket and address.key.startswith(keys.UPLOADS)
+    return not uploads and address.bucket not in env.data_buckets
+
+
+def _s3_problem(field: str, location: str, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+    if _foreign(location, env):
+        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
         return [
-            f"code: {request.code} has {code.size / 1024**3:.1f} GB; allowed: up to 5 GB (put data into data buckets)"
+            f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
         ]
+    if code := facts.denied.get(location):
+        return [f"{field}: {plain(location)} cannot be read: {_denial(code)}; allowed: what the deployment may read"]
     return []
+
+
+def _denial(code: str) -> str:
+    if code == "NoSuchBucket":
+        return "there is no such bucket"
+    if code in {"403", "AccessDenied"}:
+        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
+    return f"S3 answers {code}"
+
+
+def _code_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+    if not request.code:
+        return []
+    if against := _s3_problem("code", request.code, facts, env):
+        return against
+    where, code = f"code: {plain(request.code)}", facts.code
+    if code is None:
+        return [f"{where} does not exist; allowed: an archive that was uploaded before the start"]
+    if code.archived:
+        return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
+    if not 0 < code.size <= MOST_CODE:
+        size = f"has {code.size / 1024**3:.1f} GB" if code.size else "is empty"
+        return [f"{where} {size}; allowed: up to 5 GB (large data belongs into a data bucket)"]
+    return []
+
+
+def _data_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+    problems = []
+    for number, location in enumerate(request.data):
+        where = f"data.{number}"
+        problems += _s3_problem(where, location, facts, env)
+        if location in facts.nothing_at:
+            problems.append(f"{where}: there is nothing at {plain(location)}; allowed: objects and folders that exist")
+    return problems
+
+
+def _foreign_secret(arn: str, execution: Execution, env: AdmissionEnvironment) -> bool:
+    return not arn.startswith(tuple(_secret_paths(execution, env)))
+
+
+def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
+    """Beginnings of the ARNs that nodes may read, by region."""
+    prefix = names.secret_prefix(env.deployment)
+    return [
+        f"arn:{execution.partition}:secretsmanager:{region}:{execution.account}:secret:{prefix}"
+        for region in dict.fromkeys((env.home_region, *env.regions))
+    ]
+
+
+def _secret_problems(request: Request, execution: Execution, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+    paths = " or ".join(f"{path}..." for path in _secret_paths(execution, env))
+    foreign = [
+        f"secrets.{name}: {plain(arn)} is no secret that jobs may read; allowed: {paths}"
+        for name, arn in request.secrets.items()
+        if _foreign_secret(arn, execution, env)
+    ]
+    return foreign + [
+        f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
+        for name in facts.secrets_missing
+    ]
 
 
 def _code(request: Request, job: str, found: Object) -> Code:

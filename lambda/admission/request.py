@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
 import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from admission.addresses import Address
+from admission.words import allowed, line, plain
 from contract import training
+from contract.environments import Limits
 from contract.jobs import Market
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
+OWNER = r"^[\p{L}\p{N} _.:/=+@-]*$"
+"""What AWS takes in the value of a tag, by the pattern that its services publish; of its spaces only the common one."""
 DEFAULT_HOURS = 24.0
+MOST_BYTES = 128_000
+"""Of one argument, or of the value of one variable: Linux takes 131,071 bytes, a variable's name among them."""
 
 
 def _words(value: object) -> object:
@@ -29,7 +33,42 @@ def _words(value: object) -> object:
     try:
         return shlex.split(value)
     except ValueError as problem:
-        raise ValueError(f"cannot be split into words ({problem}); give a list of arguments instead") from None
+        raise ValueError(
+            f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
+        ) from None
+
+
+def _passable(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character; allowed: all others")
+    if (size := len(value.encode())) > MOST_BYTES:
+        raise ValueError(f"has {size:,} bytes")
+    return value
+
+
+def _address(value: str) -> str:
+    Address.parse(value)
+    return value
+
+
+def _variable(name: str) -> str:
+    if not VARIABLE.fullmatch(name):
+        raise ValueError("is no variable name; allowed: up to 128 letters, digits and _, not beginning with a digit")
+    if name in training.RESERVED:
+        raise ValueError(f"is set by Trainyard; allowed: any name but {', '.join(sorted(training.RESERVED))}")
+    return name
+
+
+def _secret(arn: str) -> str:
+    if not SECRET.fullmatch(arn):
+        raise ValueError(f"{plain(arn)} is not the ARN of a secret")
+    return arn
+
+
+# A constraint makes pydantic look at the characters: half of a surrogate pair passes a bare `str` and breaks what writes it.
+Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
+Location = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
+Variable = Annotated[str, AfterValidator(_variable)]
 
 
 class Request(BaseModel):
@@ -37,11 +76,11 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard request")
 
-    code: str = Field(
+    code: Location = Field(
         description="S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node.",
         examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
     )
-    command: Annotated[list[Annotated[str, Field(max_length=32_768)]], BeforeValidator(_words)] = Field(
+    command: Annotated[list[Passable], BeforeValidator(_words)] = Field(
         min_length=1,
         max_length=1000,
         description="Arguments of the command that runs on every node, or one string, split as a shell splits words; no shell runs it.",
@@ -55,6 +94,7 @@ class Request(BaseModel):
         max_length=10,
         description="Tried in this order, each in every zone that has it.",
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
+        json_schema_extra={"uniqueItems": True},
     )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
@@ -64,7 +104,7 @@ class Request(BaseModel):
     )
     max_hours: float | None = Field(
         default=None,
-        gt=0,
+        ge=0.01,
         allow_inf_nan=False,
         description="The job is stopped after so many hours, whatever happens (24, or the deployment's limit).",
     )
@@ -78,15 +118,15 @@ class Request(BaseModel):
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
-    environment: dict[str, Annotated[str, Field(max_length=32_768)]] = Field(
+    environment: dict[Variable, Passable] = Field(
         default_factory=dict, description="Environment variables of the command.", max_length=200
     )
-    secrets: dict[str, str] = Field(
+    secrets: dict[Variable, Annotated[str, AfterValidator(_secret)]] = Field(
         default_factory=dict,
         max_length=50,
         description="Environment variable to the ARN of a Secrets Manager secret under the deployment's path; the node reads the value.",
     )
-    data: list[str] = Field(
+    data: list[Location] = Field(
         default_factory=list, max_length=100, description="S3 locations that must be readable before anything starts."
     )
     volume_gb: int | None = Field(
@@ -95,83 +135,66 @@ class Request(BaseModel):
     owner: str = Field(
         default="",
         max_length=128,
-        pattern=r"^[\w .:/=+@-]*$",
+        pattern=OWNER,
         description="Whom to ask about this job; a tag on everything it uses.",
     )
 
     @field_validator("code")
     @classmethod
     def _archive(cls, value: str) -> str:
-        address = Address.parse(value)
-        if not address.key.endswith(ARCHIVES):
-            raise ValueError(f"ends with none of {', '.join(ARCHIVES)}")
-        return value
-
-    @field_validator("data")
-    @classmethod
-    def _locations(cls, value: list[str]) -> list[str]:
-        for location in value:
-            Address.parse(location)
+        if not Address.parse(value).key.endswith(ARCHIVES):
+            raise ValueError(f"{plain(value)} is no archive by its name")
         return value
 
     @field_validator("command")
     @classmethod
-    def _arguments(cls, value: list[str]) -> list[str]:
+    def _program(cls, value: list[str]) -> list[str]:
         if not value[0].strip():
-            raise ValueError("its first word, the program, is empty")
-        if any("\0" in word for word in value):
-            raise ValueError("holds a NUL character, which no program can be given")
+            raise ValueError("its first word is blank; allowed: the program to run, then its arguments")
         return value
 
-    @field_validator("environment", "secrets")
+    @field_validator("instance_types")
     @classmethod
-    def _variables(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, text in value.items():
-            if not VARIABLE.fullmatch(name):
-                raise ValueError(
-                    f"{name!r} is no variable name; allowed: letters, digits and _, not beginning with a digit"
-                )
-            if name in training.RESERVED:
-                raise ValueError(f"{name} is set by Trainyard; not to be set: {', '.join(sorted(training.RESERVED))}")
-            if "\0" in text:
-                raise ValueError(f"{name} holds a NUL character, which no program can be given")
+    def _different(cls, value: list[str]) -> list[str]:
+        if twice := sorted({name for name in value if value.count(name) > 1}):
+            raise ValueError(f"{', '.join(twice)} is named more than once")
         return value
 
-    @field_validator("secrets")
+    @field_validator("owner")
     @classmethod
-    def _arns(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, arn in value.items():
-            if not SECRET.fullmatch(arn):
-                raise ValueError(
-                    f"{name} is not the ARN of a Secrets Manager secret (arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME)"
-                )
+    def _taggable(cls, value: str) -> str:
+        if value.lower().startswith("aws:"):
+            raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
         return value
 
 
-def read(raw: object) -> Request | list[str]:
-    """The request, or one line for every problem: the field, what is wrong, and what is allowed."""
+EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
+"""Fields without a default: what a request holds where they are wrong, so that nothing is looked up for them."""
+_STAND_IN = {"code": "s3://any/a.zip", "command": ["any"], "instance_types": ["any.any"]}
+
+
+def read(raw: object, limits: Limits) -> tuple[Request, list[str]]:
+    """The request and a line for every problem; a field that is wrong holds its default, or what EMPTY says.
+
+    So what is right can still be judged, and a person hears of everything at once.
+    """
     try:
-        request = Request.model_validate(raw)
+        request, problems = Request.model_validate(raw), list[str]()
     except ValidationError as refused:
-        return [_line(error) for error in refused.errors(include_url=False)]
+        errors = refused.errors(include_url=False)
+        problems = [line(error, allowed(limits)) for error in errors]
+        request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
     both = sorted(request.environment.keys() & request.secrets.keys())
-    return [f"secrets: {', '.join(both)} also in environment; a variable has one value"] if both else request
+    problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
+    return request, problems
 
 
-def _line(error: Mapping[str, Any]) -> str:
-    field = ".".join(str(part) for part in error["loc"]) or "request"
-    if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(field, Request.model_fields, n=1)
-        return f"{field}: there is no such field{f'; did you mean {near[0]}?' if near else ''} (allowed: {', '.join(Request.model_fields)})"
-    if error["type"] == "missing":
-        return f"{field}: is missing"
-    given = error["input"]
-    shown = (
-        ""
-        if isinstance(given, (dict, list))
-        else f" (given: {json.dumps(given, ensure_ascii=False, default=str)[:80]})"
-    )
-    return f"{field}: {error['msg'].removeprefix('Value error, ')}{shown}"
+def _rest(raw: object, wrong: set[str]) -> Request:
+    """The fields that are as they should be."""
+    fields = raw if isinstance(raw, Mapping) and wrong else {}
+    right = {name: fields[name] for name in Request.model_fields if name in fields and name not in wrong}
+    request = Request.model_validate({**_STAND_IN, **right})
+    return request.model_copy(update={name: empty for name, empty in EMPTY.items() if name not in right})
 
 
 def schema() -> dict[str, Any]:

@@ -171,6 +171,13 @@ class JobStore(Bucket):
         key = keys.JobPrefix(intent.job).intent(intent.attempt, intent.walk)
         return Held(intent=intent, etag=self.replace(key, encode(intent), etag))
 
+    def close(self, job: str, attempt: int) -> None:
+        """From now on nobody launches for the attempt."""
+        self.put(keys.JobPrefix(job).closed(attempt), as_json({"job": job, "attempt": attempt}))
+
+    def closed(self, job: str, attempt: int) -> bool:
+        return self.head(keys.JobPrefix(job).closed(attempt)) is not None
+
     def reports(self, job: str, attempt: int) -> dict[int, Seen]:
         """The newest report of each rank, regular or urgent."""
         listed = list(self.listed(keys.JobPrefix(job).reports(attempt)))

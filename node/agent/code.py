@@ -1,22 +1,33 @@
-"""The job's code: unpacks the archive that Admit copied, and refuses one that reaches out of its folder."""
+"""The job's code: unpacks the archive that Admit copied, and refuses one that reaches out of its folder or would fill the machine."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import shutil
 import stat
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any, cast
 
 from agent.failures import CannotStart
 
 MOST_ENTRIES = 100_000
 MOST_BYTES = 10 * 1024**3
+MOST_DEPTH = 100
+"""Folders within folders; what walks or removes them goes as deep by recursion."""
+MOST_PATH = 1024
+"""Bytes of an entry's name: Linux takes 4,096 with the folder ahead of it."""
+MOST_HEADER = 1024**2
+"""Bytes of one entry's own description in a tar."""
+MOST_DIRECTORY = 32 * 1024**2
+"""Bytes of a zip's list of entries."""
+CHUNK = 1024**2
 
 
 @dataclass(frozen=True)
@@ -33,26 +44,76 @@ class Entry:
     content: Callable[[], IO[bytes]] | None = None
 
 
+class Metered:
+    """A file of which only so much may be read until the next allowance.
+
+    Both formats say in a header how much of it is to be taken into memory, and the header may lie.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.left = sys.maxsize
+        self.last = b""
+        """What was read last."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Raises ValueError where more is asked for, and there, than is left."""
+        data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
+        if len(data) > self.left:
+            raise ValueError("its description of one entry is larger than any honest one")
+        self.left -= len(data)
+        self.last = data
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:
     """Unpacks a .zip by its name, anything else as tar or tar.gz. Raises CannotStart naming the entry at fault."""
     folder.mkdir(parents=True, exist_ok=True)
     root = folder.resolve()
-    total = 0
+    total = count = 0
     try:
         for count, entry in enumerate(_zip(archive) if archive.suffix == ".zip" else _tar(archive), 1):
             total += entry.size
-            if count > most_entries or total > most_bytes:
+            if count > most_entries:
                 raise CannotStart(
-                    f"the code archive is too large at {entry.name!r}: at most {most_entries} entries and {most_bytes} bytes"
+                    f"the code archive has too many entries: {_named(entry)} is one more than {most_entries:,}"
                 )
-            _place(entry, root)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as problem:
-        raise CannotStart(f"the code archive {archive.name} cannot be unpacked: {problem}") from problem
-    except OSError as problem:
-        if problem.errno == errno.ENOSPC:
-            raise CannotStart("the disk is full of the unpacked code: ask for a larger volume_gb") from problem
-        raise CannotStart(f"the code archive {archive.name} cannot be unpacked: {problem}") from problem
+            if total > most_bytes or entry.size < 0:
+                raise CannotStart(
+                    f"the code archive is too large: with {_named(entry)} it would take {total:,} bytes, more than {most_bytes:,}"
+                )
+            _put(entry, root)
+    except CannotStart:
+        raise
+    except Exception as problem:
+        # Whatever the readers of the formats raise (zlib.error, struct.error, RecursionError ...) is about these bytes.
+        raise CannotStart(f"the code archive {archive.name} cannot be unpacked: {str(problem)[:300]}") from problem
+    if not count:
+        raise CannotStart(f"the code archive {archive.name} is empty")
     _check_links(root)
+
+
+def _named(entry: Entry) -> str:
+    text = repr(entry.name)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _put(entry: Entry, root: Path) -> None:
+    try:
+        _place(entry, root)
+    except OSError as problem:
+        if problem.errno is None:  # gzip's own word on a corrupt archive
+            raise
+        if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CannotStart(
+                f"the disk is full at entry {_named(entry)} of the code archive: ask for a larger volume_gb"
+            ) from problem
+        raise CannotStart(
+            f"entry {_named(entry)} of the code archive cannot be written: {problem.strerror}"
+        ) from problem
 
 
 def _place(entry: Entry, root: Path) -> None:
@@ -62,7 +123,7 @@ def _place(entry: Entry, root: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         return
     if place == root:
-        raise CannotStart(f"entry {entry.name!r} of the code archive would replace the folder itself")
+        raise CannotStart(f"entry {_named(entry)} of the code archive would replace the folder itself")
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_symlink() or place.is_file():
         place.unlink()
@@ -72,15 +133,22 @@ def _place(entry: Entry, root: Path) -> None:
         _symbolic_link(entry, place, root)
     elif kind == stat.S_IFREG and entry.content is not None:
         with entry.content() as source, place.open("wb") as sink:
-            shutil.copyfileobj(source, sink, 1024 * 1024)
+            shutil.copyfileobj(source, sink, CHUNK)
+        # Owner, setuid, setgid and sticky bits stay behind.
         place.chmod(entry.mode & 0o777 | 0o600)
     else:
-        raise CannotStart(f"entry {entry.name!r} of the code archive is neither a file nor a folder nor a link")
+        raise CannotStart(f"entry {_named(entry)} of the code archive is neither a file nor a folder nor a link")
 
 
 def _inside(name: str, root: Path) -> Path:
     """Where an entry goes. Its folder is looked up for real, because an earlier entry may have made a link of it."""
     path = PurePosixPath(name)
+    size, depth = len(os.fsencode(name)), len(path.parts)
+    if size > MOST_PATH or depth > MOST_DEPTH:
+        raise CannotStart(
+            f"entry {name[:100]!r}... of the code archive has a name of {size:,} bytes in {depth:,} parts: "
+            f"at most {MOST_PATH:,} bytes and {MOST_DEPTH} parts"
+        )
     if not name or "\0" in name or path.is_absolute() or ".." in path.parts:
         raise CannotStart(f"entry {name!r} of the code archive points out of its folder")
     place = root / path
@@ -96,7 +164,7 @@ def _is_inside(real: Path, root: Path) -> bool:
 def _symbolic_link(entry: Entry, place: Path, root: Path) -> None:
     real = Path(os.path.realpath(place.parent / entry.target))
     if not entry.target or entry.target.startswith("/") or not _is_inside(real, root):
-        raise CannotStart(f"entry {entry.name!r} of the code archive links to {entry.target!r}, out of its folder")
+        raise CannotStart(f"entry {_named(entry)} of the code archive links to {entry.target!r}, out of its folder")
     place.symlink_to(entry.target)
 
 
@@ -104,9 +172,11 @@ def _hard_link(entry: Entry, place: Path, root: Path) -> None:
     try:
         source = _inside(entry.target, root)
     except CannotStart as problem:
-        raise CannotStart(f"entry {entry.name!r} of the code archive is a link: {problem}") from None
+        raise CannotStart(f"entry {_named(entry)} of the code archive is a link: {problem}") from None
     if source.is_symlink() or not source.is_file():
-        raise CannotStart(f"entry {entry.name!r} of the code archive links to {entry.target!r}, which is no file in it")
+        raise CannotStart(
+            f"entry {_named(entry)} of the code archive links to {entry.target!r}, which is no file in it"
+        )
     os.link(source, place, follow_symlinks=False)
 
 
@@ -121,27 +191,49 @@ def _check_links(root: Path) -> None:
 
 def _tar(archive: Path) -> Iterator[Entry]:
     kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
-    with tarfile.open(archive) as tar:
-        for member in tar:
-            kind = kinds.get(member.type, stat.S_IFREG if member.isreg() else stat.S_IFCHR)
+    with archive.open("rb") as packed:
+        is_gzip = packed.read(2) == b"\x1f\x8b"
+        packed.seek(0)
+        file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
+        file.left = MOST_HEADER
+        with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar:
+            for member in tar:
+                file.left = sys.maxsize
+                kind = kinds.get(member.type, stat.S_IFREG if member.isreg() else stat.S_IFCHR)
 
-            def content(member: tarfile.TarInfo = member) -> IO[bytes]:
-                source = tar.extractfile(member)
-                if source is None:
-                    raise tarfile.ReadError(f"{member.name} has no content")
-                return source
+                def content(member: tarfile.TarInfo = member) -> IO[bytes]:
+                    source = tar.extractfile(member)
+                    if source is None:
+                        raise tarfile.ReadError(f"{member.name} has no content")
+                    return source
 
-            yield Entry(member.name, kind | member.mode & 0o777, member.size, member.linkname, member.islnk(), content)
+                mode = kind | member.mode & 0o777
+                yield Entry(member.name, mode, member.size, member.linkname, member.islnk(), content)
+                file.left = MOST_HEADER
+        if file.last.strip(b"\0"):  # tarfile takes a header that it cannot read for the end, and says nothing
+            raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
 
 
 def _zip(archive: Path) -> Iterator[Entry]:
-    with zipfile.ZipFile(archive) as whole:
-        for info in whole.infolist():
-            mode = info.external_attr >> 16
-            kind = stat.S_IFMT(mode) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-            target = whole.read(info).decode() if kind == stat.S_IFLNK and info.file_size < 4096 else ""
+    with archive.open("rb") as packed:
+        file = Metered(packed)
+        file.left = MOST_DIRECTORY
+        with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
+            file.left = sys.maxsize
+            for info in whole.infolist():
+                if info.flag_bits & 1:
+                    raise CannotStart(f"entry {info.filename!r} of the code archive is encrypted")
+                mode = info.external_attr >> 16
+                kind = stat.S_IFMT(mode) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
+                target = _target(whole, info) if kind == stat.S_IFLNK else ""
 
-            def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
-                return whole.open(info)
+                def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
+                    return whole.open(info)
 
-            yield Entry(info.filename, kind | (mode & 0o777 or 0o644), info.file_size, target, False, content)
+                yield Entry(info.filename, kind | (mode & 0o777 or 0o644), info.file_size, target, False, content)
+
+
+def _target(whole: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
+    """Where a symbolic link leads; a piece of it, because the entry may be a bomb."""
+    with whole.open(info) as source:
+        return os.fsdecode(source.read(MOST_PATH + 1))

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from aws.ec2 import Ec2
 from aws.facts import Instance
 from aws.s3 import Held, JobStore, Raced
-from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest
+from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.intents import Intent, Outcome
 from launcher.walk import Walker
 from tests.builders import JOB, NOW
@@ -24,6 +24,10 @@ class Store:
     def __init__(self) -> None:
         self.held: dict[int, Held] = {}
         self.version = 0
+        self.is_closed = False
+
+    def closed(self, _job: str, _attempt: int) -> bool:
+        return self.is_closed
 
     def intents(self, _job: str, _attempt: int) -> list[Held]:
         return [self.held[walk] for walk in sorted(self.held)]
@@ -52,6 +56,10 @@ class FakeEc2:
     launches: dict[str, list[Instance]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     tagged: dict[str, str] = field(default_factory=dict)
+    left: list[Instance] = field(default_factory=list)
+
+    def of_job(self, _deployment: str, _job: str) -> list[Instance]:
+        return self.left
 
     def run(self, request: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:  # noqa: ARG002
         self.calls.append((request["Placement"]["AvailabilityZone"], token))
@@ -154,6 +162,32 @@ def test_instances_that_were_terminated_are_replaced_under_a_new_token() -> None
     walker(Store(), ec2, Clock()).launch(JOB, 1)
     assert len({token for _, token in ec2.calls}) == 2
     assert len({zone for zone, _ in ec2.calls}) == 1
+
+
+def test_a_cluster_that_is_partly_gone_is_not_replaced_beside_what_is_left() -> None:
+    left = Instance(id="i-7", region="", state="running", rank=1, address="", launched_at=NOW, attempt=1)
+    store, ec2, clock = Store(), FakeEc2(["IdempotentInstanceTerminated"] * 2, left=[left]), Clock()
+    for holder in ("one", "two"):
+        with pytest.raises(NodeLost, match="i-7 run without them"):
+            walker(store, ec2, clock, holder=holder).launch(JOB, 1)
+    assert ec2.launches == {}
+
+
+@pytest.mark.parametrize("other", [{"attempt": 2}, {"attempt": 1, "state": "terminated"}])
+def test_what_is_gone_or_of_another_attempt_keeps_no_cluster_from_being_replaced(other: dict[str, Any]) -> None:
+    one = Instance(id="i-7", region="", state="running", rank=1, address="", launched_at=NOW)
+    ec2 = FakeEc2(["IdempotentInstanceTerminated"], left=[replace(one, **other)])
+    walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert len(ec2.launches) == 1
+
+
+def test_an_attempt_that_was_terminated_launches_nothing_and_holds_nobody_up() -> None:
+    store, ec2 = Store(), FakeEc2()
+    store.is_closed = True
+    with pytest.raises(NodeLost, match="was terminated"):
+        walker(store, ec2, Clock()).launch(JOB, 1)
+    assert ec2.calls == []
+    assert store.held[1].intent.held_until == 0.0
 
 
 def test_no_capacity_anywhere_walks_again_and_gives_up_when_patience_is_over() -> None:

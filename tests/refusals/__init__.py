@@ -1,0 +1,29 @@
+"""The table of what Admit refuses: a test runs it against the function, and `python -m tests.refusals` makes a page of it."""
+
+from __future__ import annotations
+
+from tests.refusals.looked_up import LOOKED_UP
+from tests.refusals.table import LEAST, Row, Section
+from tests.refusals.values import VALUES
+
+ORDER = (
+    "request",
+    "name",
+    "code",
+    "command",
+    "instance_types",
+    "nodes",
+    "market",
+    "max_hours",
+    "max_cost_usd",
+    "checkpoint_minutes",
+    "environment",
+    "secrets",
+    "data",
+    "volume_gb",
+    "owner",
+    "several",
+)
+SECTIONS = tuple(sorted((*LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
+
+__all__ = ["LEAST", "SECTIONS", "Row", "Section"]

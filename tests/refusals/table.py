@@ -1,0 +1,64 @@
+"""What a table of refusals is made of, and the words that its lines share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+LEAST: dict[str, Any] = {
+    "code": "s3://yard-home/uploads/a.tar.gz",
+    "command": ["python", "train.py"],
+    "instance_types": ["g5.xlarge"],
+}
+"""The least request that is admitted."""
+CODE = "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip"
+OURS = "s3://yard-home/uploads/..., s3://datasets/..., s3://partner/..., s3://retired/... (data_buckets in cdk.json)"
+SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
+VARIABLE = "up to 128 letters, digits and _, not beginning with a digit"
+FIELDS = (
+    "code, command, instance_types, nodes, market, max_hours, max_cost_usd, checkpoint_minutes, environment, secrets, data, "
+    "volume_gb, owner"
+)
+
+
+class Row:
+    """One refusal: what is wrong, what is given (fields of the request beside the least ones), and the lines it answers."""
+
+    def __init__(
+        self, what: str, given: Any, *says: str, name: str = "job-1", without: tuple[str, ...] = (), whole: bool = False
+    ) -> None:
+        """`name` is the execution's; `without` takes fields away; `whole`: the given is the execution's whole input."""
+        self.what = what
+        self.given = given
+        self.says = says
+        self.name = name
+        self.without = without
+        self.whole = whole
+
+    @property
+    def input(self) -> Any:
+        """What the execution is started with."""
+        if self.whole:
+            return self.given
+        return {name: value for name, value in {**LEAST, **self.given}.items() if name not in self.without}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The refusals of one field."""
+
+    field: str
+    allowed: str
+    """What the field may be: ends every line that does not say it otherwise."""
+    entry: str
+    """The same of one entry of a list or an object."""
+    rows: tuple[Row, ...]
+
+    def lines(self, row: Row) -> list[str]:
+        """The refusal's lines, whole."""
+        return [line if "; allowed: " in line else f"{line}; allowed: {self._allowed(line)}" for line in row.says]
+
+    def _allowed(self, line: str) -> str:
+        if "there is no such field" in line:
+            return FIELDS
+        return self.entry if self.entry and "." in line.partition(":")[0] else self.allowed

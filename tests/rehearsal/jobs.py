@@ -1,0 +1,51 @@
+"""Requests for rehearsed jobs, and what the account shows of a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from contract import keys, tags
+from rehearsal.yard import Job
+
+SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
+ADDED_LINES = 4
+"""The assignments that the launcher puts behind the script's first line."""
+ARMED = SCRIPT.read_text().splitlines().index("# From here on everything may fail.") + 1 + ADDED_LINES
+"""Number of the first line of user data behind which the power-off timer is armed."""
+HAPPY = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
+ONE = {"instance_types": ["t3.large"], "nodes": 1, "max_hours": 1}
+TWO = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "nodes": 2, "max_hours": 1}
+
+
+def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
+    """The command of the trainer in `trainer/`: steps, seconds a step, the exit code, further arguments."""
+    return ["python", "train.py", str(steps), str(pause), str(code), *more]
+
+
+def instances(job: Job) -> list[dict[str, Any]]:
+    """Every instance that the job ever had, as EC2 describes it."""
+    pages = job.yard.client("ec2").get_paginator("describe_instances")
+    found = pages.paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
+    return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
+
+
+def left(job: Job) -> list[str]:
+    """Those that have not begun to end."""
+    return [one["InstanceId"] for one in instances(job) if one["State"]["Name"] not in {"shutting-down", "terminated"}]
+
+
+def shutdowns(job: Job) -> set[str]:
+    """Why its instances ended, as EC2 says it: `Client.InstanceInitiatedShutdown` is the node's own power-off."""
+    return {one.get("StateReason", {}).get("Code", "") for one in instances(job)}
+
+
+def changes(job: Job) -> list[dict[str, Any]]:
+    """Calls that would have made something for the job: objects under its prefix, instances with its name in a tag."""
+    prefix = keys.JobPrefix(job.name).root
+    return [
+        {"call": call.name, **call.parameters}
+        for call in job.yard.aws.recorder.of()
+        if (call.name in ("s3:PutObject", "s3:CopyObject") and str(call.parameters.get("Key", "")).startswith(prefix))
+        or (call.name == "ec2:RunInstances" and job.name in map(str, call.parameters.values()))
+    ]

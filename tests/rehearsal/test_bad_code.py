@@ -1,0 +1,145 @@
+"""Code that cannot be trusted or installed, and text that would do harm if anything executed it, on real nodes' agents."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import keys, names, tags
+from rehearsal.yard import Job, Yard
+from tests.rehearsal.jobs import HAPPY, ONE, changes, instances, left
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(200)]
+TELLS = """
+import json, os, sys
+told = {
+    "arguments": sys.argv[1:],
+    "environment": {name: os.environ[name] for name in ("ODD", "SECRET", "EMPTY")},
+    "files": sorted(os.listdir(".")),
+}
+with open(os.path.join(os.environ["ARTIFACTS_DIR"], "told.json"), "w") as sink:
+    json.dump(told, sink)
+"""
+OWNER = "עדה Lovelace+a=b:c/d@example.com"
+ODD_FILE = "$(id) `id` 'a\"b {% $x %} \u202ertl"
+
+
+def archive(*entries: tuple[dict[str, Any], bytes]) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for facts, content in entries:
+            info = tarfile.TarInfo()
+            for name, value in {"size": len(content), **facts}.items():
+                setattr(info, name, value)
+            tar.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+TRAIN = ({"name": "train.py"}, TELLS.encode())
+HUGE = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
+BAD: dict[str, tuple[bytes, str]] = {
+    "escaping": (
+        archive(TRAIN, ({"name": "../evil"}, b"x")),
+        "entry '../evil' of the code archive points out of its folder",
+    ),
+    "linking": (
+        archive(({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
+        "links to '/etc', out of its folder",
+    ),
+    "bomb": (
+        archive(({"name": "bomb", "pax_headers": HUGE}, b"")),
+        "with 'bomb' it would take 1,000,000,000,000 bytes",
+    ),
+    "uninstallable": (
+        archive(TRAIN, ({"name": "requirements.txt"}, b"file:///nowhere/no_such_package-1.0-py3-none-any.whl\n")),
+        "requirements.txt cannot be installed",
+    ),
+}
+"""Name of the job to its archive and what its cause has to say."""
+
+
+@pytest.fixture(scope="module")
+def mark(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is made only where something executes the odd text."""
+    return tmp_path_factory.mktemp("odd") / "executed"
+
+
+@pytest.fixture(scope="module")
+def odd(mark: Path) -> str:
+    return f"a'b\"c $HOME `touch {mark}` $(touch {mark}) ; touch {mark} \n{{% $states.input %}} \u202ertl é \U0001f600"
+
+
+@pytest.fixture(scope="module")
+def jobs(yard: Yard, odd: str) -> dict[str, Job]:
+    """All started at once; each needs one node."""
+    s3, home = yard.client("s3"), yard.places.home
+    started = {}
+    for name, (body, _) in BAD.items():
+        s3.put_object(Bucket=home, Key=f"uploads/{name}.tar.gz", Body=body)
+        request = {**ONE, "code": f"s3://{home}/uploads/{name}.tar.gz", "command": ["python", "train.py"]}
+        started[name] = yard.start(request, name)
+    key = f"uploads/{odd.replace(chr(10), ' ')}?#%2F+.tar.gz"
+    s3.put_object(Bucket=home, Key=key, Body=archive(TRAIN, ({"name": ODD_FILE}, b"")))
+    secret = yard.client("secretsmanager").create_secret(
+        Name=f"{names.secret_prefix(yard.context['trainyard']['deployment'])}odd+=.@_-/name", SecretString=odd
+    )
+    request = {
+        **ONE,
+        "code": f"s3://{home}/{key}",
+        "data": [f"s3://{home}/{key}"],
+        "command": ["python", "train.py", odd, "", "--flag=" + odd],
+        "environment": {"ODD": odd, "EMPTY": ""},
+        "secrets": {"SECRET": secret["ARN"]},
+        "owner": OWNER,
+    }
+    return {**started, "odd": yard.start(request, "-rf--odd_job")}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_code_fails_the_job_within_a_minute_with_its_reason(jobs: dict[str, Job], name: str) -> None:
+    execution = jobs[name].wait(150)
+    assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
+    assert BAD[name][1] in execution["cause"]
+    assert jobs[name].states()[-3:] == ["Terminate", "Decide", "Failed"]
+    assert jobs[name].attempt() == 1
+    assert execution["stopDate"].timestamp() - jobs[name].reports(1)[0].timeline["ended"] < 60
+    assert left(jobs[name]) == []
+
+
+def test_the_cause_of_requirements_that_cannot_be_installed_has_pips_last_lines(jobs: dict[str, Job]) -> None:
+    cause = jobs["uninstallable"].wait(150)["cause"]
+    assert "ERROR:" in cause
+    assert "no_such_package-1.0" in cause
+
+
+def test_odd_text_in_every_free_field_reaches_the_training_process_unchanged(
+    yard: Yard, jobs: dict[str, Job], odd: str
+) -> None:
+    job = jobs["odd"]
+    execution = job.wait(150)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert job.states() == HAPPY
+    key = keys.BytesPrefix(job.name).artifact(0, "told.json")
+    told = json.loads(yard.client("s3").get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read())
+    assert told["arguments"] == [odd, "", "--flag=" + odd]
+    assert told["environment"] == {"ODD": odd, "SECRET": odd, "EMPTY": ""}
+    assert told["files"] == sorted(["train.py", ODD_FILE])
+    owners = [{tag["Key"]: tag["Value"] for tag in one["Tags"]}[tags.OWNER] for one in instances(job)]
+    assert owners == [OWNER]
+
+
+def test_a_job_that_was_admitted_shows_that_the_search_for_changes_finds_some(jobs: dict[str, Job]) -> None:
+    jobs["odd"].wait(150)
+    made = {change["call"] for change in changes(jobs["odd"])}
+    assert made >= {"s3:PutObject", "s3:CopyObject", "ec2:RunInstances"}
+
+
+def test_odd_text_was_executed_nowhere(jobs: dict[str, Job], mark: Path) -> None:
+    jobs["odd"].wait(150)
+    jobs["odd"].settle()
+    assert not mark.exists()

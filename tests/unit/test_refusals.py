@@ -1,0 +1,106 @@
+"""Every row of the table of refusals, through Admit's function and real boto3 clients: what it says, and that it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from contract.errors import InvalidRequest
+from tests.refusals import LEAST, SECTIONS, Row, Section
+from tests.refusals.__main__ import PAGE, page
+from tests.unit.account import TAKEN, Account, account, start
+
+ROWS = [(section, row) for section in SECTIONS for row in section.rows]
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with account(monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
+def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start(row.input, row.name)
+    head, *lines = str(problem.value).split("\n")
+    assert [line.removeprefix("- ") for line in lines] == section.lines(row)
+    assert head == (
+        "The request was refused; nothing was started."
+        if len(lines) == 1
+        else f"The request was refused for {len(lines)} reasons; nothing was started."
+    )
+    assert there.changes == []
+
+
+def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
+    from admission.request import Request
+
+    assert len(ROWS) >= 40
+    assert {section.field for section in SECTIONS} == {*Request.model_fields, "request", "name", "several"}
+
+
+def test_every_line_names_its_field_and_what_is_allowed() -> None:
+    lines = [line for section, row in ROWS for line in section.lines(row)]
+    assert [line for line in lines if ": " not in line or "; allowed: " not in line or "\n" in line] == []
+
+
+def test_the_published_page_is_the_table() -> None:
+    assert PAGE.read_text("utf-8") == page()
+
+
+def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
+    start(LEAST)
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
+    assert start(LEAST, "a" * 80)["job"] == "a" * 80
+    assert there.job("a" * 80) is not None
+
+
+def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> None:
+    assert start(LEAST) == start(LEAST)
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+def test_a_refusal_leaves_the_job_that_has_the_name_as_it_was(there: Account) -> None:
+    before = there.job(TAKEN)
+    with pytest.raises(InvalidRequest, match="another execution"):
+        start(LEAST, TAKEN)
+    assert there.job(TAKEN) == before
+
+
+def test_a_region_without_its_stack_is_told_beside_all_else(there: Account) -> None:
+    there.places = False
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, "instance_types": ["g9.huge"], "nodes": 0})
+    assert [line.split(":")[0] for line in str(problem.value).split("\n")[1:]] == [
+        "- nodes",
+        "- region",
+        "- instance_types",
+    ]
+    assert "/trainyard/yard/regions/eu-central-1 is missing" in str(problem.value)
+    assert there.changes == []
+
+
+def test_ten_thousand_problems_are_a_message_that_step_functions_keeps(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
+    text = str(problem.value)
+    assert len(text) < 20_000
+    assert "refused for 10000 reasons" in text
+    assert text.endswith(" more")
+    assert there.changes == []
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://elsewhere/a.zip", "s3://yard-home/jobs/x/code.zip", "s3://yard-home/control/a.zip"]
+)
+def test_nobody_learns_by_a_request_what_lies_where_jobs_may_not_read(there: Account, place: str) -> None:
+    for fields in ({"code": place}, {"data": [place]}):
+        with pytest.raises(InvalidRequest):
+            start({**LEAST, "code": LEAST["code"], **fields})
+    assert there.calls.count("s3:HeadObject") == 1  # the good address beside the foreign one
+    assert "s3:ListObjectsV2" not in there.calls
