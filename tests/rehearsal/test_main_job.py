@@ -9,20 +9,14 @@ from typing import Any
 
 import pytest
 
-from contract import keys, tags
+from contract import keys
 from rehearsal.summary import Summary, shortcomings, summarise
 from rehearsal.yard import Job, Yard
+from tests.rehearsal.jobs import HAPPY, ONE, TWO, instances, left, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 ROOT = Path(__file__).parents[2]
 ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é"
-HAPPY = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
-TWO = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "nodes": 2, "max_hours": 1}
-ONE = {**TWO, "nodes": 1, "instance_types": ["t3.large"]}
-
-
-def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
-    return ["python", "train.py", str(steps), str(pause), str(code), *more]
 
 
 @pytest.fixture(scope="module")
@@ -58,21 +52,6 @@ def summary(job: Job) -> Summary:
     return summarise(job, wall_s=0.0)
 
 
-def instances(yard: Yard, job: Job) -> list[dict[str, Any]]:
-    found = (
-        yard.client("ec2")
-        .get_paginator("describe_instances")
-        .paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
-    )
-    return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
-
-
-def left(yard: Yard, job: Job) -> list[str]:
-    return [
-        one["InstanceId"] for one in instances(yard, job) if one["State"]["Name"] not in {"shutting-down", "terminated"}
-    ]
-
-
 def artifact(yard: Yard, job: Job, name: str, rank: int = 0) -> dict[str, Any]:
     key = keys.BytesPrefix(job.name).artifact(rank, name)
     document: dict[str, Any] = json.loads(
@@ -86,7 +65,7 @@ def test_two_nodes_train_together_and_everything_is_where_the_docs_say(yard: Yar
     assert (done.status, done.state_path) == ("SUCCEEDED", HAPPY)
     assert shortcomings(done, nodes=2, metric_at_least=0.93) == []
     assert artifact(yard, jobs["digits"], "summary-1.json", rank=1)["world_size"] == 2
-    assert left(yard, jobs["digits"]) == []
+    assert left(jobs["digits"]) == []
     listed = json.loads(
         yard.client("s3").get_object(Bucket=yard.places.home, Key=keys.JobPrefix("digits").artifacts(1))["Body"].read()
     )
@@ -112,9 +91,7 @@ def test_the_last_line_of_output_reaches_the_log(jobs: dict[str, Job]) -> None:
     assert "rank 0 is done, the last line" in jobs["short"].log("short/1/0")
 
 
-def test_a_process_that_exits_non_zero_fails_the_job_within_a_minute_with_its_last_lines(
-    yard: Yard, jobs: dict[str, Job]
-) -> None:
+def test_a_process_that_exits_non_zero_fails_the_job_within_a_minute_with_its_last_lines(jobs: dict[str, Job]) -> None:
     job = jobs["failing"]
     execution = ended(job)
     fact = job.reports(1)[1].timeline["ended"]
@@ -123,11 +100,11 @@ def test_a_process_that_exits_non_zero_fails_the_job_within_a_minute_with_its_la
     assert "rank 1 is done, the last line" in execution["cause"]
     assert "failing/1/1" in execution["cause"]
     assert execution["stopDate"].timestamp() - fact < 60
-    assert left(yard, job) == []
+    assert left(job) == []
     assert job.states()[-3:] == ["Terminate", "Decide", "Failed"]
 
 
-def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dict[str, Job]) -> None:
     job = jobs["overdue"]
     execution = ended(job)
     assert (execution["status"], execution["error"]) == ("FAILED", "DeadlineReached")
@@ -136,15 +113,15 @@ def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(yard: Yar
     assert (report.exit.code, report.exit.ordered) == (143, True)
     assert report.checkpoint_step > 0
     assert f"step {report.checkpoint_step}" in execution["cause"]
-    assert left(yard, job) == []
+    assert left(job) == []
 
 
-def test_a_refused_request_names_its_fields_and_starts_nothing(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_a_refused_request_names_its_fields_and_starts_nothing(jobs: dict[str, Job]) -> None:
     execution = ended(jobs["refused"])
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert "- nodes: " in execution["cause"]
     assert jobs["refused"].states() == ["Admit", "Failed"]
-    assert instances(yard, jobs["refused"]) == []
+    assert instances(jobs["refused"]) == []
 
 
 def test_what_does_not_work_yet_is_refused_and_not_ignored(jobs: dict[str, Job]) -> None:
@@ -170,14 +147,6 @@ def test_a_name_that_belongs_to_another_executions_job_is_refused(
     )
 
 
-def test_code_that_is_no_archive_fails_with_its_reason(yard: Yard) -> None:
-    yard.client("s3").put_object(Bucket=yard.places.home, Key="uploads/torn.tar.gz", Body=b"not an archive")
-    request = {**ONE, "code": f"s3://{yard.places.home}/uploads/torn.tar.gz", "command": train(1, 0.1)}
-    execution = ended(yard.start(request, "torn"))
-    assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
-    assert "archive" in execution["cause"]
-
-
 def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard: Yard, trainer: str) -> None:
     with yard.faults({"no-capacity": {"rungs": "1"}, "node-lost": {"rank": "1", "step": "15"}}):
         job = yard.start({**TWO, "code": trainer, "command": train(60, 0.2), "checkpoint_minutes": 0.02}, "recovering")
@@ -189,21 +158,17 @@ def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard
     assert [rung["answer"] for rung in output["rungs"]][:2] == ["InsufficientInstanceCapacity", "launched"]
     assert job.reports(2)[0].restored_step > 0
     assert artifact(yard, job, "result-0.json")["from"] > 0
-    assert left(yard, job) == []
+    assert left(job) == []
 
 
-def test_without_any_event_the_clock_alone_brings_the_job_to_its_end(yard: Yard, trainer: str) -> None:
-    with yard.faults({"events-dropped": {}}):
-        execution = ended(yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unheard"))
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
-
-
-def test_a_lost_answer_of_run_instances_makes_no_second_cluster(yard: Yard, trainer: str) -> None:
-    with yard.faults({"response-lost": {}}):
-        job = yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unanswered")
+def test_without_events_and_with_a_lost_answer_the_clock_brings_the_one_cluster_to_its_end(
+    yard: Yard, trainer: str
+) -> None:
+    with yard.faults({"events-dropped": {}, "response-lost": {}}):
+        job = yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unheard")
         execution = ended(job)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert len(instances(yard, job)) == 2
+    assert len(instances(job)) == 2
 
 
 def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, Job]) -> None:
