@@ -6,12 +6,12 @@ export UV_SYSTEM_CERTS := 1
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test lint types unit rehearsal-tests synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup rehearse test lint types unit rehearsal-tests rehearse-faults test-deep synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
-setup: .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/ami/ready ## Everything a fresh machine needs (Python 3.11+ and git are enough)
+setup: .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/ami/ready build/checkov/ready ## Everything a fresh machine needs (Python 3.11+ and git are enough)
 
 .venv/ready: requirements-setup.txt requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
@@ -31,12 +31,18 @@ node_modules/ready: .venv/ready package.json package-lock.json
 build/layer/ready: .venv/ready lambda/requirements.txt
 	@echo "Putting the Lambda layer in place (build/layer) ..."
 	@rm -rf build/layer build/layer-parts && mkdir -p build/layer
-	@for version in 3.11 3.12 3.14 3.13; do \
+	@for version in 3.11 3.12 3.13 3.14; do \
 	  uv pip install -q --python $(BIN)/python --target build/layer-parts/$$version --python-version $$version \
 	    --python-platform x86_64-manylinux2014 --only-binary :all: --require-hashes -r lambda/requirements.txt || exit 1; done
-	@mv build/layer-parts/3.13 build/layer/python
+	@mv build/layer-parts/3.14 build/layer/python
 	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
+
+build/checkov/ready: .venv/ready requirements-checkov.txt
+	@echo "Putting Checkov in place, apart from everything else (build/checkov) ..."
+	@rm -rf build/checkov && $(BIN)/python -m venv --without-pip build/checkov
+	@uv pip install -q --python build/checkov/bin/python --require-hashes -r requirements-checkov.txt
+	@touch $@
 
 # The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
 build/agent-libs/ready: .venv/ready node/requirements.txt
@@ -68,7 +74,13 @@ unit: setup ## Tests without a local AWS
 	@python -m pytest -m "not rehearsal"
 
 rehearsal-tests: setup ## Tests on the local AWS, with its real processes
-	@python -m pytest -m rehearsal
+	@python -m pytest -m "rehearsal and not faults"
+
+rehearse-faults: setup ## Every fault alone, at several moments (some twenty minutes)
+	@python -m pytest -m faults
+
+test-deep: setup ## The property tests, 2,000 examples of 50 steps each
+	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
 
 synth: setup ## The templates, into cdk.out
 	@npx cdk synth --quiet
@@ -79,16 +91,17 @@ deploy: setup ## To the account that your AWS credentials name
 destroy: setup ## Takes every stack away again
 	@npx cdk destroy --all
 
-docs: setup ## Writes the generated pages again: the request's schema, the refusals, the machine's diagram
+docs: setup ## Writes the generated pages again: schema, refusals, faults, the machine's diagram
 	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
 	@$(BIN)/python -m tests.refusals
+	@$(BIN)/python -m rehearsal.faults
 	@$(BIN)/python -m stacks.diagram
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots
 
 lock: .venv/ready ## Resolves the .in files again
-	@for file in requirements-setup requirements requirements-dev lambda/requirements node/requirements; do \
+	@for file in requirements-setup requirements requirements-dev requirements-checkov lambda/requirements node/requirements; do \
 	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 

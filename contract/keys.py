@@ -17,6 +17,12 @@ ANY_REPORT = f"{JOBS}*/attempts/*/nodes/*"
 """Patterns, for permissions and event rules: keys of JobPrefix of any job, attempt and rank."""
 ANY_URGENT = f"{ANY_REPORT}{URGENT_SUFFIX}"
 ANY_ORDER = f"{JOBS}*/attempts/*/order.json"
+ANY_INTENT = f"{JOBS}*/attempts/*/launch-*.json"
+ANY_CLOSED = f"{JOBS}*/attempts/*/closed.json"
+ANY_LIST = f"{JOBS}*/attempts/*/artifacts.json"
+ANY_DESCRIPTION = f"{JOBS}*/job.json"
+ANY_CODE = f"{JOBS}*/code/*"
+ANY_RESULT = f"{JOBS}*/report.json"
 
 
 class Kind(str, Enum):
@@ -56,6 +62,10 @@ class JobPrefix:
 
     def intent(self, attempt: int, walk: int) -> str:
         return f"{self.intents(attempt)}{walk}.json"
+
+    def closed(self, attempt: int) -> str:
+        """There once Terminate has begun to end the attempt: nobody launches for it any more."""
+        return f"{self.attempt(attempt)}closed.json"
 
     def reports(self, attempt: int) -> str:
         return f"{self.attempt(attempt)}nodes/"

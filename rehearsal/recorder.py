@@ -27,6 +27,12 @@ _MODELS = {
 """Where the name in a signature (IAM's prefix as well) is not that of botocore's model."""
 _SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 _PARAMETER_LENGTH = 200
+_TELLING_HEADERS = {
+    "HTTP_X_AMZ_COPY_SOURCE": "CopySource",
+    "HTTP_X_AMZ_TAGGING": "Tagging",
+    "HTTP_IF_MATCH": "If-Match",
+}
+"""Headers on which the rights depend that a call to S3 takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +203,10 @@ def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str,
         return query["Action"], _short(parameters), "ec2" if service == "ec2" else "query"
     action, labels = _rest_action(environ, service, query)
     plain = {name: value for name, value in query.items() if not name.startswith("X-Amz-")}
-    return action, _short({**labels, **plain}), "s3" if service == "s3" else "rest-json"
+    if service != "s3":
+        return action, _short({**labels, **plain}), "rest-json"
+    headers = {name: unquote(environ[key]) for key, name in _TELLING_HEADERS.items() if key in environ}
+    return action, _short({**labels, **plain, **headers}), "s3"
 
 
 def _body(environ: Environ) -> bytes:

@@ -19,8 +19,8 @@ from rehearsal.yard import RUNNING, Job
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback), the AMI and its "
-    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), IAM's decisions (calls are recorded, not "
-    "judged), the pace and latency of AWS's network. pip's download cache is shared between nodes."
+    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), IAM (calls are recorded; tests put them "
+    "to a simulator), the pace and latency of AWS's network. pip's download cache is shared between nodes."
 )
 
 

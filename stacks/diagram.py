@@ -15,6 +15,8 @@ from stacks.parts.assembled import ROOT
 from stacks.settings import BLOCK, Settings
 
 PAGE = ROOT / "docs" / "train-machine.md"
+LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
+"""Lambda's own troubles are retried in every state: what tells the states apart is the rest."""
 HEAD = """# The Train machine
 
 Written by `make docs` from the synthesised definition; edit `stacks/parts/train_machine.py` instead.
@@ -94,11 +96,10 @@ def _row(name: str, state: Mapping[str, Any]) -> str:
     timeout = state.get("TimeoutSeconds", "")
     if isinstance(timeout, str) and timeout:
         timeout = f"`{timeout}`, a heartbeat every {state['HeartbeatSeconds']}"
-    # Lambda's own troubles are retried everywhere alike: what tells the states apart is the rest.
     repeats = [
-        f"{', '.join(retry['ErrorEquals'])} every {retry['IntervalSeconds']} s, {retry['MaxAttempts']} times"
+        f"{', '.join(names)} every {retry['IntervalSeconds']} s, {retry['MaxAttempts']} times"
         for retry in state.get("Retry", [])
-        if not retry["ErrorEquals"][0].startswith("Lambda.")
+        if retry["MaxAttempts"] and (names := [name for name in retry["ErrorEquals"] if not name.startswith(LAMBDAS)])
     ]
     return f"| {name} | {state['Comment']} | {f'{timeout} s' if timeout else ''} | {'; '.join(repeats)} |"
 

@@ -16,6 +16,7 @@ from constructs import Construct
 from contract import names
 from contract.codec import encode
 from contract.places import Place, Zone
+from stacks.parts.acknowledged import acknowledge
 from stacks.parts.bucket import Bucket
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
@@ -91,7 +92,7 @@ class RegionStack(cdk.Stack):
         )
 
     def _repository(self, deployment: str) -> ecr.Repository:
-        return ecr.Repository(
+        repository = ecr.Repository(
             self,
             "Images",
             repository_name=names.repository(deployment),
@@ -105,3 +106,9 @@ class RegionStack(cdk.Stack):
             removal_policy=cdk.RemovalPolicy.DESTROY,
             empty_on_delete=True,
         )
+        acknowledge(
+            repository,
+            "ECR encrypts with a key of its own; every node may pull, so another key would hide nothing.",
+            "CKV_AWS_136",
+        )
+        return repository

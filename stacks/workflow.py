@@ -7,7 +7,6 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -25,7 +24,7 @@ from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts.assembled import NODE
 from stacks.parts.function import Function, Layer
-from stacks.parts.rights import READ, Rights
+from stacks.parts.rights import READ, Right, Rights
 from stacks.parts.train_machine import Steps, TrainMachine
 
 CLOCK = cdk.Duration.minutes(1)
@@ -104,11 +103,11 @@ class WorkflowStack(cdk.Stack):
             ),
             timeout=cdk.Duration.minutes(1),
         )
-        # The tagging actions are part of copying an object that somebody has tagged.
-        uploads = rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*")
         function.may(
-            rights.home("WriteJobs", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], EVERY_JOB),
-            uploads,
+            rights.home("DescribeJobs", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+            # The tagging actions are part of copying an object that somebody has tagged.
+            rights.home("KeepCode", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], keys.ANY_CODE),
+            rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
             rights.list_home(),
             *rights.data(data_buckets),
             rights.look_at(
@@ -140,10 +139,11 @@ class WorkflowStack(cdk.Stack):
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
         )
         function.may(
-            self._jobs(),
+            *self._jobs("NoteEveryWalk", keys.ANY_INTENT),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
             *rights.launch(),
+            *rights.launch_spot(),
             rights.pass_to_ec2(foundation.node_role.role_arn),
         )
         return function
@@ -160,7 +160,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(1),
         )
         function.may(
-            self._jobs(),
+            *self._jobs("GiveOrders", keys.ANY_ORDER),
             rights.home("KeepTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
@@ -178,7 +178,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(5),
         )
         function.may(
-            self._jobs(),
+            *self._jobs("ListArtifacts", keys.ANY_LIST),
             rights.list_home(),
             rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
             rights.list_bytes(),
@@ -200,15 +200,19 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(2),
         )
         function.may(
-            self._jobs(),
+            *self._jobs("CloseAndReport", keys.ANY_CLOSED, keys.ANY_RESULT),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
             rights.terminate(),
         )
         return function
 
-    def _jobs(self) -> iam.PolicyStatement:
-        return self._rights.home("ReadAndWriteJobs", ["s3:GetObject", "s3:PutObject"], EVERY_JOB)
+    def _jobs(self, name: str, *written: str) -> list[Right]:
+        """All of a job's documents to read, and few kinds of them to write."""
+        return [
+            self._rights.home("ReadJobs", ["s3:GetObject"], EVERY_JOB),
+            self._rights.home(name, ["s3:PutObject"], *written),
+        ]
 
     def _function(
         self,

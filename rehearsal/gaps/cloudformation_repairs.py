@@ -20,6 +20,7 @@ from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
 from moto.ec2.models.subnets import SubnetRouteTableAssociation
 from moto.ec2.models.vpcs import VPCEndPoint
 from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
+from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 from moto.ssm.models import SimpleSystemManagerBackend
 
@@ -37,6 +38,7 @@ def install(aws: LocalAws) -> None:
     aws.patch(SimpleSystemManagerBackend, "put_parameter", _tags(SimpleSystemManagerBackend.put_parameter))
     after_creation(aws, FakeBucket, _bucket)
     aws.patch(FakeBucket, "get_permission", _permission(FakeBucket.get_permission))
+    aws.patch(LogGroup, "get_cfn_attribute", _all_streams(LogGroup.get_cfn_attribute))
     after_creation(aws, SecurityGroup, _rules, without=("SecurityGroupIngress", "SecurityGroupEgress"))
     for model, delete in DELETE.items():
         aws.patch(model, "delete", _deleting(delete))
@@ -122,6 +124,16 @@ def _permission(original: Any) -> Any:
         return original(part, action, resource)
 
     return get_permission
+
+
+def _all_streams(original: Any) -> Any:
+    """A log group's ARN ends with `:*` in CloudFormation, which is what rights on its streams rest on."""
+
+    def get_cfn_attribute(self: Any, attribute_name: str) -> Any:
+        found = original(self, attribute_name)
+        return f"{found}:*" if attribute_name == "Arn" and not found.endswith(":*") else found
+
+    return get_cfn_attribute
 
 
 def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from stacks.parts.acknowledged import acknowledge
+
 GIVE_UP_UPLOADS = cdk.Duration.days(7)
 
 
@@ -30,6 +32,12 @@ class Bucket(s3.Bucket):
                     expired_object_delete_marker=True,
                 )
             ],
+        )
+        acknowledge(
+            self,
+            "Access logs would need a bucket that has none itself, and cost by the request; CloudTrail tells who wants to know.",
+            "AwsSolutions-S1",
+            "CKV_AWS_18",
         )
         if events:
             plain = self.node.default_child

@@ -6,6 +6,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from stacks.parts.acknowledged import acknowledge
+
 
 def log_group(scope: Construct, name: str, *, days: int, physical_name: str | None = None) -> logs.LogGroup:
     """`days` is one of CloudWatch's retentions. Goes with its stack: what expires anyway is no record."""
@@ -14,4 +16,9 @@ def log_group(scope: Construct, name: str, *, days: int, physical_name: str | No
     assert isinstance(plain, logs.CfnLogGroup)
     # The enumeration of the construct has names for the allowed numbers; the settings have the numbers.
     plain.retention_in_days = days
+    acknowledge(
+        group,
+        "CloudWatch encrypts with a key of its own; a customer's key costs, and hides nothing from who may read the log.",
+        "CKV_AWS_158",
+    )
     return group

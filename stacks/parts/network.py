@@ -9,14 +9,16 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from stacks.parts.acknowledged import acknowledge
+
 ZONES = 3
 PUBLIC_PREFIX = 28
 """A public subnet holds a NAT gateway and nothing else: 11 addresses are more than enough."""
 
 
 class Network(Construct):
-    """`vpc` and `security_group`. No flow logs (they cost by the gigabyte, and gradients are gigabytes), and the default
-    security group stays as AWS makes it: closing it takes a function in every region, and no node is ever in it."""
+    """`vpc` and `security_group`. The default security group stays as AWS makes it: closing it takes a function in every
+    region, and no node is ever in it."""
 
     def __init__(
         self,
@@ -54,6 +56,11 @@ class Network(Construct):
             # Bytes of the region's bucket pass here for nothing; through a NAT gateway each gigabyte costs.
             gateway_endpoints={"S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)},
         )
+        acknowledge(
+            self.vpc,
+            "Flow logs cost by the gigabyte, gradients are gigabytes, and no way leads in.",
+            "AwsSolutions-VPC7",
+        )
         self.security_group = ec2.SecurityGroup(
             self,
             "NodeSecurityGroup",
@@ -65,14 +72,29 @@ class Network(Construct):
         self.security_group.add_ingress_rule(self.security_group, ec2.Port.all_traffic(), "From nodes")
         self.security_group.add_egress_rule(self.security_group, ec2.Port.all_traffic(), "To nodes")
         self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, package indexes, AWS services")
-        for service in interface_endpoints:
-            self.vpc.add_interface_endpoint(
-                f"{service.title().replace('.', '')}Endpoint",
-                service=ec2.InterfaceVpcEndpointAwsService(service),
-                subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
-            )
+        if interface_endpoints:
+            self._endpoints(interface_endpoints)
 
     @property
     def node_subnets(self) -> list[ec2.ISubnet]:
         """One a zone, all private."""
         return self.vpc.private_subnets
+
+    def _endpoints(self, services: Sequence[str]) -> None:
+        group = ec2.SecurityGroup(
+            self,
+            "EndpointSecurityGroup",
+            vpc=self.vpc,
+            description="Endpoints: TCP 443 from nodes",
+            allow_all_outbound=False,
+        )
+        group.add_ingress_rule(self.security_group, ec2.Port.tcp(443), "From nodes")
+        for service in services:
+            self.vpc.add_interface_endpoint(
+                f"{service.title().replace('.', '')}Endpoint",
+                service=ec2.InterfaceVpcEndpointAwsService(service),
+                subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
+                security_groups=[group],
+                # "Open" is to everything in the network.
+                open=False,
+            )

@@ -2,25 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 
 from contract import keys, names, tags
+from stacks.parts.acknowledged import acknowledge
 
 PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
-PUBLIC_IMAGES = f"{PUBLIC_PARAMETERS}deeplearning/*"
 READ = ("s3:GetObject", "s3:GetObjectVersion")
+SPOT = "spot.amazonaws.com"
+SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
 
-def statement(name: str, actions: Sequence[str], resources: Sequence[str], **conditions: object) -> iam.PolicyStatement:
-    """An Allow whose name a person reads in the console; conditions by operator: `StringEquals={...}`."""
-    return iam.PolicyStatement(
-        sid=name, actions=list(actions), resources=list(resources), conditions=dict(conditions) or None
-    )
+@dataclass(frozen=True, slots=True)
+class Right:
+    """An Allow whose name a person reads in the console."""
+
+    name: str
+    actions: Sequence[str]
+    resources: Sequence[str]
+    wildcards: str = ""
+    """Why resources have a `*`, in a sentence; wanted where one has."""
+    conditions: Mapping[str, object] = field(default_factory=dict)
+    """By operator: `{"StringEquals": {...}}`."""
+
+
+def grant(role: iam.Role, *rights: Right) -> None:
+    """Adds the rights to the role's policy, and acknowledges each wildcard with its right's own sentence."""
+    for right in rights:
+        role.add_to_policy(
+            iam.PolicyStatement(
+                sid=right.name,
+                actions=list(right.actions),
+                resources=list(right.resources),
+                conditions=dict(right.conditions) or None,
+            )
+        )
+        for resource in right.resources:
+            if "*" in resource:
+                assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
+                acknowledge(role, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
+
+
+def _readable(resource: str) -> str:
+    """As cdk-nag writes it."""
+    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,148 +71,167 @@ class Rights:
 
     # S3
 
-    def home(self, name: str, actions: Sequence[str], *patterns: str) -> iam.PolicyStatement:
+    def home(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """`actions` on objects of the home bucket whose keys fit a pattern."""
-        return statement(name, actions, [_objects(self.home_bucket, pattern) for pattern in patterns])
+        reason = "Jobs, attempts and uploads come and go: what is fixed in a key says which kind of document it is."
+        return Right(name, actions, [_objects(self.home_bucket, pattern) for pattern in patterns], reason)
 
-    def list_home(self) -> iam.PolicyStatement:
+    def list_home(self) -> Right:
         """Also what makes S3 say "no such key" and not "forbidden" of an object that is not there."""
-        return statement("ListHome", ["s3:ListBucket"], [_bucket(self.home_bucket)])
+        return Right("ListHome", ["s3:ListBucket"], [_bucket(self.home_bucket)])
 
-    def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> iam.PolicyStatement:
+    def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """`actions` on objects of every region's bucket of bytes."""
         wanted = [_objects(bucket, pattern) for bucket in self.bytes_buckets for pattern in patterns]
-        return statement(name, actions, wanted)
+        return Right(
+            name, actions, wanted, "Jobs and their files come and go; the folder says which kind of file it is."
+        )
 
-    def list_bytes(self) -> iam.PolicyStatement:
-        return statement("ListBytes", ["s3:ListBucket"], [_bucket(bucket) for bucket in self.bytes_buckets])
+    def list_bytes(self) -> Right:
+        return Right("ListBytes", ["s3:ListBucket"], [_bucket(bucket) for bucket in self.bytes_buckets])
 
-    def data(self, buckets: Sequence[str]) -> list[iam.PolicyStatement]:
+    def data(self, buckets: Sequence[str]) -> list[Right]:
         """Reads the buckets that the settings name; nothing where they name none."""
         if not buckets:
             return []
+        reason = "The settings give these buckets to jobs, with everything in them."
         return [
-            statement("ReadData", READ, [_objects(bucket, "*") for bucket in buckets]),
-            statement("ListData", ["s3:ListBucket"], [_bucket(bucket) for bucket in buckets]),
+            Right("ReadData", READ, [_objects(bucket, "*") for bucket in buckets], reason),
+            Right("ListData", ["s3:ListBucket"], [_bucket(bucket) for bucket in buckets]),
         ]
 
     # EC2
 
-    def look_at(self, name: str, *actions: str) -> iam.PolicyStatement:
+    def look_at(self, name: str, *actions: str) -> Right:
         """Describe calls, which know no resources; in our regions only."""
         allowed = sorted({self.home_region, *self.regions})
-        return statement(name, actions, ["*"], StringEquals={"aws:RequestedRegion": allowed})
+        reason = "Describe calls know no resources; the condition keeps them to our regions."
+        return Right(name, actions, ["*"], reason, {"StringEquals": {"aws:RequestedRegion": allowed}})
 
-    def launch(self) -> list[iam.PolicyStatement]:
+    def launch(self) -> list[Right]:
         """RunInstances is authorised for every resource of the request: one type that is missing here and all launches fail."""
+        made = self._ec2("instance", "volume", "network-interface")
+        new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
+        known = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
         return [
-            statement(
-                "LaunchWhatCarriesOurTag",
-                ["ec2:RunInstances"],
-                self._ec2("instance", "volume", "network-interface"),
-                StringEquals={f"aws:RequestTag/{tags.DEPLOYMENT}": self.deployment},
-            ),
-            statement(
+            Right("LaunchWhatCarriesOurTag", ["ec2:RunInstances"], made, new, {"StringEquals": self._asked}),
+            Right(
                 "LaunchIntoWhatIsOurs",
                 ["ec2:RunInstances"],
                 self._ec2("subnet", "security-group", "launch-template", "placement-group"),
-                StringEquals={f"aws:ResourceTag/{tags.DEPLOYMENT}": self.deployment},
+                known,
+                {"StringEquals": self._ours},
             ),
-            statement(
+            Right(
                 "LaunchFromImages",
                 ["ec2:RunInstances"],
-                # Images and their snapshots may be anybody's: their ARNs have no account. Spot requests carry no tag of ours.
-                [
-                    *(
-                        _arn("ec2", region, "", f"{kind}/*")
-                        for region in self.regions
-                        for kind in ("image", "snapshot")
-                    ),
-                    *self._ec2("spot-instances-request"),
-                ],
+                # Images may be anybody's: their ARNs have no account.
+                [_arn("ec2", region, "", "image/*") for region in self.regions],
+                "Images are AWS's or anybody's, and the id behind a parameter changes; Admit pins the one of the settings.",
             ),
-            statement(
+            Right(
                 "TagWhileLaunching",
                 ["ec2:CreateTags"],
-                self._ec2("instance", "volume", "network-interface"),
-                StringEquals={
-                    "ec2:CreateAction": "RunInstances",
-                    f"aws:RequestTag/{tags.DEPLOYMENT}": self.deployment,
-                },
+                made,
+                new,
+                {"StringEquals": {"ec2:CreateAction": "RunInstances"} | self._asked},
             ),
-            statement(
+            Right(
                 "NameTheMaster",
                 ["ec2:CreateTags"],
                 self._ec2("instance"),
+                known,
                 # Without the Null, ForAllValues is true of a request that has no keys.
-                StringEquals={f"aws:ResourceTag/{tags.DEPLOYMENT}": self.deployment},
-                **{"ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)}},
-                Null={"aws:TagKeys": "false"},
+                {
+                    "StringEquals": self._ours,
+                    "ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)},
+                    "Null": {"aws:TagKeys": "false"},
+                },
             ),
         ]
 
-    def terminate(self) -> iam.PolicyStatement:
-        return statement(
-            "TerminateWhatIsOurs",
-            ["ec2:TerminateInstances"],
-            self._ec2("instance"),
-            StringEquals={f"aws:ResourceTag/{tags.DEPLOYMENT}": self.deployment},
-        )
+    def launch_spot(self) -> list[Right]:
+        """On top of `launch`. The first spot launch of an account makes the role of AWS's spot service."""
+        role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
+        return [
+            Right(
+                "RequestSpot",
+                ["ec2:RunInstances"],
+                self._ec2("spot-instances-request"),
+                "A spot request has no id before the launch, and the instances that come of it carry our tag.",
+            ),
+            Right(
+                "MakeTheSpotRole",
+                ["iam:CreateServiceLinkedRole"],
+                [role],
+                conditions={"StringEquals": {"iam:AWSServiceName": SPOT}},
+            ),
+        ]
 
-    def pass_to_ec2(self, role_arn: str) -> iam.PolicyStatement:
-        service = {"iam:PassedToService": "ec2.amazonaws.com"}
-        return statement("PassTheNodeRole", ["iam:PassRole"], [role_arn], StringEquals=service)
+    def terminate(self) -> Right:
+        reason = "Instances come and go; the condition wants the deployment's tag on each."
+        ours = {"StringEquals": self._ours}
+        return Right("TerminateWhatIsOurs", ["ec2:TerminateInstances"], self._ec2("instance"), reason, ours)
+
+    def pass_to_ec2(self, role_arn: str) -> Right:
+        service = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
+        return Right("PassTheNodeRole", ["iam:PassRole"], [role_arn], conditions=service)
 
     # Everything else
 
-    def parameters(self, images: Sequence[str]) -> iam.PolicyStatement:
-        """The regions' descriptions of themselves, AWS's deep-learning images, and the parameters among `images`."""
-        own = [image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)]
-        public = {PUBLIC_IMAGES, *(image for image in images if image.startswith(PUBLIC_PARAMETERS))}
-        account = [*(names.region_parameter(self.deployment, region) for region in self.regions), *sorted(set(own))]
-        return statement(
-            "ReadParameters",
-            ["ssm:GetParameter"],
-            [
-                *(
-                    _arn("ssm", region, cdk.Aws.ACCOUNT_ID, f"parameter{one}")
-                    for region in self.regions
-                    for one in account
-                ),
-                *(_arn("ssm", region, "", f"parameter{one}") for region in self.regions for one in sorted(public)),
-            ],
-        )
+    def parameters(self, images: Sequence[str]) -> Right:
+        """The regions' descriptions of themselves, and the parameters among `images`."""
+        own = {names.region_parameter(self.deployment, region) for region in self.regions}
+        own |= {image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)}
+        public = {image for image in images if image.startswith(PUBLIC_PARAMETERS)}
+        owned = [(cdk.Aws.ACCOUNT_ID, one) for one in sorted(own)] + [("", one) for one in sorted(public)]
+        wanted = [_arn("ssm", region, owner, f"parameter{one}") for region in self.regions for owner, one in owned]
+        return Right("ReadParameters", ["ssm:GetParameter"], wanted)
 
-    def secrets(self, action: str) -> iam.PolicyStatement:
+    def secrets(self, action: str) -> Right:
         """`action` on what stands under the deployment's own path."""
         path = f"secret:{names.secret_prefix(self.deployment)}*"
         regions = sorted({self.home_region, *self.regions})
-        return statement(
-            "Secrets", [action], [_arn("secretsmanager", one, cdk.Aws.ACCOUNT_ID, path) for one in regions]
+        wanted = [_arn("secretsmanager", one, cdk.Aws.ACCOUNT_ID, path) for one in regions]
+        return Right(
+            "Secrets", [action], wanted, "What people put under the deployment's own path is what jobs may have."
         )
 
-    def answer_train(self) -> iam.PolicyStatement:
+    def answer_train(self) -> Right:
         """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
         machine = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{names.machine(self.deployment)}")
         actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
-        return statement("AnswerTrain", actions, [machine])
+        return Right("AnswerTrain", actions, [machine])
 
-    def node(self, *, agent: str, log_group_arn: str, data_buckets: Sequence[str]) -> list[iam.PolicyStatement]:
+    def node(self, *, agent: str, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
         """All that a node may do; `agent` is the ARN of the agent's archive. No EC2 and no states right."""
-        folders = [f"{keys.JOBS}*/{folder}/*" for folder in keys.BYTES_FOLDERS]
         jobs = {"s3:prefix": f"{keys.JOBS}*"}
         return [
-            statement("FetchTheAgent", ["s3:GetObject"], [agent]),
+            Right("FetchTheAgent", ["s3:GetObject"], [agent]),
             self.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
             # IfExists: S3 asks for this right, without a prefix, before it says of a missing object that it is missing.
-            statement("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], StringLikeIfExists=jobs),
+            Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),
             self.home("Report", ["s3:PutObject"], keys.ANY_REPORT, keys.ANY_ORDER),
-            self.bytes("CommitAndRestore", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], *folders),
+            self.bytes(
+                "CommitAndRestore",
+                ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
+                *(f"{keys.JOBS}*/{folder}/*" for folder in keys.BYTES_FOLDERS if folder != keys.Kind.ARTIFACTS.value),
+            ),
+            # Artifacts are for people: no node reads one or takes one away again.
+            self.bytes("LeaveArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.Kind.ARTIFACTS.value}/*"),
             self.list_bytes(),
             *self.data(data_buckets),
-            statement("WriteTheLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
+            Right("WriteTheLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
             self.secrets("secretsmanager:GetSecretValue"),
         ]
+
+    @property
+    def _ours(self) -> dict[str, str]:
+        return {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.deployment}
+
+    @property
+    def _asked(self) -> dict[str, str]:
+        return {f"aws:RequestTag/{tags.DEPLOYMENT}": self.deployment}
 
     def _ec2(self, *kinds: str) -> list[str]:
         return [_arn("ec2", region, cdk.Aws.ACCOUNT_ID, f"{kind}/*") for region in self.regions for kind in kinds]

@@ -21,6 +21,8 @@ from constructs import Construct
 from contract import errors
 from contract.timing import Timing
 from stacks.parts import jsonata
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.rights import Right, grant
 
 MARGIN = cdk.Duration.seconds(30)
 """From a function's own time-out to its state's: Lambda speaks first, and says more."""
@@ -28,6 +30,10 @@ MACHINE_MARGIN_S = 3600
 """From the longest job to the machine's own time-out, for the last Terminate and its patience."""
 LOOKS = 20
 """How often a lost heartbeat leads to a new look. At 300 s each an attendant may be dead for well over an hour."""
+CALLS = 5
+"""How often in the time of a heartbeat an attendant is called that cannot be: as long as for a heartbeat, in all."""
+VERDICTS = sorted(errors.BY_NAME)
+"""What the attendant answers about an attempt. Any other error of Train is the attendant's own, and says nothing of the nodes."""
 SERVICE_ERRORS = [
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -35,6 +41,7 @@ SERVICE_ERRORS = [
     "Lambda.SdkClientException",
     "Lambda.TooManyRequestsException",
     "Lambda.Unknown",
+    "Runtime.ExitError",
     "Sandbox.Timedout",
 ]
 """Lambda's own troubles, a killed function among them: every step may be done twice."""
@@ -49,6 +56,9 @@ class Steps:
     attendant: lambda_.Function
     artifact_check: lambda_.Function
     terminator: lambda_.Function
+
+    def all(self) -> list[lambda_.Function]:
+        return [self.admission, self.launcher, self.attendant, self.artifact_check, self.terminator]
 
 
 class TrainMachine(Construct):
@@ -82,6 +92,7 @@ class TrainMachine(Construct):
         )
         decide.otherwise(failed)
 
+        role = self._role(steps)
         self.machine = sfn.StateMachine(
             self,
             "Machine",
@@ -91,16 +102,30 @@ class TrainMachine(Construct):
             definition_body=sfn.DefinitionBody.from_chainable(admit),
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
             timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + MACHINE_MARGIN_S),
-            # Logs and traces would need rights on `*`; the history of the execution has it all, for 90 days.
-            role=iam.Role(
-                self,
-                "Role",
-                assumed_by=iam.ServicePrincipal(
-                    "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-                ),
-                description="The Train machine: invokes its functions",
-            ),
+            # On its own account the CDK would add the right to invoke every version of every function.
+            role=role.without_policy_updates(),
         )
+        self.machine.node.add_dependency(role)
+        acknowledge(
+            self.machine,
+            "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
+            "AwsSolutions-SF1",
+            "AwsSolutions-SF2",
+        )
+        acknowledge(self.machine, "CDK writes a dependency that a reference makes already.", "W3005")
+
+    def _role(self, steps: Steps) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            ),
+            description="The Train machine: invokes its functions",
+        )
+        functions = [function.function_arn for function in steps.all()]
+        grant(role, Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions))
+        return role
 
     def _admit(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         return self._task(
@@ -160,9 +185,18 @@ class TrainMachine(Construct):
             integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
             heartbeat_timeout=sfn.Timeout.duration(cdk.Duration.seconds(heartbeat)),
             task_timeout=_computed(jsonata.seconds_left(self._timing.power_off_after_deadline_s, least=heartbeat + 1)),
+            retry_service_errors=False,
         )
+        train.add_retry(errors=VERDICTS, max_attempts=0)
         train.add_retry(
             errors=["States.HeartbeatTimeout"], interval=cdk.Duration.seconds(1), max_attempts=LOOKS, backoff_rate=1
+        )
+        # Nodes that train are not given up because nobody looks at them for a while.
+        train.add_retry(
+            errors=[*SERVICE_ERRORS, "States.TaskFailed"],
+            interval=cdk.Duration.seconds(_whole(heartbeat / CALLS)),
+            max_attempts=LOOKS * CALLS,
+            backoff_rate=1,
         )
         return train
 
@@ -219,7 +253,14 @@ class TrainMachine(Construct):
         )
 
     def _task(
-        self, name: str, function: lambda_.Function, comment: str, *, payload: Mapping[str, Any], **options: Any
+        self,
+        name: str,
+        function: lambda_.Function,
+        comment: str,
+        *,
+        payload: Mapping[str, Any],
+        retry_service_errors: bool = True,
+        **options: Any,
     ) -> tasks.LambdaInvoke:
         """A state that invokes a function, with a time-out, and a second chance when Lambda itself has a trouble."""
         timeout = function.timeout
@@ -236,13 +277,14 @@ class TrainMachine(Construct):
             retry_on_service_exceptions=False,
             **options,
         )
-        step.add_retry(
-            errors=SERVICE_ERRORS,
-            interval=cdk.Duration.seconds(2),
-            max_attempts=6,
-            backoff_rate=2,
-            jitter_strategy=sfn.JitterType.FULL,
-        )
+        if retry_service_errors:
+            step.add_retry(
+                errors=SERVICE_ERRORS,
+                interval=cdk.Duration.seconds(2),
+                max_attempts=6,
+                backoff_rate=2,
+                jitter_strategy=sfn.JitterType.FULL,
+            )
         return step
 
 

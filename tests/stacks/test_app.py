@@ -22,6 +22,7 @@ TIMING_VARIABLE = "TRAINYARD_TIMING"
 TIMING_STATES = {
     ("Launch", "Retry"),
     ("Train", "HeartbeatSeconds"),
+    ("Train", "Retry"),
     ("Train", "TimeoutSeconds"),
     ("Terminate", "Retry"),
 }
@@ -148,13 +149,13 @@ def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: 
     ]
     assert len(endpoints) == 2
     assert {one["PrivateDnsEnabled"] for one in endpoints} == {True}
-    for group in resources(region, "AWS::EC2::SecurityGroup").values():
-        for rule in group.get("SecurityGroupIngress", []):
-            assert (rule["FromPort"], rule["ToPort"], plain(rule["CidrIp"])) == (
-                443,
-                443,
-                "<NetworkVpc7FB7348F.CidrBlock>",
-            )
+    assert not any("SecurityGroupIngress" in one for one in resources(region, "AWS::EC2::SecurityGroup").values())
+    (rule,) = [
+        one for one in resources(region, "AWS::EC2::SecurityGroupIngress").values() if one["IpProtocol"] == "tcp"
+    ]
+    assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
+    assert plain(rule["SourceSecurityGroupId"]).startswith("<NetworkNodeSecurityGroup")
+    assert plain(rule["GroupId"]).startswith("<NetworkEndpointSecurityGroup")
     for stack in ("foundation", "workflow"):
         assert "s3:::imagenet/*" in plain_text(other, stack)
     assert "parameter/lab/images/arm" in plain_text(other, "workflow")

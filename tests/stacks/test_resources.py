@@ -215,7 +215,7 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
     assert len({json.dumps(one["Role"]) for one in functions.values()}) == len(functions)
     for package, one in functions.items():
         assert not {"ReservedConcurrentExecutions", "VpcConfig"} & one.keys(), package
-        assert (one["Runtime"], one["Architectures"]) == ("python3.13", ["x86_64"]), package
+        assert (one["Runtime"], one["Architectures"]) == ("python3.14", ["x86_64"]), package
 
 
 def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:

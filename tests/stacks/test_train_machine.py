@@ -88,8 +88,8 @@ def test_no_state_gives_up_before_its_function(machine: Machine, deployment: Syn
             assert state["TimeoutSeconds"] > timeout, name
 
 
-def test_every_task_outlives_a_throttled_lambda(machine: Machine) -> None:
-    for error in ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.Unknown"):
+def test_every_task_outlives_a_throttled_lambda_and_a_killed_one(machine: Machine) -> None:
+    for error in ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.Unknown", "Runtime.ExitError"):
         assert [name for name, state in tasks(machine).items() if len(retries(state, error)) != 1] == []
 
 
@@ -99,9 +99,20 @@ def test_no_retry_hides_an_error_of_ours_but_the_two_that_ask_for_it(machine: Ma
         for name, state in tasks(machine).items()
         for retry in state["Retry"]
         for error in retry["ErrorEquals"]
-        if error in errors.BY_NAME or error in {"States.ALL", "States.TaskFailed", "States.Timeout"}
+        if (error in errors.BY_NAME and retry["MaxAttempts"]) or error in {"States.ALL", "States.Timeout"}
     }
     assert retried == {("Launch", "CapacityPending"), ("Terminate", "StillRunning")}
+    wild = [name for name, state in tasks(machine).items() if retries(state, "States.TaskFailed")]
+    assert wild == ["Train"]
+
+
+def test_a_verdict_of_the_attendant_is_final_and_its_own_troubles_are_not(machine: Machine) -> None:
+    verdicts, _, troubles = machine["States"]["Train"]["Retry"]
+    assert set(verdicts["ErrorEquals"]) == set(errors.BY_NAME)
+    assert verdicts["MaxAttempts"] == 0
+    assert "States.TaskFailed" in troubles["ErrorEquals"]
+    assert troubles["BackoffRate"] == 1
+    assert troubles["IntervalSeconds"] * troubles["MaxAttempts"] >= 20 * Timing().heartbeat_s
 
 
 def test_launch_asks_longer_than_its_patience(machine: Machine) -> None:

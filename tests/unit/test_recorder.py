@@ -150,3 +150,17 @@ def test_a_protocol_that_nobody_knows_is_not_refused() -> None:
         refusal(recorded(request("monitoring", "POST", "/service/X/operation/PutMetricData", HTTP_SMITHY_PROTOCOL="x")))
         is None
     )
+
+
+def test_headers_that_change_what_a_call_may_take_are_kept() -> None:
+    copy = request(
+        "s3", "PUT", "/bucket/key", HTTP_X_AMZ_COPY_SOURCE="other/a%20b?versionId=7", HTTP_X_AMZ_TAGGING="a=b"
+    )
+    assert recorded(copy).parameters == {
+        "Bucket": "bucket",
+        "Key": "key",
+        "CopySource": "other/a b?versionId=7",
+        "Tagging": "a=b",
+    }
+    replacing = request("s3", "PUT", "/bucket/key", b"{}", HTTP_IF_MATCH='"etag"')
+    assert recorded(replacing).parameters["If-Match"] == '"etag"'

@@ -1,0 +1,66 @@
+"""What IAM knows of the deployed account: the roles' policies, tags, the role behind a profile; read through AWS's own API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from rehearsal.permissions import SPOT_ROLE
+from rehearsal.simulator import Policies
+from rehearsal.yard import Yard
+
+NOT_OURS = ("role/cdk-", f"role/{SPOT_ROLE}")
+"""Roles of the CDK's bootstrap and of AWS, which no stack of ours makes."""
+
+
+class DeployedAccount:
+    """`rehearsal.permissions.Account` of a yard. Remembers what it has asked, so ask it when all is over."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self.tags = cache(self._tags)
+        self.role = cache(self._role)
+        self.secret = cache(self._secret)
+
+    def machine(self, region: str) -> str:  # noqa: ARG002
+        return self._yard.places.machine
+
+    def policies(self) -> dict[str, Policies]:
+        """ARN of every role of the product to its policies."""
+        iam = self._yard.client("iam")
+        roles = [role for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
+        return {
+            role["Arn"]: self._of_role(role["RoleName"])
+            for role in roles
+            if not any(word in role["Arn"] for word in NOT_OURS)
+        }
+
+    def _of_role(self, role: str) -> Policies:
+        iam = self._yard.client("iam")
+        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+        if attached:
+            raise NotImplementedError(f"{role} has managed policies, and no role of the product should: {attached}")
+        return {
+            name: iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+            for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
+        }
+
+    def _tags(self, region: str, resource: str) -> Mapping[str, str]:
+        ec2 = self._yard.aws.client("ec2", region)
+        pages = ec2.get_paginator("describe_tags").paginate(Filters=[{"Name": "resource-id", "Values": [resource]}])
+        found = _plain(tag for page in pages for tag in page["Tags"])
+        groups = ec2.describe_placement_groups()["PlacementGroups"] if not found else []
+        return found or next((_plain(one.get("Tags", [])) for one in groups if one["GroupName"] == resource), {})
+
+    def _role(self, profile: str) -> str:
+        found = self._yard.client("iam").get_instance_profile(InstanceProfileName=profile.rsplit("/", 1)[-1])
+        (role,) = found["InstanceProfile"]["Roles"]
+        return str(role["Arn"])
+
+    def _secret(self, region: str, secret: str) -> str:
+        return str(self._yard.aws.client("secretsmanager", region).describe_secret(SecretId=secret)["ARN"])
+
+
+def _plain(tags: Any) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags}

@@ -1,0 +1,57 @@
+// Asks the IAM simulator about every request of standard input; answers on standard output. See rehearsal/simulator.py.
+import { allowedContextKeysForRequest, runSimulation, runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
+
+// IAM's reference knows no resource for these, so that the simulator would insist on '*'. IAM itself asks for the state
+// machine's ARN: https://github.com/NOAA-OWP/hydrovis/issues/837, and `grantTaskResponse` of the CDK.
+const UNKNOWN_TO_THE_REFERENCE = new Set(['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat'])
+
+// Nor does it know parameters that belong to no account, which AWS publishes.
+const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::parameter\/aws\/service\//
+const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) || PUBLISHED.test(resource)
+
+const simulation = ({ principal, action, resource, context }, policies) => ({
+  request: { principal, action, resource: { resource, accountId: principal.split(':')[4] }, contextVariables: context },
+  identityPolicies: Object.entries(policies).map(([name, policy]) => ({ name, policy })),
+  serviceControlPolicies: [],
+  resourceControlPolicies: [],
+})
+
+const statements = (policies) =>
+  Object.entries(policies).flatMap(([name, policy]) =>
+    policy.Statement.map((statement, index) => ({ name, index, alone: { [name]: { ...policy, Statement: [statement] } } })))
+
+function withoutTheReference(request, policies) {
+  const by = statements(policies)
+    .filter(({ alone }) => runUnsafeSimulation(simulation(request, alone), {}) === 'Allowed')
+    .map(({ name, index }) => [name, index])
+  return { allowed: by.length > 0, ignored: [], error: '', by }
+}
+
+async function ask(request, policies) {
+  if (unknown(request)) return withoutTheReference(request, policies)
+  const answer = await runSimulation(simulation(request, policies), {})
+  if (answer.resultType === 'error') return { allowed: false, ignored: [], error: JSON.stringify(answer.errors), by: [] }
+  const results = answer.resultType === 'single' ? [answer.result] : answer.results
+  return {
+    allowed: answer.overallResult === 'Allowed',
+    ignored: [...new Set(results.flatMap((one) => one.ignoredContextKeys ?? []))],
+    error: '',
+    by: results.flatMap((one) => (one.analysis.identityAnalysis?.allowStatements ?? [])
+      .map(({ policyId, statement }) => [policyId, statement.index() - 1])),
+  }
+}
+
+async function keysOf(question) {
+  if (unknown(question)) return []
+  const [service, name] = question.action.split(':')
+  return allowedContextKeysForRequest(service, name, question.resource)
+}
+
+let text = ''
+for await (const chunk of process.stdin) text += chunk
+const { policies = {}, requests = [], keys = [] } = JSON.parse(text)
+const answers = []
+for (const request of requests) answers.push(await ask(request, policies[request.principal] ?? {}))
+const known = []
+for (const one of keys) known.push(await keysOf(one))
+process.stdout.write(JSON.stringify({ answers, keys: known }))

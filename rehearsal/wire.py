@@ -1,0 +1,70 @@
+"""A node's own way to AWS: a relay on its address that can be cut, as a network that drops every packet."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+CHUNK = 65536
+
+
+class Wire:
+    """Listens at once. Raises OSError where the address cannot be bound."""
+
+    def __init__(self, address: str, port: int) -> None:
+        """From any port of `address` to `port` of this computer."""
+        self._target = ("localhost", port)
+        self._cut = threading.Event()
+        self._ends: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._server = socket.create_server((address, 0), backlog=64)
+        self._stopped = False
+        threading.Thread(target=self._accept, name="wire", daemon=True).start()
+
+    @property
+    def endpoint(self) -> str:
+        address, port = self._server.getsockname()
+        return f"http://{address}:{port}"
+
+    def cut(self) -> None:
+        """From now on nothing arrives anywhere; nobody is told."""
+        self._cut.set()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            ends = {self._server, *self._ends}
+        for end in ends:
+            with contextlib.suppress(OSError):  # wakes whoever waits for it
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:
+                near.close()
+                continue
+            with self._lock:
+                if self._stopped:
+                    near.close()
+                    far.close()
+                    return
+                self._ends |= {near, far}
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=(one, other), name="wire", daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+        """What comes in while the wire is cut goes nowhere, the end of the connection included."""
+        with contextlib.suppress(OSError):
+            while chunk := source.recv(CHUNK):
+                if not self._cut.is_set():
+                    sink.sendall(chunk)
+            if not self._cut.is_set():
+                sink.shutdown(socket.SHUT_WR)

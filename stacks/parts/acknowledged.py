@@ -1,0 +1,32 @@
+"""What scanners find and we keep: said once for all of them, at its construct, with the reason in a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+from constructs import IConstruct
+
+
+def acknowledge(construct: IConstruct, reason: str, *findings: str) -> None:
+    """`findings` by their scanners' own names: `AwsSolutions-S1` (cdk-nag), `CKV_AWS_18` (Checkov), `W3005` (cfn-lint).
+
+    Those of Checkov and cfn-lint are for the construct's own resource, those of cdk-nag for everything below it as well.
+    """
+    for finding in findings:
+        if finding.startswith("AwsSolutions-"):
+            cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))
+        elif finding.startswith("CKV_"):
+            resource, checkov = _metadata(construct, "checkov")
+            skipped = [*checkov.get("skip", []), {"id": finding, "comment": reason}]
+            resource.add_metadata("checkov", {"skip": skipped})
+        else:
+            resource, lint = _metadata(construct, "cfn-lint")
+            ignored = [*lint.get("config", {}).get("ignore_checks", []), finding]
+            resource.add_metadata("cfn-lint", {"config": {"ignore_checks": ignored}})
+
+
+def _metadata(construct: IConstruct, key: str) -> tuple[cdk.CfnResource, dict[str, Any]]:
+    resource = construct if isinstance(construct, cdk.CfnResource) else construct.node.default_child
+    assert isinstance(resource, cdk.CfnResource)
+    return resource, resource.get_metadata(key) or {}

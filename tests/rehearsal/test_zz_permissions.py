@@ -1,0 +1,137 @@
+"""Every AWS call that rehearsed jobs made, nodes' included, judged by the deployed policies in an IAM simulator.
+
+The file is named so that its tests run after the others, and judge their calls too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contract import names
+from rehearsal.account import DeployedAccount
+from rehearsal.permissions import Granted, Verdict, granted, judge, needed
+from rehearsal.simulator import Policies
+from rehearsal.yard import Yard
+from tests.rehearsal.jobs import ONE, TWO, train
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
+ROLES = {"Admission", "Launcher", "Attendant", "ArtifactCheck", "Terminator", "Train", "Node"}
+Row = tuple[str, str, str, str]
+
+
+@pytest.fixture(scope="module")
+def account(yard: Yard, trainer: str) -> DeployedAccount:
+    """After two jobs more: one with a secret, which no other test has, and one on two nodes, for whoever runs this file alone."""
+    secret = yard.client("secretsmanager").create_secret(
+        Name=f"{names.secret_prefix('trainyard')}zz", SecretString="hush"
+    )
+    requests = {
+        "zz-secret": {**ONE, "code": trainer, "command": train(1, 0.1), "secrets": {"HUSH": secret["ARN"]}},
+        "zz-two": {**TWO, "code": trainer, "command": train(1, 0.1)},
+    }
+    jobs = [yard.start(request, name) for name, request in requests.items()]
+    for job in jobs:
+        assert job.wait(240)["status"] == "SUCCEEDED", job.name
+        job.settle()
+    return DeployedAccount(yard)
+
+
+@pytest.fixture(scope="module")
+def policies(account: DeployedAccount) -> dict[str, Policies]:
+    return account.policies()
+
+
+@pytest.fixture(scope="module")
+def verdicts(yard: Yard, account: DeployedAccount, policies: dict[str, Policies]) -> list[Verdict]:
+    return judge([call for call in list(yard.aws.recorder.calls) if call.role in policies], policies, account)
+
+
+def test_no_call_of_a_rehearsal_would_be_denied(verdicts: list[Verdict]) -> None:
+    asked = {short(verdict.request.principal) for verdict in verdicts}
+    assert asked == ROLES
+    denied = [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed]
+    assert denied == []
+
+
+def test_no_question_had_a_key_that_iam_never_fills_in(verdicts: list[Verdict]) -> None:
+    assert [(one.request, one.answer.ignored) for one in verdicts if one.answer.ignored] == []
+
+
+def test_a_launch_was_judged_for_every_resource_that_it_made_or_used(verdicts: list[Verdict]) -> None:
+    kinds = {one.request.resource.split(":")[5].split("/")[0] for one in verdicts if one.call.action == "RunInstances"}
+    launch = {"instance", "volume", "network-interface", "image", "subnet", "security-group", "launch-template"}
+    assert kinds == launch | {"placement-group", "role"}
+
+
+def test_the_same_launch_would_be_allowed_on_spot(
+    verdicts: list[Verdict], policies: dict[str, Policies], account: DeployedAccount
+) -> None:
+    call = next(one.call for one in verdicts if one.call.action == "RunInstances")
+    spot = replace(call, parameters={**call.parameters, "InstanceMarketOptions.MarketType": "spot"})
+    judged = judge([spot], policies, account)
+    assert {"RequestSpot", "MakeTheSpotRole"} <= {one.statement for one in needed(judged, policies)}
+    assert [one.request for one in judged if not one.answer.allowed or one.answer.ignored] == []
+
+
+def test_the_same_launch_would_be_denied_without_any_one_of_its_rights(
+    verdicts: list[Verdict], policies: dict[str, Policies], account: DeployedAccount
+) -> None:
+    launches = [one for one in verdicts if one.call.action == "RunInstances"]
+    (launcher,) = {one.request.principal for one in launches}
+    call = next(one.call for one in launches if "Placement.GroupName" in one.call.parameters)
+    ((name, document),) = policies[launcher].items()
+    for right in sorted(needed(judge([call], policies, account), policies)):
+        less = [
+            {**one, "Resource": [kept for kept in one["Resource"] if kept != right.resource] or "arn:aws:s3:::none"}
+            if one.get("Sid") == right.statement and isinstance(one["Resource"], list)
+            else one
+            for one in document["Statement"]
+            if one.get("Sid") != right.statement or isinstance(one["Resource"], list)
+        ]
+        judged = judge([call], {launcher: {name: {**document, "Statement": less}}}, account)
+        assert not all(one.answer.allowed for one in judged), right
+
+
+def test_what_no_rehearsal_needed_is_listed_with_its_reason(
+    verdicts: list[Verdict], policies: dict[str, Policies], request: pytest.FixtureRequest
+) -> None:
+    if not any("test_main_job" in item.nodeid for item in request.session.items):
+        pytest.skip("needs the calls of test_main_job.py as well")
+    spare = {row(one) for one in granted(policies) - needed(verdicts, policies)}
+    reasons = listed_in(PAGE.read_text())
+    assert spare - reasons.keys() == set(), (
+        "a right that no job needs: take it away, or say in docs/permissions.md why not"
+    )
+    stale = {one for one, reason in reasons.items() if not reason.startswith("Sometimes needed")} - spare
+    assert stale == set(), "jobs need these now: take them off docs/permissions.md"
+    assert reasons.keys() <= {row(one) for one in granted(policies)}
+    assert [one for one, reason in reasons.items() if len(reason) < 30] == []
+
+
+def short(principal: str) -> str:
+    """`Launcher`, from the name that CloudFormation made of the stack, the construct and some letters."""
+    found = re.search(r"-([A-Za-z]+)Role[0-9A-F]{8}-", principal)
+    assert found, principal
+    return found[1]
+
+
+def row(right: Granted) -> Row:
+    """As the page has it: what differs from deployment to deployment left out."""
+    if right.statement.startswith("("):
+        return ("every function", "its log, by the CDK", right.action, "its own log group")
+    resource = right.resource.split(":", 5)[-1]
+    if ":s3:::" in right.resource:
+        resource = re.sub(r"^trainyard-([a-z]+)-[0-9]{12}-[a-z0-9-]+", r"\1", resource)
+    return (short(right.principal), right.statement, right.action, resource)
+
+
+def listed_in(page: str) -> dict[Row, str]:
+    cells = [
+        [cell.strip().strip("`") for cell in line.strip("|\n ").split("|")] for line in page.splitlines() if "|" in line
+    ]
+    return {(one[0], one[1], one[2], one[3]): one[4] for one in cells[2:]}

@@ -1,0 +1,1 @@
+"""Tests of what the deployment may do and leaves open: an IAM simulator and four scanners, offline."""

@@ -1,0 +1,230 @@
+"""What IAM asks of a recorded call: every resource, every tag, every right on the side; and what a missing one changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contract import tags
+from rehearsal.permissions import Untaught, granted, judge, needed, requests
+from rehearsal.recorder import Call
+from rehearsal.simulator import Policies
+from tests.security.policies import ACCOUNT, REGION, role
+
+OURS = {tags.DEPLOYMENT: "trainyard"}
+BUCKET = f"trainyard-home-{ACCOUNT}-{REGION}"
+HOME = f"arn:aws:s3:::{BUCKET}"
+
+
+class Account:
+    """Everything in it carries the tags, but what is named."""
+
+    def __init__(self, **others: Mapping[str, str]) -> None:
+        self._others = others
+
+    def tags(self, region: str, resource: str) -> Mapping[str, str]:  # noqa: ARG002
+        return self._others.get(resource.partition("-")[0], OURS)
+
+    def role(self, profile: str) -> str:  # noqa: ARG002
+        return role("Node")
+
+    def secret(self, region: str, secret: str) -> str:
+        return f"arn:aws:secretsmanager:{region}:{ACCOUNT}:secret:{secret}-AbCdEf"
+
+    def machine(self, region: str) -> str:
+        return f"arn:aws:states:{region}:{ACCOUNT}:stateMachine:trainyard-train"
+
+
+def call(who: str, name: str, status: int = 200, /, **parameters: Any) -> Call:
+    service, action = name.split(":")
+    return Call(
+        at=0.0, role=role(who), service=service, region=REGION, action=action, status=status, parameters=parameters
+    )
+
+
+def specified(number: int, kind: str) -> dict[str, str]:
+    tag = f"TagSpecification.{number}"
+    return {
+        f"{tag}.ResourceType": kind,
+        f"{tag}.Tag.1.Key": tags.DEPLOYMENT,
+        f"{tag}.Tag.1.Value": "trainyard",
+        f"{tag}.Tag.2.Key": tags.JOB,
+        f"{tag}.Tag.2.Value": "resnet",
+    }
+
+
+LAUNCH = call(
+    "Launcher",
+    "ec2:RunInstances",
+    **{
+        "ImageId": "ami-1",
+        "LaunchTemplate.LaunchTemplateId": "lt-1",
+        "IamInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/node",
+        "Placement.GroupName": "group-1",
+        "NetworkInterface.1.SubnetId": "subnet-1",
+        "NetworkInterface.1.SecurityGroupId.1": "sg-1",
+        **specified(1, "instance"),
+        **specified(2, "volume"),
+        **specified(3, "network-interface"),
+    },
+)
+
+
+def asked(one: Call) -> set[tuple[str, str]]:
+    """(action, end of the resource)."""
+    return {(request.action, request.resource.split(":", 5)[5]) for request in requests(one, Account())}
+
+
+def denied(policies: Mapping[str, Policies], one: Call, account: Account | None = None) -> set[str]:
+    """Kinds of the resources that a call would be denied for."""
+    judged = judge([one], policies, account or Account())
+    assert [verdict for verdict in judged if verdict.answer.error or verdict.answer.ignored] == []
+    return {verdict.request.resource.split(":", 5)[5].split("/")[0] for verdict in judged if not verdict.answer.allowed}
+
+
+def test_a_launch_is_asked_for_each_resource_each_tag_and_its_role() -> None:
+    assert asked(LAUNCH) == {
+        *(("ec2:RunInstances", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
+        *(("ec2:CreateTags", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
+        *(
+            ("ec2:RunInstances", one)
+            for one in (
+                "image/ami-1",
+                "subnet/subnet-1",
+                "security-group/sg-1",
+                "launch-template/lt-1",
+                "placement-group/group-1",
+            )
+        ),
+        ("iam:PassRole", "role/NodeRole"),
+    }
+
+
+def test_the_launch_is_allowed(policies: dict[str, Policies]) -> None:
+    assert denied(policies, LAUNCH) == set()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kind"),
+    [("subnet", "subnet"), ("sg", "security-group"), ("lt", "launch-template"), ("group", "placement-group")],
+)
+def test_a_launch_into_what_is_not_ours_is_denied(policies: dict[str, Policies], theirs: str, kind: str) -> None:
+    assert denied(policies, LAUNCH, Account(**{theirs: {tags.DEPLOYMENT: "other"}})) == {kind}
+    assert denied(policies, LAUNCH, Account(**{theirs: {}})) == {kind}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_launch_that_leaves_something_untagged_is_denied(policies: dict[str, Policies], number: int) -> None:
+    prefix = f"TagSpecification.{number}."
+    left = {key: value for key, value in LAUNCH.parameters.items() if not key.startswith(f"{prefix}Tag")}
+    kind = LAUNCH.parameters[f"{prefix}ResourceType"]
+    assert denied(policies, replace(LAUNCH, parameters=left)) == {kind}
+
+
+@pytest.mark.parametrize("extra", [{"KeyName": "mine"}, {"BlockDeviceMapping.1.Ebs.SnapshotId": "snap-1"}])
+def test_a_launch_with_what_no_launch_of_ours_has_is_denied(
+    policies: dict[str, Policies], extra: dict[str, str]
+) -> None:
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **extra})) != set()
+
+
+def test_a_spot_launch_asks_for_the_request_and_for_awss_own_role(policies: dict[str, Policies]) -> None:
+    spot = replace(LAUNCH, parameters={**LAUNCH.parameters, "InstanceMarketOptions.MarketType": "spot"})
+    assert asked(spot) - asked(LAUNCH) == {
+        ("ec2:RunInstances", "spot-instances-request/*"),
+        ("iam:CreateServiceLinkedRole", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+    }
+    assert denied(policies, spot) == set()
+
+
+def test_each_instance_is_asked_for_by_its_own_tags(policies: dict[str, Policies]) -> None:
+    both = call("Terminator", "ec2:TerminateInstances", **{"InstanceId.1": "i-1", "InstanceId.2": "j-1"})
+    assert asked(both) == {("ec2:TerminateInstances", "instance/i-1"), ("ec2:TerminateInstances", "instance/j-1")}
+    assert denied(policies, both) == set()
+    assert denied(policies, both, Account(j={})) == {"instance"}
+
+
+@pytest.mark.parametrize(("key", "allowed"), [(tags.MASTER_ADDRESS, True), (tags.DEADLINE, False)])
+def test_only_the_tag_that_comes_after_the_launch_may_be_set_then(
+    policies: dict[str, Policies], key: str, allowed: bool
+) -> None:
+    tagging = call("Launcher", "ec2:CreateTags", **{"ResourceId.1": "i-1", "Tag.1.Key": key, "Tag.1.Value": "x"})
+    assert (denied(policies, tagging) == set()) is allowed
+
+
+def test_a_copy_reads_the_version_of_its_source_and_writes_its_target() -> None:
+    copy = call(
+        "Admission",
+        "s3:CopyObject",
+        Bucket=BUCKET,
+        Key="jobs/a/code/code.zip",
+        CopySource=f"{BUCKET}/uploads/b.zip?versionId=7",
+    )
+    assert asked(copy) == {
+        ("s3:GetObjectVersion", f"{BUCKET}/uploads/b.zip"),
+        ("s3:PutObject", f"{BUCKET}/jobs/a/code/code.zip"),
+    }
+
+
+def test_to_be_told_that_an_object_is_missing_takes_the_right_to_list() -> None:
+    missing = call("Node", "s3:GetObject", 404, Bucket=BUCKET, Key="jobs/a/x")
+    assert asked(missing) == {("s3:GetObject", f"{BUCKET}/jobs/a/x"), ("s3:ListBucket", BUCKET)}
+    assert all("s3:prefix" not in request.context for request in requests(missing, Account()))
+
+
+def test_who_replaces_by_etag_needs_to_read_as_well() -> None:
+    replacing = call("Launcher", "s3:PutObject", Bucket=BUCKET, Key="jobs/a/x", **{"If-Match": '"e"'})
+    assert asked(replacing) == {("s3:PutObject", f"{BUCKET}/jobs/a/x"), ("s3:GetObject", f"{BUCKET}/jobs/a/x")}
+
+
+@pytest.mark.parametrize("action", ["CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"])
+def test_an_upload_in_parts_is_a_put(action: str) -> None:
+    assert asked(call("Node", f"s3:{action}", Bucket=BUCKET, Key="jobs/a/x")) == {
+        ("s3:PutObject", f"{BUCKET}/jobs/a/x")
+    }
+
+
+def test_a_list_is_asked_for_with_its_prefix(policies: dict[str, Policies]) -> None:
+    listing = call("Node", "s3:ListObjectsV2", Bucket=BUCKET, prefix="control/")
+    assert [request.context["s3:prefix"] for request in requests(listing, Account())] == ["control/"]
+    assert denied(policies, listing) == {BUCKET}
+    assert denied(policies, replace(listing, parameters={**listing.parameters, "prefix": "jobs/a/"})) == set()
+
+
+def test_what_aws_publishes_belongs_to_no_account() -> None:
+    (request,) = requests(call("Admission", "ssm:GetParameter", Name="/aws/service/x"), Account())
+    assert request.resource == f"arn:aws:ssm:{REGION}::parameter/aws/service/x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ec2:StopInstances",
+        "s3:DeleteObjects",
+        "states:StartExecution",
+        "logs:DeleteLogStream",
+        "lambda:UpdateFunctionCode",
+        "ssm:PutParameter",
+        "secretsmanager:PutSecretValue",
+        "sts:AssumeRole",
+    ],
+)
+def test_a_call_that_nobody_has_taught_is_an_error_and_never_allowed(name: str) -> None:
+    with pytest.raises(Untaught, match=name):
+        requests(call("Node", name), Account())
+
+
+def test_what_no_call_needed_is_left_over(policies: dict[str, Policies]) -> None:
+    verdicts = judge([LAUNCH], policies, Account())
+    used = needed(verdicts, policies)
+    assert used < granted(policies)
+    assert {one.statement for one in used} == {
+        "LaunchWhatCarriesOurTag",
+        "LaunchIntoWhatIsOurs",
+        "LaunchFromImages",
+        "TagWhileLaunching",
+        "PassTheNodeRole",
+    }

@@ -1,0 +1,338 @@
+"""What roles may and may not do: requests put to an IAM simulator with the synthesised policies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from contract import keys, names, tags
+from rehearsal.permissions import listed
+from rehearsal.simulator import Answer, Policies, Request, condition_keys, simulate
+from tests.security.policies import ACCOUNT, REGION, function, log_stream, role
+from tests.stacks.synth import CONTEXT
+
+HOME = f"arn:aws:s3:::{names.home_bucket('trainyard', ACCOUNT, REGION)}"
+BYTES = f"arn:aws:s3:::{names.bytes_bucket('trainyard', ACCOUNT, REGION)}"
+EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
+STATES = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine"
+SSM = f"arn:aws:ssm:{REGION}"
+SECRETS = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret"
+OURS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "trainyard"}
+THEIRS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "other"}
+TAGGED = {f"aws:RequestTag/{tags.DEPLOYMENT}": "trainyard"}
+LAUNCHING = TAGGED | {"ec2:CreateAction": "RunInstances"}
+NODE_ROLE = role("Node")
+SPOT_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+NODES_LOG = names.log_group("trainyard")
+ARM_IMAGE, X86_IMAGE = (CONTEXT["trainyard"]["images"][family] for family in ("arm64", "x86_64"))
+JOB = keys.JobPrefix("resnet")
+HERE = {"aws:RequestedRegion": REGION}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request as IAM sees it."""
+
+    role: str
+    action: str
+    resource: str
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.action} {self.resource.split(':')[-1]} {sorted(map(str, self.context.values()))}"
+
+    @property
+    def request(self) -> Request:
+        context = HERE | dict(self.context)
+        return Request(principal=role(self.role), action=self.action, resource=self.resource, context=context)
+
+
+ALLOWED = [
+    Ask("Admission", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("Admission", "s3:ListBucket", HOME),
+    Ask("Admission", "ec2:DescribeInstanceTypes", "*", HERE),
+    Ask("Admission", "ssm:GetParameter", f"{SSM}:{ACCOUNT}:parameter{names.region_parameter('trainyard', REGION)}"),
+    Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter{ARM_IMAGE}"),
+    Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter{X86_IMAGE}"),
+    Ask("Admission", "s3:GetObjectVersion", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:GetObjectTagging", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:GetObject", f"{HOME}/{JOB.description}"),
+    Ask("Admission", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
+    Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.code('code.tar.gz')}"),
+    Ask("Admission", "s3:PutObjectTagging", f"{HOME}/{JOB.code('code.tar')}"),
+    Ask("Admission", "ec2:DescribeInstanceTypeOfferings", "*", HERE),
+    Ask("Admission", "ec2:DescribeImages", "*", HERE),
+    Ask("Admission", "logs:PutLogEvents", log_stream("AdmissionLog", "x")),
+    Ask("Launcher", "logs:CreateLogStream", log_stream("LauncherLog", "x")),
+    Ask("Attendant", "logs:PutLogEvents", log_stream("AttendantLog", "x")),
+    Ask("ArtifactCheck", "logs:PutLogEvents", log_stream("ArtifactCheckLog", "x")),
+    Ask("Terminator", "logs:PutLogEvents", log_stream("TerminatorLog", "x")),
+    Ask("Admission", "secretsmanager:DescribeSecret", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:volume/*", TAGGED),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:network-interface/*", TAGGED),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:launch-template/lt-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:placement-group/g", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{REGION}::image/ami-1"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:spot-instances-request/*"),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", LAUNCHING | {"aws:TagKeys": list(tags.AT_LAUNCH)}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:network-interface/*", LAUNCHING),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS]}),
+    Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
+    Ask("Launcher", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "spot.amazonaws.com"}),
+    Ask("Launcher", "ec2:DescribeInstances", "*", HERE),
+    Ask("Launcher", "s3:GetObject", f"{HOME}/{JOB.description}"),
+    Ask("Launcher", "s3:GetObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Launcher", "s3:ListBucket", HOME, {"s3:prefix": JOB.intents(1)}),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.intent(12, 345)}"),
+    Ask("Attendant", "states:SendTaskSuccess", f"{STATES}:trainyard-train"),
+    Ask("Attendant", "states:SendTaskFailure", f"{STATES}:trainyard-train"),
+    Ask("Attendant", "ec2:DescribeInstances", "*", HERE),
+    Ask("Attendant", "s3:GetObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("Attendant", "s3:PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Attendant", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Attendant", "s3:ListBucket", HOME, {"s3:prefix": keys.TOKENS}),
+    Ask("Attendant", "states:SendTaskHeartbeat", f"{STATES}:trainyard-train"),
+    Ask("Attendant", "s3:DeleteObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
+    Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/artifacts/x.json"),
+    Ask("ArtifactCheck", "s3:ListBucket", BYTES),
+    Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Terminator", "ec2:DescribeInstances", "*", HERE),
+    Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Terminator", "s3:ListBucket", HOME, {"s3:prefix": JOB.intents(1)}),
+    Ask("ArtifactCheck", "s3:GetObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("ArtifactCheck", "s3:ListBucket", HOME, {"s3:prefix": JOB.reports(1)}),
+    Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.result}"),
+    Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
+    Ask("Train", "lambda:InvokeFunction", function("Admission")),
+    Ask("Train", "lambda:InvokeFunction", function("Launcher")),
+    Ask("Train", "lambda:InvokeFunction", function("Attendant")),
+    Ask("Train", "lambda:InvokeFunction", function("ArtifactCheck")),
+    Ask("Train", "lambda:InvokeFunction", function("Terminator")),
+    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.description}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.order(1)}"),
+    Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
+    Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.Kind.CHECKPOINTS, 1, 5, 0)}"),
+    Ask("Node", "s3:ListBucket", BYTES, {"s3:prefix": keys.BytesPrefix("resnet").commits(keys.Kind.CHECKPOINTS)}),
+    Ask("Node", "logs:CreateLogStream", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
+    Ask("Node", "s3:ListBucket", HOME),
+    Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.urgent(1, 0)}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
+    Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
+    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
+    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.Kind.CHECKPOINTS, 1, 5, 0)}"),
+    Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("Node", "logs:PutLogEvents", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
+]
+
+DENIED = [
+    Ask("Node", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.CONTROL}),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.code('code.zip')}"),
+    Ask("Node", "s3:DeleteObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Node", "s3:GetObject", "arn:aws:s3:::somebody-elses/data"),
+    Ask("Node", "s3:GetObject", f"arn:aws:s3:::{names.bytes_bucket('other', ACCOUNT, REGION)}/jobs/a/checkpoints/x"),
+    Ask("Node", "s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/{'0' * 64}.zip"),
+    Ask("Node", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Node", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
+    Ask("Node", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS]}),
+    Ask("Node", "ec2:DescribeInstances", "*", HERE),
+    Ask("Node", "states:SendTaskSuccess", f"{STATES}:trainyard-train"),
+    Ask("Node", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
+    Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/other/key-AbCdEf"),
+    Ask("Node", "secretsmanager:PutSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("Node", "logs:DeleteLogStream", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
+    Ask("Node", "logs:PutLogEvents", log_stream("AttendantLog", "x")),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:instance/*"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:instance/*", {f"aws:RequestTag/{tags.DEPLOYMENT}": "other"}),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-9", THEIRS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-9"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:launch-template/lt-9", THEIRS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:key-pair/mine"),
+    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:eu-west-1:{ACCOUNT}:instance/*", TAGGED),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-9", TAGGED | {"aws:TagKeys": [tags.DEPLOYMENT]}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-9", THEIRS | {"aws:TagKeys": [tags.MASTER_ADDRESS]}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.DEADLINE]}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS, tags.JOB]}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:subnet/subnet-1", TAGGED | {"aws:TagKeys": [tags.DEPLOYMENT]}),
+    Ask("Launcher", "ec2:DeleteTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS]}),
+    Ask("Launcher", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "lambda.amazonaws.com"}),
+    Ask("Launcher", "iam:PassRole", NODE_ROLE),
+    Ask("Launcher", "iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {"iam:PassedToService": "ec2.amazonaws.com"}),
+    Ask("Launcher", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9", THEIRS),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9"),
+    Ask("Terminator", "ec2:StopInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Terminator", "ec2:DescribeInstances", "*", {"aws:RequestedRegion": "ap-south-1"}),
+    Ask("Terminator", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
+    Ask("Terminator", "s3:DeleteObject", f"{HOME}/{JOB.result}"),
+    Ask("Attendant", "states:SendTaskSuccess", f"{STATES}:other-train"),
+    Ask("Attendant", "states:StartExecution", f"{STATES}:trainyard-train"),
+    Ask("Attendant", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Attendant", "s3:DeleteObject", f"{HOME}/{JOB.description}"),
+    Ask("Admission", "s3:PutObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:GetObject", "arn:aws:s3:::somebody-elses/code.zip"),
+    Ask("Admission", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("Admission", "ssm:GetParameter", f"{SSM}:{ACCOUNT}:parameter/trainyard/other/regions/{REGION}"),
+    Ask("Admission", "ssm:PutParameter", f"{SSM}:{ACCOUNT}:parameter{names.region_parameter('trainyard', REGION)}"),
+    Ask("Admission", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
+    Ask("ArtifactCheck", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/rank-0000/model.pt"),
+    Ask("ArtifactCheck", "s3:DeleteObject", f"{BYTES}/jobs/resnet/checkpoints/x"),
+    Ask("ArtifactCheck", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("Train", "states:StartExecution", f"{STATES}:trainyard-train"),
+    Ask("Train", "lambda:InvokeFunction", function("SomebodyElses")),
+    Ask("Train", "lambda:InvokeFunction", f"{function('Launcher')}:1"),
+    Ask("Train", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Launcher", "iam:CreateServiceLinkedRole", SPOT_ROLE),
+    Ask("Launcher", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "autoscaling.amazonaws.com"}),
+    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{REGION}::snapshot/snap-1"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:capacity-reservation/cr-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:placement-group/theirs", THEIRS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-9", THEIRS),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:volume/*", {"ec2:CreateAction": "RunInstances"}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", TAGGED | {"ec2:CreateAction": "CreateVolume"}),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
+    Ask("Launcher", "s3:DeleteObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
+    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
+    Ask("Admission", "s3:DeleteObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter/aws/service/deeplearning/ami/arm64/x/latest/ami-id"),
+    Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
+    Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
+    Ask("Node", "lambda:InvokeFunction", function("Launcher")),
+]
+
+
+@pytest.fixture(scope="module")
+def answers(policies: dict[str, Policies]) -> dict[str, Answer]:
+    """One process for all cases."""
+    asked = [ask.request for ask in (*ALLOWED, *DENIED)]
+    return {request.identity: answer for request, answer in zip(asked, simulate(policies, asked), strict=True)}
+
+
+@pytest.mark.parametrize("ask", ALLOWED, ids=str)
+def test_a_role_may_do_its_work(answers: dict[str, Answer], ask: Ask) -> None:
+    answer = answers[ask.request.identity]
+    assert (answer.allowed, answer.error, answer.ignored) == (True, "", ())
+
+
+@pytest.mark.parametrize("ask", DENIED, ids=str)
+def test_a_role_may_do_nothing_else(answers: dict[str, Answer], ask: Ask) -> None:
+    answer = answers[ask.request.identity]
+    assert (answer.allowed, answer.error, answer.ignored) == (False, "", ())
+
+
+def test_the_tables_are_long_enough_and_name_every_role(policies: dict[str, Policies]) -> None:
+    for table in (ALLOWED, DENIED):
+        assert len({ask.request.identity for ask in table}) == len(table) >= 60
+        assert {role(ask.role) for ask in table} == policies.keys()
+
+
+def test_every_statement_is_what_allows_some_request_of_the_table(
+    policies: dict[str, Policies], answers: dict[str, Answer]
+) -> None:
+    useful = {
+        (ask.request.principal, policy, index) for ask in ALLOWED for policy, index in answers[ask.request.identity].by
+    }
+    useless = [
+        (principal, statement.get("Sid", statement["Action"]))
+        for principal, of_role in policies.items()
+        for policy, document in of_role.items()
+        for index, statement in enumerate(document["Statement"])
+        if (principal, policy, index) not in useful
+    ]
+    # The archive's key is the hash of the agent: no table can name it.
+    assert useless == [(role("Node"), "FetchTheAgent")]
+
+
+def test_a_node_fetches_the_agents_archive_and_no_other_asset(policies: dict[str, Policies]) -> None:
+    (document,) = policies[role("Node")].values()
+    (fetch,) = [one for one in document["Statement"] if one.get("Sid") == "FetchTheAgent"]
+    agent = fetch["Resource"]
+    other = re.sub("[0-9a-f]{64}", "0" * 64, agent)
+    assert other != agent
+    asked = [Request(principal=role("Node"), action="s3:GetObject", resource=one) for one in (agent, other)]
+    assert [answer.allowed for answer in simulate(policies, asked)] == [True, False]
+
+
+def test_no_condition_rests_on_a_key_that_iam_never_fills_in(
+    policies: dict[str, Policies], wide_policies: dict[str, Policies]
+) -> None:
+    """Such a statement looks right and always denies."""
+    used = [
+        (action, resource, key)
+        for each in (policies, wide_policies)
+        for of_role in each.values()
+        for document in of_role.values()
+        for statement in document["Statement"]
+        for action in listed(statement["Action"])
+        for resource in listed(statement["Resource"])
+        for condition in statement.get("Condition", {}).values()
+        for key in condition
+    ]
+    known = condition_keys((action, _concrete(resource)) for action, resource, _ in used)
+    unknown = [one for one, keys_ in zip(used, known, strict=True) if _general(one[2]) not in keys_]
+    assert used
+    assert unknown == []
+
+
+def test_a_key_that_iam_never_fills_in_is_noticed(policies: dict[str, Policies]) -> None:
+    asked = Request(
+        principal=role("Node"), action="s3:GetObject", resource=f"{HOME}/jobs/a", context={"s3:prefix": "x"}
+    )
+    (answer,) = simulate(policies, [asked])
+    assert answer.ignored == ("s3:prefix",)
+    assert "s3:prefix" not in condition_keys([("s3:GetObject", f"{HOME}/jobs/a")])[0]
+
+
+def test_an_action_that_does_not_exist_is_no_answer(policies: dict[str, Policies]) -> None:
+    (answer,) = simulate(
+        policies, [Request(principal=role("Node"), action="s3:FetchObject", resource=f"{HOME}/jobs/a")]
+    )
+    assert "invalid.action" in answer.error
+
+
+def test_data_buckets_are_read_by_nodes_and_by_admission_alone(wide_policies: dict[str, Policies]) -> None:
+    roles = sorted(wide_policies)
+    read = [Request(principal=one, action="s3:GetObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
+    write = [Request(principal=one, action="s3:PutObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
+    answers = simulate(wide_policies, [*read, *write])
+    allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
+    assert allowed == {role("Admission"), role("Node")}
+    assert not any(answer.allowed for answer in answers[len(read) :])
+
+
+def _concrete(resource: str) -> str:
+    return resource if resource == "*" else resource.replace("*", "x")
+
+
+def _general(key: str) -> str:
+    """`aws:RequestTag/trainyard:deployment` as the reference has it."""
+    name, slash, _ = key.partition("/")
+    return f"{name}{slash}${{TagKey}}".lower() if slash else name.lower()
