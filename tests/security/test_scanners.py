@@ -102,7 +102,7 @@ Checked = dict[tuple[str, str], set[tuple[str, str]]]
 def checked(deployment: Synthesised, wide: Synthesised, tmp_path_factory: pytest.TempPathFactory) -> Checked:
     """(folder, `failed` or `skipped`) to (finding, resource); one process for all templates, for it takes long to start."""
     if not CHECKOV.exists():
-        pytest.skip("Checkov is not installed: run `make setup`")
+        pytest.fail("Checkov is not installed: run `make setup`")
     wrong = tmp_path_factory.mktemp("wrong")
     (wrong / "wrong.template.json").write_text(json.dumps(WRONG_BUCKETS))
     folders = {"default": deployment.folder, "wide": wide.folder, "wrong": wrong}
@@ -142,7 +142,7 @@ def test_checkov_finds_what_is_wrong_and_takes_an_acknowledgement(checked: Check
 def validated(machine: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
     node = shutil.which("node")
     if node is None or not VALIDATOR.exists():
-        pytest.skip("asl-validator is not installed: run `make setup`")
+        pytest.fail("asl-validator is not installed: run `make setup`")
     file = folder / "machine.asl.json"
     file.write_text(json.dumps(machine))
     command = [node, str(VALIDATOR), "--json-path", str(file)]
