@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rehearsal.conditions import FAULTS, Conditions, UnknownFault, parse_faults
+from rehearsal.conditions import Conditions
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.diagnosis import diagnose
+from rehearsal.faults import UnknownFault, parse_faults, table
 from rehearsal.screen import Screen
 from rehearsal.summary import Summary, shortcomings, summarise
 from rehearsal.yard import Job, Yard
@@ -27,11 +28,10 @@ SPEED = 10.0
 
 
 def arguments(given: list[str]) -> argparse.Namespace:
-    faults = "\n".join(f"  {name:16} {what}" for name, what in FAULTS.items())
     parser = argparse.ArgumentParser(
         prog="python -m rehearsal",
         description="Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account.",
-        epilog=f"faults:\n{faults}",
+        epilog=f"faults (seconds are a real account's: the rehearsal divides them by its speed):\n{table()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
@@ -73,10 +73,11 @@ def main(given: list[str]) -> int:
     screen = Screen(Console(soft_wrap=True))
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    conditions = Conditions(speed=options.speed, seed=options.seed, faults=options.faults)
+    conditions = Conditions(speed=options.speed, seed=options.seed)
     with ExitStack() as stack:
         with screen.step("Local AWS started, cdk bootstrap and cdk deploy"):
             yard = stack.enter_context(Yard(WORK.resolve(), conditions))
+        stack.enter_context(yard.faults(options.faults))
         return rehearse(yard, screen, options)
 
 

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+import time
 from dataclasses import dataclass, field
 
-FAULTS: dict[str, str] = {
-    "events-dropped": "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
-    "no-capacity": "the first `rungs` (1) rungs that are tried answer InsufficientInstanceCapacity, once each",
-    "node-lost": "node `rank` (1) of the first attempt vanishes without notice once it trains at step `step` (5)",
-    "response-lost": "the answer to the first RunInstances is lost after the instances exist",
-}
-
-
-class UnknownFault(ValueError):
-    """`--fault` names a fault that there is not; the message lists those there are."""
+from rehearsal.faults import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +35,21 @@ class Conditions:
     """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
     page_size: int = 2
     """Most entries in a page of DescribeInstances and ListObjectsV2, whatever was asked for."""
-    faults: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    faults_since: float = field(default_factory=time.monotonic, compare=False)
+    """When the faults began, on the monotonic clock."""
 
     def scaled(self, span: tuple[float, float], chance: random.Random) -> float:
         """A draw from `span`, in seconds of the rehearsal."""
         return chance.uniform(*span) / self.speed
 
-    def fault(self, name: str) -> Mapping[str, str] | None:
-        """The parameters of a fault that was asked for, None where it was not."""
-        return self.faults.get(name)
+    def fault(self, name: str, *, job: str = "", rank: int = -1, attempt: int = 0) -> Fault | None:
+        """The first fault of that name that is for this job and node, None where none was asked for."""
+        fits = (one for one in self.faults if one.name == name and one.meets(job=job, rank=rank, attempt=attempt))
+        return next(fits, None)
 
-
-def parse_faults(given: list[str]) -> dict[str, dict[str, str]]:
-    """`NAME` or `NAME:key=value,...`, as the command line has them."""
-    faults = {}
-    for text in given:
-        name, _, rest = text.partition(":")
-        if name not in FAULTS:
-            raise UnknownFault(f"--fault {name}: there is no such fault; there are {', '.join(sorted(FAULTS))}")
-        pairs = [pair.partition("=") for pair in rest.split(",") if pair]
-        faults[name] = {key: value for key, _, value in pairs}
-    return faults
+    def now_under(self, name: str) -> Fault | None:
+        """A fault with a beginning (`after`) and an end (`seconds`), while it lasts."""
+        age = (time.monotonic() - self.faults_since) * self.speed
+        lasting = (one for one in self.faults if one.name == name)
+        return next((one for one in lasting if 0 <= age - one.seconds("after") < one.seconds("seconds")), None)

@@ -137,6 +137,7 @@ class Imds:
     def __init__(self, metadata: Metadata, address: str) -> None:
         self._metadata = metadata
         self._tokens: dict[str, float] = {}
+        self._silent, self._over = threading.Event(), threading.Event()
         self._server = ThreadingHTTPServer((address, 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True, name="imds")
@@ -147,7 +148,12 @@ class Imds:
         """For AWS_EC2_METADATA_SERVICE_ENDPOINT."""
         return f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
 
+    def fall_silent(self) -> None:
+        """From now on nobody gets an answer, nor a refusal."""
+        self._silent.set()
+
     def stop(self) -> None:
+        self._over.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -183,10 +189,17 @@ class Imds:
             protocol_version = "HTTP/1.1"
 
             def do_PUT(self) -> None:
-                self._send(*imds.put(self.path, self._lower()))
+                if not self._is_silent():
+                    self._send(*imds.put(self.path, self._lower()))
 
             def do_GET(self) -> None:
-                self._send(*imds.get(self.path, self._lower()))
+                if not self._is_silent():
+                    self._send(*imds.get(self.path, self._lower()))
+
+            def _is_silent(self) -> bool:
+                """True, after all is over, where the service has fallen silent."""
+                self.close_connection = silent = imds._silent.is_set() and imds._over.wait()
+                return silent
 
             def _lower(self) -> dict[str, str]:
                 return {name.lower(): value for name, value in self.headers.items()}

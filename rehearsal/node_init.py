@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import selectors
 import shlex
 import signal
@@ -87,8 +88,10 @@ def descendants(root: int) -> set[int]:
 class Init:
     """The loop."""
 
-    def __init__(self, root: Path, grace: float, name: str, standins: Path) -> None:
-        self.root, self.grace, self.standins = root, grace, standins
+    def __init__(
+        self, root: Path, grace: float, name: str, standins: Path, *, skew: float = 0.0, full: bool = False
+    ) -> None:
+        self.root, self.grace, self.standins, self.skew, self.full = root, grace, standins, skew, full
         self.units = root / "etc/systemd/system"
         self.timers: dict[str, float] = {}
         self.user_data = 0
@@ -109,10 +112,15 @@ class Init:
 
     def run(self, script: Path) -> None:
         self.pipe, cable = os.dup(1), os.dup(0)
-        console = os.open(self.root / "var/log/console", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self.console = os.open(self.root / "var/log/console", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (console, 1), (console, 2)):
+        # A serial console is no file: a node whose disk is full still speaks.
+        self.spoken, speak = os.pipe()
+        os.set_blocking(self.spoken, False)
+        for source, target in ((nothing, 0), (speak, 1), (speak, 2)):
             os.dup2(source, target)
+        sys.stderr = os.fdopen(self.console, "w", buffering=1, closefd=False)
+        self.selector.register(self.spoken, selectors.EVENT_READ, "console")
         self.selector.register(cable, selectors.EVENT_READ, "cable")
         self.selector.register(self.server, selectors.EVENT_READ, "systemctl")
         self.selector.register(self.wake, selectors.EVENT_READ, "child")
@@ -126,10 +134,18 @@ class Init:
                 elif key.data == "child":
                     with suppress(OSError):
                         os.read(self.wake, 4096)
+                elif key.data == "console":
+                    self.listen()
                 else:
                     self.serve()
             self.reap()
             self.fire()
+
+    def listen(self) -> None:
+        """Writes down what was said, until there is nothing more."""
+        with suppress(BlockingIOError):
+            while said := os.read(self.spoken, 65536):
+                os.write(self.console, said)
 
     def spawn(self, command: list[str]) -> int:
         process = os.fork()
@@ -141,6 +157,8 @@ class Init:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.closerange(3, 256)
+            if self.full:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             os.execvpe(command[0], command, os.environ)
         finally:
             os._exit(127)
@@ -164,7 +182,7 @@ class Init:
                 unit = Unit(self.units / name)
                 self.start_service(unit.first("Unit") or name.replace(".timer", ".service"))
             except Refusal as refusal:
-                os.write(2, f"{name}: {refusal}\n".encode())
+                os.write(self.console, f"{name}: {refusal}\n".encode())
 
     def serve(self) -> None:
         client, _ = self.server.accept()
@@ -215,7 +233,7 @@ class Init:
     def start(self, name: str) -> int:
         if not name.endswith(".timer"):
             return self.start_service(name if "." in name else f"{name}.service")
-        unit, now = Unit(self.units / name), time.time()
+        unit, now = Unit(self.units / name), time.time() + self.skew
         Unit(self.units / (unit.first("Unit") or name.replace(".timer", ".service")))
         times = [calendar(text) for text in unit.values.get("OnCalendar", [])]
         times += [now + span(text) for key in ("OnActiveSec", "OnBootSec") for text in unit.values.get(key, [])]
@@ -223,7 +241,7 @@ class Init:
             raise Refusal(f"{name}: Timer unit lacks value setting. Refusing.")
         self.timers.pop(name, None)
         if ahead := [at for at in times if at > now]:  # an absolute time that is over never comes
-            self.timers[name] = min(ahead)
+            self.timers[name] = min(ahead) - self.skew
         return 0
 
     def start_service(self, name: str) -> int:
@@ -242,11 +260,14 @@ class Init:
             self.signal_all(signal.SIGTERM)
         while grace and time.monotonic() < until and descendants(os.getpid()):
             self.reap()
+            self.listen()
             time.sleep(0.02)
         while descendants(os.getpid()):
             self.signal_all(signal.SIGKILL)
             self.reap()
+            self.listen()
             time.sleep(0.01)
+        self.listen()
         self.tell(event="off")
         os._exit(0)
 
@@ -262,13 +283,16 @@ def main() -> None:
     parser.add_argument("--grace", type=float, required=True, help="seconds from SIGTERM to SIGKILL at a power-off")
     parser.add_argument("--socket", required=True, help="abstract Unix socket that systemctl finds")
     parser.add_argument("--standins", type=Path, required=True)
+    parser.add_argument("--skew", type=float, default=0.0, help="seconds by which the node's clock is ahead")
+    parser.add_argument("--full", action="store_true", help="its processes can write no byte into any file")
     parser.add_argument("script", type=Path)
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a key press in the terminal is the rehearsal's to handle
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
-    Init(given.root, given.grace, given.socket, given.standins).run(given.script)
+    init = Init(given.root, given.grace, given.socket, given.standins, skew=given.skew, full=given.full)
+    init.run(given.script)
 
 
 if __name__ == "__main__":

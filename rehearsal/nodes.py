@@ -12,23 +12,25 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
+from urllib.parse import urlsplit
 
 from moto.iam import iam_backends
-from moto.s3 import s3_backends
 
-from contract import tags
-from contract.codec import Garbled, decode
-from contract.keys import JobPrefix
-from contract.reports import NodeReport
+from rehearsal import node_faults
 from rehearsal.gaps.ec2_machines import Aws, Machine, Machines
 from rehearsal.imds import Imds, Keys, Metadata
+from rehearsal.node_faults import Birth
+from rehearsal.wire import Wire
 
 STANDINS = Path(__file__).with_name("standins")
 INIT = Path(__file__).with_name("node_init.py")
 GRACE_S = 90.0
 """systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
 PATHS = ("etc/systemd/system", "opt", "proc", "root", "run", "tmp", "var/log", "var/lib/cloud/instance")
-NODE_LOST = "node-lost"
+CLOCK = STANDINS / "clock"
+"""Stand-ins of a node whose clock is wrong."""
+LOOK_S = 0.05
+"""How often the faults look for their moment."""
 
 
 class LocalAws(Aws, Protocol):
@@ -49,32 +51,40 @@ class Node:
     """One machine while it is on. Raises OSError where its address cannot be bound."""
 
     def __init__(
-        self, machine: Machine, metadata: Metadata, folder: Path, ami: Path, endpoint: str, grace_s: float
+        self, machine: Machine, metadata: Metadata, born: Birth, folder: Path, ami: Path, endpoint: str, grace_s: float
     ) -> None:
-        self.machine, self.folder = machine, folder
+        self.machine, self.folder, self.struck = machine, folder, set[str]()
+        """`struck`: names of the faults that have befallen it."""
         self.console = folder / "var/log/console"
         self.exit_code: int | None = None
         """Of the user data; None while it runs."""
         for path in PATHS:
             (folder / path).mkdir(parents=True, exist_ok=True)
-        (folder / "opt/pytorch").symlink_to(ami.absolute(), target_is_directory=True)
+        self._give_python(ami, born)
         script = folder / "var/lib/cloud/instance/user-data.txt"
-        script.write_bytes(machine.user_data)
+        script.write_bytes(born.user_data)
         self.imds = Imds(metadata, machine.address)
+        self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
+        if born.cut:
+            self.cut_off()
         name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
         # Nothing of the person's own environment: a real machine has none of it, credentials least of all.
         variables = {
-            "PATH": f"{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
+            "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
             "HOME": str(folder / "root"),
             "TMPDIR": str(folder / "tmp"),
             "LANG": "C.UTF-8",
             "TRAINYARD_ROOT": str(folder),
             "TRAINYARD_REHEARSAL_INIT": name,
-            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
             **network(ami),
         }
+        if born.skew_s:
+            python = str(ami.absolute() / "bin/python")
+            variables |= {"TRAINYARD_REHEARSAL_SKEW_S": f"{born.skew_s:+g}", "TRAINYARD_REHEARSAL_PYTHON": python}
         options = ["--root", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)]
+        options += ["--skew", str(born.skew_s), *(["--full"] if born.full else [])]
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(INIT), *options, str(script)],
             stdin=subprocess.PIPE,
@@ -103,7 +113,24 @@ class Node:
         with contextlib.suppress(OSError):  # an order may be on its way into it
             self._process.stdin.close()
         self.imds.stop()
+        if self.wire:
+            self.wire.stop()
         off()
+
+    def cut_off(self) -> None:
+        """Neither AWS nor the metadata service answers from now on; the way to other nodes stays."""
+        self.imds.fall_silent()
+        if self.wire:
+            self.wire.cut()
+
+    def _give_python(self, ami: Path, born: Birth) -> None:
+        """The image's, or one with the node's own clock."""
+        place = self.folder / "opt/pytorch"
+        if not born.skew_s:
+            place.symlink_to(ami.absolute(), target_is_directory=True)
+            return
+        (place / "bin").mkdir(parents=True)
+        (place / "bin/python").symlink_to(CLOCK / "python")
 
     def _read(self, told: IO[bytes]) -> None:
         for line in told:
@@ -147,7 +174,7 @@ class Nodes:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         machines.host = self
-        self._start(self._lose_nodes, NODE_LOST)
+        self._start(self._strike, "node-faults")
 
     def __enter__(self) -> Nodes:
         return self
@@ -185,7 +212,8 @@ class Nodes:
                 return
             grace_s = GRACE_S / self._aws.conditions.speed
             folder = self._folder / machine.id
-            node = Node(machine, self._metadata(machine), folder, self._ami, self._aws.endpoint, grace_s)
+            born = node_faults.birth(machine, self._aws.conditions)
+            node = Node(machine, self._metadata(machine), born, folder, self._ami, self._aws.endpoint, grace_s)
             self._nodes[machine.id] = node
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
 
@@ -228,20 +256,18 @@ class Nodes:
             group=record.placement.group_name,
         )
 
-    def _lose_nodes(self) -> None:
-        """The fault `node-lost`: one node goes once the first attempt's own report says that it has trained so far."""
-        while not self._stopped.wait(0.1):
-            fault = self._aws.conditions.fault(NODE_LOST)
-            if fault is None or self.machines.nodes_lost:
-                continue
-            rank, step = int(fault.get("rank", "1")), int(fault.get("step", "5"))
-            for machine in self.machines.all():
-                marks = machine.readable_tags()
-                first = marks.get(tags.ATTEMPT) == "1" and machine.rank == rank and machine.state == "running"
-                if first and _step_reached(machine, marks.get(tags.JOB, "")) >= step:
-                    self.machines.nodes_lost += 1
-                    self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node")
-                    break
+    def _strike(self) -> None:
+        """Each fault of single nodes at its moment, once a node."""
+        while not self._stopped.wait(LOOK_S):
+            faults = [one for one in self._aws.conditions.faults if one.name in node_faults.STRIKING]
+            for fault, node in [(fault, node) for fault in faults for node in self.all()]:
+                running = node.alive and node.machine.state == "running" and fault.name not in node.struck
+                if running and node_faults.befalls(fault, node):
+                    node.struck.add(fault.name)
+                    node_faults.strike(fault, node, self._vanish)
+
+    def _vanish(self, machine: Machine) -> None:
+        self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node")
 
 
 def _role(machine: Machine) -> tuple[str, str]:
@@ -251,15 +277,3 @@ def _role(machine: Machine) -> tuple[str, str]:
         if one.arn == profile and one.roles:
             return str(one.roles[0].name), str(one.roles[0].arn)
     return "", ""
-
-
-def _step_reached(machine: Machine, job: str) -> int:
-    """The step that rank 0 of the first attempt has reported to any bucket, -1 before the first."""
-    key = JobPrefix(job).report(1, 0)
-    for bucket in list(s3_backends[machine.record.owner_id]["aws"].buckets.values()):
-        found = bucket.keys.get(key)
-        if found is not None:
-            with contextlib.suppress(Garbled):
-                progress = decode(NodeReport, found.value).progress
-                return progress.step if progress else -1
-    return -1

@@ -81,7 +81,7 @@ def summarise(job: Job, *, wall_s: float) -> Summary:
         cause=execution.get("cause", ""),
         layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
         calls=_calls(job),
-        conditions=asdict(job.yard.conditions),
+        conditions=_conditions(job),
     )
 
 
@@ -123,6 +123,13 @@ def _boot_s(job: Job) -> float | None:
         and machine.tags[tags.ATTEMPT][0] == "1"
     ]
     return max(times, default=None)
+
+
+def _conditions(job: Job) -> dict[str, Any]:
+    conditions = job.yard.aws.conditions
+    whole = asdict(conditions) | {"faults": {fault.name: dict(fault.given) for fault in conditions.faults}}
+    del whole["faults_since"]
+    return whole
 
 
 def _calls(job: Job) -> dict[str, int]:

@@ -6,7 +6,7 @@ import json
 import shutil
 import tarfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -19,6 +19,7 @@ from contract.codec import decode
 from contract.reports import NodeReport
 from rehearsal.conditions import Conditions
 from rehearsal.deployment import Cdk, Deployed, bring_up, context
+from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.nodes import Nodes
 from rehearsal.server import DEPLOYER, LocalAws
@@ -111,10 +112,11 @@ class Yard:
         return f"s3://{self.places.home}/{key}"
 
     @contextmanager
-    def faults(self, faults: Mapping[str, Mapping[str, str]]) -> Iterator[None]:
-        """These faults and no others, for as long as the block lasts."""
+    def faults(self, faults: Mapping[str, Mapping[str, str]] | Sequence[Fault]) -> Iterator[None]:
+        """These faults, beside those that the yard was made with, from now on and for as long as the block lasts."""
         before = self.aws.conditions
-        self.aws.conditions = replace(before, faults=faults)
+        both = (*before.faults, *asked(faults))
+        self.aws.conditions = replace(before, faults=both, faults_since=time.monotonic())
         ec2.machines().begin_faults()
         try:
             yield

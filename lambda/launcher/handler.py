@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         profile=env.instance_profile,
         user_data=_user_data(env),
         left=lambda: context.get_remaining_time_in_millis() / 1000,
+        now=time.time,
+        sleep=time.sleep,
     )
     intent, step = walker.launch(job, event["attempt"])
     assert step.answer is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -10,9 +9,10 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
+from aws.facts import ENDING
 from aws.s3 import Held, JobStore, Raced
 from contract import tags
-from contract.errors import CapacityPending
+from contract.errors import CapacityPending, NodeLost
 from contract.intents import Answer, Intent, Outcome, Step
 from contract.jobs import Job
 from launcher import policy
@@ -37,19 +37,29 @@ class Walker:
     profile: str
     user_data: str
     left: Callable[[], float]
-    now: Callable[[], float] = time.time
-    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
 
     def launch(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         """All nodes of the attempt; repeats find what an earlier invocation launched.
 
-        Raises CapacityPending (walk again), CapacityUnavailable, QuotaExceeded or InvalidRequest.
+        Raises CapacityPending (walk again), CapacityUnavailable, QuotaExceeded, InvalidRequest, or NodeLost where the attempt
+        was ended before its launch was over.
         """
+        try:
+            return self._walk(job, attempt)
+        except Raced:
+            raise CapacityPending("another invocation walks the ladder since a moment ago") from None
+
+    def _walk(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         held = self._claim(job, attempt)
+        if self.store.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
+            self._release(held)
+            raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
         while (place := policy.next_step(held.intent)) is not None:
             held = self._ask(job, held, place)
         step = held.intent.launched
-        held = self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
+        held = self._release(held)
         if step is None:
             raise policy.ending(held.intent, self.now())
         self._name_master(job, step)
@@ -59,17 +69,17 @@ class Walker:
         """The walk to go on with, or a new one, held by this invocation alone."""
         walks = self.store.intents(job.id, attempt)
         last = walks[-1] if walks else None
-        try:
-            if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
-                return self.store.create_intent(self._new(job, attempt, last.intent if last else None))
-            if last.intent.held_by != self.holder and last.intent.held_until > self.now():
-                raise CapacityPending(
-                    f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
-                )
-            claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
-            return self.store.replace_intent(claimed, last.etag)
-        except Raced:
-            raise CapacityPending("another invocation began to walk the ladder at the same time") from None
+        if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
+            return self.store.create_intent(self._new(job, attempt, last.intent if last else None))
+        if last.intent.held_by != self.holder and last.intent.held_until > self.now():
+            raise CapacityPending(
+                f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
+            )
+        claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
+        return self.store.replace_intent(claimed, last.etag)
+
+    def _release(self, held: Held) -> Held:
+        return self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
 
     def _new(self, job: Job, attempt: int, before: Intent | None) -> Intent:
         now = self.now()
@@ -92,11 +102,13 @@ class Walker:
         pause, longest = UNKNOWN_PAUSE_S
         while True:
             if self.left() < RESERVE_S:
-                self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
+                self._release(held)
                 raise CapacityPending(
                     "the function's time is nearly over; the next invocation goes on where this one stops"
                 )
             answer = self._run(held.intent, held.intent.steps[place])
+            if answer.outcome is Outcome.RENEW:
+                self._check_all_gone(job, held, place)
             intent = held.intent
             recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
             held = self.store.replace_intent(policy.answered(intent, place, answer, recovering=recovering), held.etag)
@@ -118,6 +130,16 @@ class Walker:
                 )
             self.sleep(pause)
             pause = min(2 * pause, longest)
+
+    def _check_all_gone(self, job: Job, held: Held, place: int) -> None:
+        """A token's instances are replaced as a whole or not at all: one that is left would make a second cluster."""
+        self.sleep(job.timing.visibility_s)
+        intent, region = held.intent, held.intent.steps[place].rung.region
+        every = self.ec2[region].of_job(job.deployment, job.id)
+        left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
+        if left:
+            self._release(held)
+            raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> Answer:
         mark = token(step.request, intent.user_data, step.generation)

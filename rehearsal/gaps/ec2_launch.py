@@ -188,7 +188,7 @@ def _check_capacity(machines: Machines, backend: Any, request: Mapping[str, Any]
     if fault is None:
         return
     pair = (request["InstanceType"], ec2_checks.zone(backend, request))
-    if pair in machines.without_capacity or len(machines.without_capacity) >= int(fault.get("rungs", "1")):
+    if pair in machines.without_capacity or len(machines.without_capacity) >= fault.number("rungs"):
         return
     machines.without_capacity.add(pair)
     raise Refused(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from contract import tags as words
 from rehearsal.conditions import Conditions
 
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
@@ -93,6 +94,17 @@ class Machine:
         return str(self.record.id)
 
     @property
+    def job(self) -> str:
+        """From its tags, however late they are in its metadata; empty for none."""
+        return self.tags.get(words.JOB, ("", 0.0))[0]
+
+    @property
+    def attempt(self) -> int:
+        """0 for an instance that is of no job."""
+        text = self.tags.get(words.ATTEMPT, ("", 0.0))[0]
+        return int(text) if text.isdecimal() else 0
+
+    @property
     def region(self) -> str:
         return str(self.record.region_name)
 
@@ -131,13 +143,12 @@ class Machines:
         self.without_capacity: set[tuple[str, str]] = set()
         """(type, zone) that have answered InsufficientInstanceCapacity."""
         self.responses_lost = 0
-        self.nodes_lost = 0
         self._machines: dict[str, Machine] = {}
 
     def begin_faults(self) -> None:
         """Faults that happen once may happen once more."""
         self.without_capacity.clear()
-        self.responses_lost = self.nodes_lost = 0
+        self.responses_lost = 0
 
     def all(self) -> list[Machine]:
         with self.lock:
@@ -164,24 +175,46 @@ class Machines:
         conditions, now = self.aws.conditions, time.monotonic()
         machine = Machine(record, user_data, now + conditions.scaled(conditions.invisible_s, self.aws.chance))
         machine.tags = {key: (value, now) for key, value in tags.items()}
+        if fault := conditions.fault("late-tags", job=machine.job):
+            self._tag(machine, tags, now + fault.seconds("seconds") / conditions.speed)
         self._machines[machine.id] = machine
         self._enter(machine, "pending")
-        self.aws.later(conditions.scaled(conditions.boot_s, self.aws.chance), lambda: self._booted(machine))
+        boots_after = conditions.scaled(conditions.boot_s, self.aws.chance)
+        self.aws.later(boots_after, lambda: self._running(machine))
 
-    def _booted(self, machine: Machine) -> None:
+    def _running(self, machine: Machine) -> None:
+        """As usual its first line of user data runs now; the fault `slow-boot` has it run later, and EC2 none the wiser."""
+        conditions = self.aws.conditions
         with self.lock:
             if machine.state != "pending":
                 return
-            machine.booted_at = time.monotonic()
-            self.host.boot(machine)
+            fault = conditions.fault("slow-boot", job=machine.job, rank=machine.rank)
+            left = (
+                fault.seconds("seconds") / conditions.speed - (time.monotonic() - machine.launched_at) if fault else 0.0
+            )
+            if left > 0:
+                self.aws.later(left, lambda: self._booted(machine))
+            else:
+                self._booted(machine)
             self._enter(machine, "running")
+
+    def _booted(self, machine: Machine) -> None:
+        with self.lock:
+            if machine.state in {"pending", "running"}:
+                machine.booted_at = time.monotonic()
+                self.host.boot(machine)
 
     def tagged(self, instances: Iterable[str], tags: Mapping[str, str]) -> None:
         """CreateTags on running instances reaches their metadata late."""
         conditions = self.aws.conditions
         for machine in filter(None, map(self._machines.get, instances)):
-            at = time.monotonic() + conditions.scaled(conditions.tags_delay_s, self.aws.chance)
-            machine.tags |= {key: (value, at) for key, value in tags.items()}
+            fault = conditions.fault("late-tags", job=machine.job)
+            span = (fault.seconds("seconds"),) * 2 if fault else conditions.tags_delay_s
+            self._tag(machine, tags, time.monotonic() + conditions.scaled(span, self.aws.chance))
+
+    @staticmethod
+    def _tag(machine: Machine, tags: Mapping[str, str], at: float) -> None:
+        machine.tags |= {key: (value, at) for key, value in tags.items()}
 
     def untagged(self, instances: Iterable[str], keys: Iterable[str]) -> None:
         for machine in filter(None, map(self._machines.get, instances)):

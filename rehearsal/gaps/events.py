@@ -60,11 +60,13 @@ class Bus:
 
     def send(self, event: Event, bus: str) -> None:
         conditions, chance = self._aws.conditions, self._aws.chance
-        if conditions.fault("events-dropped") is not None:
+        if conditions.now_under("events-dropped"):
             return
+        late = conditions.fault("events-late")
         copies = 2 if chance.random() < conditions.events_doubled else 1
         for _ in range(copies):
             delay = conditions.scaled(conditions.event_delay_s, chance)
+            delay += late.seconds("seconds") / conditions.speed if late else 0.0
             if chance.random() >= conditions.events_lost:
                 self._aws.later(delay, lambda: self._deliver(event, bus))
 
@@ -132,7 +134,9 @@ class Clock:
             return
         self._due[rule.arn] = max(due + period, now)
         event = self._bus.event("aws.events", "Scheduled Event", {}, [rule.arn], rule.region_name)
-        delay = self._aws.conditions.scaled(self._aws.conditions.clock_delay_s, self._aws.chance)
+        conditions, late = self._aws.conditions, self._aws.conditions.fault("clock-late")
+        span = (late.seconds("seconds"),) * 2 if late else conditions.clock_delay_s
+        delay = conditions.scaled(span, self._aws.chance)
         self._aws.later(delay, lambda: self._bus.fire(rule, event))
 
 

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 from moto.awslambda.models import LambdaFunction, LayerVersion
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
+from rehearsal.runtime_api import Outcome
+
 if TYPE_CHECKING:
     from rehearsal.server import LocalAws
+
+
+ATTENDANT = "attendant."
+"""How the handler's name of the attendant begins, whatever CloudFormation calls the function."""
 
 
 def install(aws: LocalAws) -> None:
@@ -18,6 +24,7 @@ def install(aws: LocalAws) -> None:
     aws.configure("lambda", use_docker=False)
     _invocations(aws)
     _properties(aws)
+    _deaths(aws)
 
 
 def _invocations(aws: LocalAws) -> None:
@@ -46,6 +53,25 @@ def _invocations(aws: LocalAws) -> None:
     aws.patch(LambdaSimpleBackend, "invoke", by_api)
     # Custom resources, log subscriptions and bucket notifications call the function itself.
     aws.patch(LambdaFunction, "invoke", run)
+
+
+def _deaths(aws: LocalAws) -> None:
+    """The fault `attendant-dead`: none of its invocations begins while it lasts."""
+    invoke = aws.workers.invoke
+
+    def alive(deployed: Any, payload: bytes) -> Outcome:
+        fault = aws.conditions.now_under("attendant-dead")
+        if fault is None or not deployed.handler.startswith(ATTENDANT):
+            return invoke(deployed, payload)
+        if fault.text("how") == "hangs":
+            aws.stopping.wait(float(deployed.timeout) / aws.conditions.speed)
+            kind, why = "Sandbox.Timedout", f"Task timed out after {float(deployed.timeout):.2f} seconds"
+        else:
+            kind, why = "Runtime.ExitError", "Runtime exited with error: signal: killed"
+        message = f"RequestId: {uuid.uuid4()} Error: {why}"
+        return Outcome(payload=json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True)
+
+    aws.patch(aws.workers, "invoke", alive)
 
 
 def _properties(aws: LocalAws) -> None:

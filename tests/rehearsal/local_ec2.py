@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from rehearsal import server
 from rehearsal.conditions import Conditions
+from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.server import LocalAws
 
@@ -31,11 +32,11 @@ exit 0
 
 
 @contextmanager
-def local_aws(work: Path, faults: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[Yard]:
+def local_aws(work: Path, faults: Mapping[str, Mapping[str, str]] | tuple[Fault, ...] = ()) -> Iterator[Yard]:
     """`work` gets the nodes' folders. Everything is over on leaving."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "GAPS", ())
-        aws = LocalAws(replace(QUICK, faults=faults or {}), gaps=("ec2", "ssm"), work=work)
+        aws = LocalAws(replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm"), work=work)
         aws.start()
         try:
             yield Yard(aws)

@@ -15,6 +15,7 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 from moto.core.config import default_user_config
 from moto.stepfunctions import models
 
+from rehearsal.faults import asked
 from rehearsal.server import DEPLOYER, LocalAws
 from tests.rehearsal.local_app import CALM, App, machine, until
 
@@ -24,7 +25,7 @@ CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
 
 @pytest.fixture
 def deaf() -> Iterator[App]:
-    with LocalAws(replace(CALM, faults={"events-dropped": {}})) as aws:
+    with LocalAws(replace(CALM, faults=asked({"events-dropped": {}}))) as aws:
         yield App(aws)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -17,11 +18,22 @@ ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
 
 
+def listen(address: tuple[str, int]) -> socket.socket:
+    """Patiently: all nodes of a rehearsal are on one computer, where the PyTorch of another job listens on every address."""
+    while True:
+        try:
+            return socket.create_server(address)
+        except OSError as problem:
+            if problem.errno != errno.EADDRINUSE:
+                raise
+            time.sleep(0.1)
+
+
 def meet() -> int:
     """All ranks meet at the master's address and port; returns how many came."""
     address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
     if RANK == 0:
-        with socket.create_server(address) as server:
+        with listen(address) as server:
             others = [server.accept()[0] for _ in range(NODES - 1)]
             for other in others:
                 other.sendall(bytes([NODES]))
@@ -31,7 +43,7 @@ def meet() -> int:
         try:
             with socket.create_connection(address, timeout=1) as peer:
                 return peer.recv(1)[0]
-        except OSError:
+        except (OSError, IndexError):
             time.sleep(0.1)
 
 

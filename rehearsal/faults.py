@@ -1,0 +1,288 @@
+"""The faults that a rehearsal can be asked for: their names, their keys, and what the product makes of each."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
+ALL = "all"
+MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
+"""`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
+
+
+class UnknownFault(ValueError):
+    """A fault, a key or a value that there is not; the message lists those there are."""
+
+
+def _seconds(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _whole(text: str) -> bool:
+    return text.isdecimal()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a fault."""
+
+    default: str
+    what: str
+    allowed: str
+    """For a person, after `wanted`."""
+    fits: Callable[[str], bool]
+
+
+def seconds(default: str, what: str) -> Key:
+    """Real-world seconds, which the rehearsal divides by its speed."""
+    return Key(default, what, "seconds, 0 or more", lambda text: _seconds(text) and float(text) >= 0)
+
+
+def number(default: str, what: str, least: int = 0) -> Key:
+    return Key(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
+
+
+def choice(default: str, what: str, *among: str) -> Key:
+    return Key(default, what, " or ".join(among), lambda text: text in among)
+
+
+def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> Key:
+    """A phase of the node's life, or a step of the training."""
+    among = MOMENTS[MOMENTS.index(least) :]
+    return Key(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
+
+
+JOB = Key("", "name of the job; empty: every job", "a job's name", lambda _: True)
+RANK = Key("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
+EVERY_RANK = Key(ALL, RANK.what, RANK.allowed, RANK.fits)
+ATTEMPTS = number("1", "so many first attempts of the job", least=1)
+AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A fault that there is. `keys` may name none."""
+
+    what: str
+    outcome: str
+    keys: Mapping[str, Key]
+
+
+FAULTS: dict[str, Kind] = {
+    "agent-crash": Kind(
+        "the node's agent is killed by SIGKILL, its training process lives on",
+        "User data sees it at once and powers the machine off, which ends the training too. NodeLost: a new attempt from the "
+        "newest checkpoint, or Failed when none is left.",
+        {
+            "at": moment("training", "when", least="agent"),
+            "rank": RANK,
+            "attempts": ATTEMPTS,
+            "job": JOB,
+        },
+    ),
+    "attendant-dead": Kind(
+        "no invocation of the attendant does anything: by clock, event or token",
+        "A lost heartbeat, and then an invocation that fails, only lead to another look; nobody touches the nodes. The job goes "
+        "on, or ends, as soon as the attendant lives again.",
+        {
+            "seconds": seconds("600", "how long"),
+            "after": AFTER,
+            "how": choice("fails", "an error at once, or the function's time-out", "fails", "hangs"),
+        },
+    ),
+    "clock-late": Kind(
+        "the one-minute clock is so late, each time",
+        "Everything takes so much longer to be seen; the heartbeat is longer than that. Nothing else.",
+        {"seconds": seconds("120", "how late")},
+    ),
+    "clock-skew": Kind(
+        "the node's clock is wrong: `date`, systemd's timers and the agent's `time.time()` (by stand-ins of the rehearsal); "
+        "not the trainer's clock, not the signatures of AWS calls",
+        "Reports and log lines carry wrong times, which nothing is decided on. The node's own order ahead of the deadline and "
+        "its power-off timer move by the skew.",
+        {
+            "seconds": Key("300", "ahead; below 0: behind", "seconds", _seconds),
+            "rank": EVERY_RANK,
+            "job": JOB,
+        },
+    ),
+    "disk-full": Kind(
+        "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
+        "large`, where a full disk says ENOSPC; empty files, links and folders can still be made",
+        "While training: the trainer's own error, TrainingFailed, with its last lines. Before that: NodeLost, a new attempt.",
+        {"at": moment("training", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+    ),
+    "events-dropped": Kind(
+        "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
+        "The clock alone brings the job to its end.",
+        {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER},
+    ),
+    "events-late": Kind(
+        "every event arrives so much later",
+        "The clock sees it first; an event that arrives after the end finds nothing to do.",
+        {"seconds": seconds("120", "how much later")},
+    ),
+    "late-tags": Kind(
+        "tags reach the node's metadata so late, those of the launch and the master's address",
+        "The agent waits for them, up to the boot allowance. Nothing else.",
+        {"seconds": seconds("300", "from the call that sets a tag"), "job": JOB},
+    ),
+    "no-capacity": Kind(
+        "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
+        "The launcher tries the next rung.",
+        {"rungs": number("1", "how many", least=1)},
+    ),
+    "no-network": Kind(
+        "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
+        "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
+        "it, the node's own timer powers it off.",
+        {"at": moment("boot", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+    ),
+    "node-lost": Kind(
+        "a node vanishes without notice",
+        "NodeLost: a new attempt from the newest checkpoint.",
+        {
+            "step": number("5", "once rank 0 reports so many steps"),
+            "rank": Key("1", RANK.what, RANK.allowed, RANK.fits),
+            "attempts": ATTEMPTS,
+            "job": JOB,
+        },
+    ),
+    "response-lost": Kind(
+        "the answer to the first RunInstances is lost after the instances exist",
+        "The launcher repeats the same call with its token and gets the same instances.",
+        {},
+    ),
+    "slow-boot": Kind(
+        "so long from launch to the first line of user data",
+        "The attendant waits for the first report, up to the boot allowance (900 s). Beyond it: NodeLost.",
+        {"seconds": seconds("600", "how long"), "rank": EVERY_RANK, "job": JOB},
+    ),
+    "user-data-fails": Kind(
+        "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",
+        "The script's trap powers the machine off, at the latest where what the line was for is missed. A killed shell has no "
+        "trap: the boot allowance ends the attempt, the node's timer the node, whichever comes first. NodeLost, a new attempt.",
+        {
+            "line": number("2", "which", least=2),
+            "how": choice("fails", "the line is `false`, or the shell gets SIGKILL", "fails", "killed"),
+            "rank": EVERY_RANK,
+            "attempts": ATTEMPTS,
+            "job": JOB,
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One that was asked for. Raises UnknownFault for what there is not."""
+
+    name: str
+    given: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        kind = FAULTS.get(self.name)
+        if kind is None:
+            raise UnknownFault(f"--fault {self.name}: there is no such fault{_nearest(self.name, FAULTS)}")
+        for key, value in self.given.items():
+            if key not in kind.keys:
+                raise UnknownFault(f"--fault {self.name}: it has no key {key!r}{_nearest(key, kind.keys)}")
+            if not kind.keys[key].fits(value):
+                raise UnknownFault(f"--fault {self.name}: {key} is {value!r}; wanted {kind.keys[key].allowed}")
+
+    def text(self, key: str) -> str:
+        return self.given.get(key, FAULTS[self.name].keys[key].default)
+
+    def seconds(self, key: str) -> float:
+        """Real-world seconds; infinite where the default is for ever."""
+        return float(self.text(key) or "inf")
+
+    def number(self, key: str) -> int:
+        return int(self.text(key))
+
+    def meets(self, *, job: str, rank: int = -1, attempt: int = 0) -> bool:
+        """Whether it is for this node; keys that the fault has not are no limit."""
+        keys = FAULTS[self.name].keys
+        return (
+            ("job" not in keys or self.text("job") in {"", job})
+            and ("rank" not in keys or self.text("rank") in {ALL, str(rank)})
+            and ("attempts" not in keys or attempt <= self.number("attempts"))
+        )
+
+
+def _nearest(word: str, among: Mapping[str, object]) -> str:
+    if not among:
+        return "; it has none"
+    near = difflib.get_close_matches(word, among, 1)
+    return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"
+
+
+def asked(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
+    """Faults, or name to given keys, as faults. Raises UnknownFault."""
+    return tuple(Fault(name, given) for name, given in faults.items()) if isinstance(faults, Mapping) else tuple(faults)
+
+
+def parse_faults(given: list[str]) -> tuple[Fault, ...]:
+    """Each `NAME` or `NAME:key=value,...`, as the command line has them. Raises UnknownFault."""
+    return tuple(map(_parsed, given))
+
+
+def _parsed(text: str) -> Fault:
+    name, _, rest = text.partition(":")
+    values: dict[str, str] = {}
+    for pair in filter(None, rest.split(",")):
+        key, equals, value = pair.partition("=")
+        if not equals or key in values:
+            problem = "is given twice" if equals else "has no value; wanted key=value"
+            raise UnknownFault(f"--fault {name}: {key} {problem}")
+        values[key] = value
+    return Fault(name, values)
+
+
+def table() -> str:
+    """For `--help`: a line a fault, with its keys and their defaults."""
+    lines = []
+    for name, kind in FAULTS.items():
+        keys = ", ".join(f"{key}={one.default}" for key, one in kind.keys.items())
+        lines.append(f"  {name:16} {kind.what}" + (f"\n{'':18} ({keys})" if keys else ""))
+    return "\n".join(lines)
+
+
+HEAD = """# The faults of a rehearsal
+
+Written by `python -m rehearsal.faults`; edit the table in `rehearsal/faults.py` instead.
+
+    python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --fault slow-boot:seconds=300 --fault events-dropped
+
+`--fault NAME[:key=value,...]` may be given several times. Seconds are those of a real account: the rehearsal divides them by
+its speed (10). What has the key `job` can be for one job among several (`Yard.faults` in tests). A moment (`at`) is `boot`
+(the first line of user data), `agent` (the agent's first), a phase that the node reports (`preparing`, `waiting`, `training`,
+`saving`), or a step of the training.
+"""
+
+
+def page() -> str:
+    """docs/faults.md."""
+    return "\n".join([HEAD, *(_section(name, kind) for name, kind in FAULTS.items())])
+
+
+def _section(name: str, kind: Kind) -> str:
+    keys = [f"- `{key}={one.default}`: {one.what} ({one.allowed})" for key, one in kind.keys.items()]
+    return "\n".join(
+        [f"## {name}\n", f"{_sentence(kind.what)}\n", *keys, *([""] if keys else []), f"Outcome: {kind.outcome}\n"]
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,144 @@
+"""The faults of single nodes: what a node has to be born with, and what befalls it at a moment of its life."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moto.s3 import s3_backends
+
+from contract.codec import Garbled, decode
+from contract.keys import JobPrefix
+from contract.reports import NodeReport, Phase
+from rehearsal.conditions import Conditions
+from rehearsal.faults import MOMENTS, Fault
+from rehearsal.gaps.ec2_machines import Machine
+from rehearsal.node_init import descendants
+
+if TYPE_CHECKING:
+    from rehearsal.nodes import Node
+
+BOOT, AGENT = MOMENTS[:2]
+PHASES = [phase.value for phase in Phase]
+BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
+AGENTS_COMMAND = b"\0-m\0agent\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Birth:
+    """How a node differs from a healthy one from its first line on."""
+
+    user_data: bytes
+    skew_s: float = 0.0
+    """Of its clock, in seconds of the rehearsal."""
+    has_wire: bool = False
+    """Its way to AWS can be cut."""
+    cut: bool = False
+    full: bool = False
+    """Its disk."""
+
+
+def birth(machine: Machine, conditions: Conditions) -> Birth:
+    """What the faults that were asked for make of a machine that boots now."""
+
+    def fault(name: str) -> Fault | None:
+        return conditions.fault(name, job=machine.job, rank=machine.rank, attempt=machine.attempt)
+
+    made = Birth(user_data=machine.user_data)
+    if broken := fault("user-data-fails"):
+        made = replace(made, user_data=_with_line(made.user_data, broken.number("line"), BROKEN[broken.text("how")]))
+    if skewed := fault("clock-skew"):
+        made = replace(made, skew_s=skewed.seconds("seconds") / conditions.speed)
+    if cut := fault("no-network"):
+        made = replace(made, has_wire=True, cut=cut.text("at") == BOOT)
+    if full := fault("disk-full"):
+        made = replace(made, full=full.text("at") == BOOT)
+    return made
+
+
+def _with_line(script: bytes, number: int, line: bytes) -> bytes:
+    lines = script.split(b"\n")
+    lines[number - 1 : number] = [line]
+    return b"\n".join(lines)
+
+
+def befalls(fault: Fault, node: Node) -> bool:
+    """Whether the fault's moment has come for a node that it is for."""
+    machine = node.machine
+    if not fault.meets(job=machine.job, rank=machine.rank, attempt=machine.attempt):
+        return False
+    when = fault.text("step" if fault.name == "node-lost" else "at")
+    if when == BOOT:
+        return False  # born with it
+    if when == AGENT:
+        return agent(node.pid) is not None
+    if when in PHASES:
+        said = _report(machine, machine.rank)
+        return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
+    first = _report(machine, 0)
+    return first is not None and first.progress is not None and first.progress.step >= int(when)
+
+
+def strike(fault: Fault, node: Node, vanish: Callable[[Machine], None]) -> None:
+    """Does what the fault says, once. `vanish` loses a machine without notice."""
+    strikes: Mapping[str, Callable[[], None]] = {
+        "agent-crash": lambda: _kill_agent(node.pid),
+        "disk-full": lambda: fill_disk(node.pid),
+        "no-network": node.cut_off,
+        "node-lost": lambda: vanish(node.machine),
+    }
+    strikes[fault.name]()
+
+
+STRIKING = frozenset({"agent-crash", "disk-full", "no-network", "node-lost"})
+"""What `strike` knows."""
+
+
+def agent(init: int) -> int | None:
+    """The process of the node's agent, None before and after it."""
+    found = [process for process in descendants(init) if AGENTS_COMMAND in _command(process)]
+    return min(found, default=None)  # a child between fork and exec has its parent's command line
+
+
+def _kill_agent(init: int) -> None:
+    if process := agent(init):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def fill_disk(init: int) -> None:
+    """Every process of the node, and those that they start, can write no more byte into any file."""
+    limited: set[int] = set()
+    while new := descendants(init) - limited:  # until no fork has escaped
+        for process in new:
+            with contextlib.suppress(ProcessLookupError):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, (0, 0))
+        limited |= new
+
+
+def _command(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _report(machine: Machine, rank: int) -> NodeReport | None:
+    """The newest that the rank has sent in the machine's attempt, to any bucket."""
+    key = JobPrefix(machine.job).report(machine.attempt, rank)
+    for found in _objects(machine, key):
+        with contextlib.suppress(Garbled):
+            return decode(NodeReport, found)
+    return None
+
+
+def _objects(machine: Machine, key: str) -> Iterator[bytes]:
+    for bucket in list(s3_backends[machine.record.owner_id]["aws"].buckets.values()):
+        if (found := bucket.keys.get(key)) is not None:
+            yield found.value

@@ -1,0 +1,91 @@
+"""The fake as a whole: services on one clock, and every call's way through cost, death, fault and effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from tests.fakes.clock import Clock, Killed
+from tests.fakes.directory import Directory
+from tests.fakes.ec2 import Ec2
+from tests.fakes.ec2_catalogue import Catalogue
+from tests.fakes.events import Events
+from tests.fakes.faults import Death, Faults, Mishap, raised
+from tests.fakes.logs import Logs
+from tests.fakes.s3 import S3
+from tests.fakes.states import States
+from tests.fakes.wire import HOME, Call, Refused, connected
+
+CALL_S = 0.02
+
+
+class Aws:
+    """One account. `with aws.connected():` puts it behind the process' boto3 clients."""
+
+    def __init__(self, *, now: float) -> None:
+        self.clock = Clock(now)
+        self.events = Events(self.clock, HOME)
+        self.s3 = S3(self.clock, self.events.publish)
+        self.states = States(self.clock)
+        self.directory = Directory()
+        self.logs = Logs(self.clock)
+        self.ec2: dict[str, Ec2] = {}
+        self.faults = Faults()
+        self.calls: list[Call] = []
+        """Every call that arrived, for tests to read."""
+        self.mishaps: list[Sequence[Mishap]] = []
+        """What the running invocations have before them, the innermost last."""
+
+    def open_region(self, region: str, catalogue: Catalogue) -> Ec2:
+        """Rules see events of their own region: EC2 elsewhere tells home nothing."""
+        publish = self.events.publish if region == HOME else lambda *_: None
+        self.ec2[region] = Ec2(region, self.clock, catalogue, publish)
+        return self.ec2[region]
+
+    def connected(self) -> AbstractContextManager[None]:
+        return connected(self.answer, self.clock.time)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        """One call: 20 ms, then whatever its invocation and the faults have in store, then the service."""
+        due = [one for one in self.mishaps[-1] if one.strikes(call)] if self.mishaps else []
+        for one in due:
+            if one.meanwhile is not None:
+                one.meanwhile()
+            if one.death is Death.BEFORE:
+                self._kill(f"before {call.name}")
+        self.clock.spend(CALL_S)
+        fault = next((one.fault for one in due if one.fault is not None), None) or self.faults.take(call)
+        if fault is None or fault.has_effect:
+            self.calls.append(call)
+            result = self._serve(call)
+        if any(one.death is Death.AFTER for one in due):
+            self._kill(f"after {call.name}")
+        if fault is not None:
+            error, waited = raised(fault, call)
+            self.clock.spend(waited)
+            raise error
+        return result
+
+    def _kill(self, when: str) -> None:
+        if self.clock.ends:
+            self.clock.ends[-1] = self.clock.now  # whatever the dying process still tries ends the same way
+        raise Killed(when)
+
+    def _serve(self, call: Call) -> dict[str, Any]:
+        match call.service:
+            case "ec2":
+                if call.region not in self.ec2:
+                    raise Refused("OptInRequired", f"You are not subscribed to {call.region}", 403)
+                return self.ec2[call.region].answer(call)
+            case "s3":
+                return self.s3.answer(call)
+            case "stepfunctions":
+                return self.states.answer(call)
+            case "ssm":
+                return self.directory.ssm(call)
+            case "secretsmanager":
+                return self.directory.secretsmanager(call)
+            case "logs":
+                return self.logs.answer(call)
+        raise AssertionError(f"The fake has no {call.service}")

@@ -1,0 +1,35 @@
+"""The two services that are asked for names only: SSM parameters and secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.wire import Call, Refused
+
+
+@dataclass
+class Directory:
+    """Parameters by region and name, secrets by region and ARN or name."""
+
+    parameters: dict[tuple[str, str], str] = field(default_factory=dict)
+    secrets: dict[tuple[str, str], str] = field(default_factory=dict)
+    """To the ARN."""
+
+    def ssm(self, call: Call) -> dict[str, Any]:
+        """A missing parameter is an error, never an empty value."""
+        if call.operation != "GetParameter":
+            raise Refused("InvalidAction", f"The fake has no {call.name}")
+        name = call.params["Name"]
+        if (call.region, name) not in self.parameters:
+            raise Refused("ParameterNotFound", "")
+        return {"Parameter": {"Name": name, "Type": "String", "Value": self.parameters[call.region, name]}}
+
+    def secretsmanager(self, call: Call) -> dict[str, Any]:
+        """A secret of another region does not exist: secrets belong to one."""
+        if call.operation != "DescribeSecret":
+            raise Refused("InvalidRequestException", f"The fake has no {call.name}")
+        arn = self.secrets.get((call.region, call.params["SecretId"]))
+        if arn is None:
+            raise Refused("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
+        return {"ARN": arn, "Name": arn.rsplit(":", 1)[-1]}

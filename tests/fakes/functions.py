@@ -1,0 +1,177 @@
+"""The functions as the Workflow stack deploys them: their handlers, environments, time-outs and triggers, on the fake."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import botocore.endpoint
+
+import attendant.handler
+import aws.s3
+import launcher.handler
+import terminator.handler
+from aws import clients
+from contract import keys
+from contract.environments import AttendantEnvironment, LauncherEnvironment, TerminatorEnvironment
+from tests.builders import JOB
+from tests.fakes.aws import Aws
+from tests.fakes.clock import Killed
+from tests.fakes.events import Event
+from tests.fakes.faults import Mishap
+
+USER_DATA = Path(__file__).parents[2] / "node" / "user_data.sh"
+PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
+TIMEOUTS = {"launcher": 300.0, "attendant": 60.0, "terminator": 120.0}
+CLOCK_S = 60.0
+TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
+"""States for which the workflow's rule wakes the attendant."""
+_HANDLERS: dict[str, Callable[..., Any]] = {
+    "launcher": launcher.handler.handler,
+    "attendant": attendant.handler.handler,
+    "terminator": terminator.handler.handler,
+}
+_CLOCKED = (launcher.handler, attendant.handler, terminator.handler, botocore.endpoint)
+"""Modules that read a clock or sleep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an invocation ended: `error` is empty on success, as Step Functions names it otherwise."""
+
+    value: Any = None
+    error: str = ""
+    cause: str = ""
+    problem: Exception | None = None
+
+
+class OneByOne:
+    """A ThreadPoolExecutor whose threads take turns, so that a test is the same every time."""
+
+    def __init__(self, _at_once: int) -> None:
+        pass
+
+    def __enter__(self) -> OneByOne:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(function(*arguments, **named))
+        except BaseException as problem:
+            future.set_exception(problem)
+        return future
+
+    def map(self, function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        return iter([function(item) for item in items])
+
+
+class _Context:
+    """What the handlers ask of Lambda's context."""
+
+    def __init__(self, fake: Aws, number: int, end: float) -> None:
+        self.aws_request_id = f"invocation-{number}"
+        self._fake, self._end = fake, end
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, int((self._end - self._fake.clock.now) * 1000))
+
+
+class Functions:
+    """Invokes handlers; `installed()` puts their environment, their clock and the fake in place."""
+
+    def __init__(self, fake: Aws, *, bucket: str = JOB.home_bucket, deployment: str = JOB.deployment) -> None:
+        self.aws, self.bucket, self.deployment = fake, bucket, deployment
+        self.number = 0
+        self.log: list[tuple[float, str, str]] = []
+        """Time, function and outcome of every invocation."""
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        timing = JOB.timing
+        environment = (
+            LauncherEnvironment(
+                deployment=self.deployment,
+                bucket=self.bucket,
+                home_region=JOB.home_region,
+                instance_profile=PROFILE,
+                agent="s3://assets/agent.zip",
+                timing=timing,
+            ).write()
+            | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()
+            | TerminatorEnvironment(
+                deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), timing=timing
+            ).write()
+        )
+        with ExitStack() as stack:
+            stack.enter_context(self.aws.connected())
+            stack.enter_context(mock.patch.dict(os.environ, environment))
+            stack.enter_context(mock.patch.object(launcher.handler, "SCRIPT", USER_DATA))
+            for module in _CLOCKED:
+                stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
+            for module in (attendant.handler, aws.s3):
+                stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
+            clients.client.cache_clear()
+            stack.callback(clients.client.cache_clear)
+            stack.enter_context(_quiet())
+            yield
+
+    def invoke(self, name: str, event: Mapping[str, Any], mishaps: Sequence[Mishap] = ()) -> Outcome:
+        """Runs a handler for at most its function's time-out; whatever it raises becomes the outcome."""
+        self.number += 1
+        clock = self.aws.clock
+        end = clock.now + TIMEOUTS[name]
+        clock.ends.append(end)
+        self.aws.mishaps.append(mishaps)
+        try:
+            outcome = Outcome(_HANDLERS[name](dict(event), _Context(self.aws, self.number, end)))
+        except Killed as killed:
+            outcome = Outcome(error="Sandbox.Timedout", cause=str(killed))
+        except Exception as problem:
+            outcome = Outcome(error=type(problem).__name__, cause=str(problem), problem=problem)
+        finally:
+            clock.ends.pop()
+            self.aws.mishaps.pop()
+        self.log.append((clock.now, name, outcome.error or "ok"))
+        return outcome
+
+    def wake(self, target: Callable[[Event], None]) -> None:
+        """The workflow's three rules: the clock, urgent reports, and instances that end."""
+        self.aws.events.every(CLOCK_S, target)
+        self.aws.events.targets += [(self._urgent, target), (_ending, target)]
+
+    def _urgent(self, event: Event) -> bool:
+        return (
+            event["source"] == "aws.s3"
+            and event["detail"]["bucket"]["name"] == self.bucket
+            and fnmatchcase(event["detail"]["object"]["key"], keys.ANY_URGENT)
+        )
+
+
+def _ending(event: Event) -> bool:
+    return event["source"] == "aws.ec2" and event["detail"].get("state") in TOLD
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the functions' log lines, which nobody reads here and which cost more than the calls."""
+    loggers = [logging.getLogger(name) for name in (*_HANDLERS, "aws_lambda_powertools")]
+    levels = [one.level for one in loggers]
+    for one in loggers:
+        one.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for one, level in zip(loggers, levels, strict=True):
+            one.setLevel(level)

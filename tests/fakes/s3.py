@@ -1,0 +1,225 @@
+"""S3: versions, conditional writes, pages, and a clock of its own in every answer."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from tests.fakes.clock import Clock
+from tests.fakes.pages import Pages
+from tests.fakes.wire import Call, Refused
+
+COPY_BYTES = 5 * 1024**3
+PAGE = 1000
+Publish = Callable[[str, str, dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an object. Times are whole seconds: Last-Modified has no finer ones."""
+
+    id: str
+    body: bytes
+    written_at: int
+    deleted: bool = False
+    content_type: str = "binary/octet-stream"
+    size: int | None = None
+    """For tests of limits: pretends another size than the body's."""
+
+    @property
+    def etag(self) -> str:
+        """Of the bytes alone: equal bytes have equal ETags, whoever wrote them and when."""
+        return f'"{hashlib.md5(self.body, usedforsecurity=False).hexdigest()}"'
+
+    @property
+    def length(self) -> int:
+        return len(self.body) if self.size is None else self.size
+
+    @property
+    def modified(self) -> datetime:
+        return datetime.fromtimestamp(self.written_at, timezone.utc)
+
+
+@dataclass
+class Bucket:
+    """A bucket with versioning on. `notifies`: EventBridge hears of every object."""
+
+    region: str
+    notifies: bool = False
+    forbidden: tuple[str, ...] = ()
+    """Prefixes that the caller may not touch."""
+    objects: dict[str, list[Version]] = field(default_factory=dict)
+    """Oldest version first."""
+
+    def newest(self, key: str) -> Version | None:
+        versions = self.objects.get(key)
+        return versions[-1] if versions and not versions[-1].deleted else None
+
+    def live(self) -> dict[str, Version]:
+        """In the order of keys, which is S3's order of listing."""
+        found = {key: self.newest(key) for key in sorted(self.objects)}
+        return {key: version for key, version in found.items() if version is not None}
+
+
+@dataclass
+class S3:
+    """All buckets; their names belong to no region, their bytes do."""
+
+    clock: Clock
+    publish: Publish
+    buckets: dict[str, Bucket] = field(default_factory=dict)
+    pages: Pages = field(default_factory=lambda: Pages(size=PAGE, error="InvalidArgument"))
+    _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        params = call.params
+        bucket = self.buckets.get(params["Bucket"])
+        if bucket is None:
+            raise Refused("NoSuchBucket", "The specified bucket does not exist", 404)
+        key = params.get("Key", params.get("Prefix", ""))
+        if any(key.startswith(prefix) for prefix in bucket.forbidden):
+            raise Refused("AccessDenied", "Access Denied", 403)
+        match call.operation:
+            case "GetObject":
+                return self._get(bucket, params)
+            case "HeadObject":
+                return {name: one for name, one in self._get(bucket, params).items() if name != "Body"}
+            case "PutObject":
+                return self._put(params["Bucket"], bucket, params)
+            case "DeleteObject":
+                return self._delete(params["Bucket"], bucket, params)
+            case "CopyObject":
+                return self._copy(params["Bucket"], bucket, params)
+            case "ListObjectsV2":
+                return self._list(bucket, params)
+        raise Refused("NotImplemented", f"The fake has no {call.name}", 501)
+
+    def write(self, bucket: str, key: str, body: bytes) -> Version:
+        """For tests and nodes: a plain put."""
+        return self._add(bucket, self.buckets[bucket], key, Version(self._version(), body, int(self.clock.now)))
+
+    def read(self, bucket: str, key: str) -> bytes | None:
+        version = self.buckets[bucket].newest(key)
+        return version.body if version else None
+
+    def _version(self) -> str:
+        return f"version-{next(self._number)}"
+
+    def _add(self, name: str, bucket: Bucket, key: str, version: Version) -> Version:
+        bucket.objects.setdefault(key, []).append(version)
+        if bucket.notifies and not version.deleted:
+            detail = {
+                "bucket": {"name": name},
+                "object": {"key": key, "size": version.length, "etag": version.etag[1:-1]},
+            }
+            self.publish("aws.s3", "Object Created", detail)
+        return version
+
+    def _get(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        version = self._found(bucket, params["Key"], params.get("VersionId"))
+        wanted = params.get("IfMatch")
+        if wanted and wanted != version.etag:
+            raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
+        return {
+            "Body": version.body,
+            "ContentLength": version.length,
+            "ContentType": version.content_type,
+            "ETag": version.etag,
+            "VersionId": version.id,
+            "LastModified": version.modified,
+        }
+
+    @staticmethod
+    def _found(bucket: Bucket, key: str, wanted: str | None) -> Version:
+        """An object whose newest version is a delete marker is not there, but by its version it is."""
+        if wanted is None:
+            version = bucket.newest(key)
+            if version is None:
+                raise Refused("NoSuchKey", "The specified key does not exist.", 404)
+            return version
+        for version in bucket.objects.get(key, []):
+            if version.id == wanted and not version.deleted:
+                return version
+        raise Refused("NoSuchVersion", "The specified version does not exist.", 404)
+
+    def _put(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """`If-None-Match: *` writes only what is not there; `If-Match` replaces only what it names, 404 where nothing is."""
+        key, newest = params["Key"], bucket.newest(params["Key"])
+        if len(key.encode()) > 1024:
+            raise Refused("KeyTooLongError", "Your key is too long")
+        if params.get("IfNoneMatch") is not None and params["IfNoneMatch"] != "*":
+            raise Refused("NotImplemented", "A header you provided implies functionality that is not implemented", 501)
+        if params.get("IfNoneMatch") and newest:
+            raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
+        if wanted := params.get("IfMatch"):
+            if newest is None:
+                raise Refused("NoSuchKey", "The specified key does not exist.", 404)
+            if newest.etag != wanted:
+                raise Refused(
+                    "PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412
+                )
+        version = Version(
+            self._version(),
+            params.get("Body", b""),
+            int(self.clock.now),
+            content_type=params.get("ContentType", "binary/octet-stream"),
+        )
+        self._add(name, bucket, key, version)
+        return {"ETag": version.etag, "VersionId": version.id}
+
+    def _delete(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """Deleting what is not there is no error: it adds a delete marker as well."""
+        version = Version(self._version(), b"", int(self.clock.now), deleted=True)
+        self._add(name, bucket, params["Key"], version)
+        return {"DeleteMarker": True, "VersionId": version.id}
+
+    def _copy(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """At most 5 GB in one call."""
+        source, _, query = params["CopySource"].partition("?")
+        from_name, _, from_key = unquote(source).lstrip("/").partition("/")
+        from_bucket = self.buckets.get(from_name)
+        if from_bucket is None:
+            raise Refused("NoSuchBucket", "The specified bucket does not exist", 404)
+        if any(from_key.startswith(prefix) for prefix in from_bucket.forbidden):
+            raise Refused("AccessDenied", "Access Denied", 403)
+        found = self._found(from_bucket, from_key, dict(parse_qsl(query)).get("versionId"))
+        if found.length > COPY_BYTES:
+            raise Refused("InvalidRequest", "The specified copy source is larger than the maximum allowable size")
+        copy = Version(
+            self._version(), found.body, int(self.clock.now), content_type=found.content_type, size=found.size
+        )
+        self._add(name, bucket, params["Key"], copy)
+        return {"CopyObjectResult": {"ETag": copy.etag, "LastModified": copy.modified}, "VersionId": copy.id}
+
+    def _list(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """Pages of at most 1,000 keys in the order of keys; what was written before the call is in it."""
+        prefix, after = params.get("Prefix", ""), params.get("StartAfter", "")
+        live = {key: one for key, one in bucket.live().items() if key.startswith(prefix) and key > after}
+        start = self.pages.resume(params.get("ContinuationToken"), self.clock.now)
+        size = min(params.get("MaxKeys", PAGE), self.pages.size)
+        shown = list(live.items())[start : start + size]
+        following = self.pages.issue(start + size, self.clock.now) if start + size < len(live) else None
+        return {
+            "Name": params["Bucket"],
+            "Prefix": prefix,
+            "KeyCount": len(shown),
+            "MaxKeys": size,
+            "IsTruncated": following is not None,
+            "NextContinuationToken": following,
+            "Contents": [
+                {
+                    "Key": key,
+                    "Size": one.length,
+                    "ETag": one.etag,
+                    "LastModified": one.modified,
+                    "StorageClass": "STANDARD",
+                }
+                for key, one in shown
+            ]
+            or None,
+        }

@@ -1,0 +1,1 @@
+"""Property tests: what must hold whatever happens, in whatever order."""

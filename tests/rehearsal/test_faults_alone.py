@@ -1,0 +1,115 @@
+"""Each fault alone and at several moments, in a deployment whose jobs may recover once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rehearsal.conditions import Conditions
+from rehearsal.faults import parse_faults
+from rehearsal.yard import Job, Yard
+from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, instances, left, train
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
+TRAINER = Path(__file__).with_name("trainer")
+EVERYBODYS = {
+    "events-dropped": "events-dropped:seconds=180",
+    "events-late": "events-late:seconds=300",
+    "clock-late": "clock-late:seconds=120",
+    "attendant-dead": "attendant-dead:after=150,seconds=600",
+    "attendant-hung": "attendant-dead:after=150,seconds=600,how=hangs",
+}
+ITS_OWN = {
+    "slow-boot": "slow-boot:seconds=600",
+    "late-tags": "late-tags:seconds=600",
+    "clock-behind": "clock-skew:seconds=-300",
+}
+DEADLY = {
+    "crash-agent": "agent-crash:at=agent",
+    "crash-preparing": "agent-crash:at=preparing",
+    "crash-waiting": "agent-crash:at=waiting",
+    "crash-training": "agent-crash:at=training",
+    "crash-saving": "agent-crash:at=saving",
+    "user-data": "user-data-fails:line=2",
+    "user-data-killed": "user-data-fails:line=2,how=killed",
+    "user-data-killed-armed": f"user-data-fails:line={ARMED},how=killed",
+    "no-network": "no-network:at=boot",
+    "no-network-late": "no-network:at=training",
+    "disk-full-boot": "disk-full:at=boot",
+    "disk-full-agent": "disk-full:at=agent",
+}
+
+
+@pytest.fixture(scope="module")
+def mending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    work = tmp_path_factory.mktemp("mending") / "work"
+    with Yard(work, Conditions(speed=10.0), settings={"limits": {"recoveries": 1}}) as yard:
+        yield yard
+
+
+def unharmed(job: Job) -> None:
+    execution = job.wait(480)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 2, [])
+    assert json.loads(execution["output"])["attempts"] == 1
+
+
+@pytest.mark.parametrize("name", EVERYBODYS)
+def test_what_everybody_meets_costs_no_second_cluster(mending: Yard, name: str) -> None:
+    code = mending.upload(TRAINER, "trainer")
+    with mending.faults(parse_faults([EVERYBODYS[name]])):
+        job = mending.start({**TWO, "code": code, "command": train(40, 0.2)}, name)
+        unharmed(job)
+    assert ("TaskTimedOut" in {event["type"] for event in job.history()}) == name.startswith("attendant")
+
+
+def at_once(yard: Yard, faults: dict[str, str], request: dict[str, Any], more: str = "") -> Iterator[dict[str, Job]]:
+    """A job for each fault, which is its alone."""
+    code = yard.upload(TRAINER, "trainer")
+    own = [f"{fault},job={name}{more}" for name, fault in faults.items()]
+    with yard.faults(parse_faults(own)):
+        yield {name: yard.start({**request, "code": code}, name) for name in faults}
+
+
+@pytest.fixture(scope="module")
+def late(mending: Yard) -> Iterator[dict[str, Job]]:
+    yield from at_once(mending, ITS_OWN, {**TWO, "command": train(20, 0.2)})
+
+
+@pytest.mark.parametrize("name", ITS_OWN)
+def test_what_one_job_meets_late_costs_no_second_cluster(late: dict[str, Job], name: str) -> None:
+    unharmed(late[name])
+
+
+DIES = {**ONE, "command": train(20, 0.2), "environment": {"MORE_ARTIFACTS": "300"}}
+
+
+@pytest.fixture(scope="module")
+def once(mending: Yard) -> Iterator[dict[str, Job]]:
+    yield from at_once(mending, DEADLY, DIES)
+
+
+@pytest.mark.parametrize("name", DEADLY)
+def test_met_once_it_costs_one_attempt(once: dict[str, Job], name: str) -> None:
+    execution = once[name].wait(480)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert (len(instances(once[name])), left(once[name])) == (2, [])
+
+
+@pytest.fixture(scope="module")
+def always(mending: Yard) -> Iterator[dict[str, Job]]:
+    faults = {f"{name}-always": fault for name, fault in DEADLY.items()}
+    yield from at_once(mending, faults, DIES, ",attempts=9")
+
+
+@pytest.mark.parametrize("name", DEADLY)
+def test_met_in_every_attempt_it_ends_the_job_with_a_reason(always: dict[str, Job], name: str) -> None:
+    job = always[f"{name}-always"]
+    execution = job.wait(480)
+    assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
+    assert execution["cause"].startswith("rank 0")
+    assert (len(instances(job)), left(job)) == (2, [])

@@ -1,0 +1,69 @@
+"""A node with nobody to end it, by its real user data: its own trap or its own timer powers it off."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.timing import Timing
+from launcher.requests import user_data
+from rehearsal.conditions import Conditions
+from rehearsal.faults import Fault, parse_faults
+from rehearsal.yard import Yard
+from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, left, shutdowns, train
+from tests.rehearsal.local_ec2 import local_aws, until
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+TIMER_S = 6
+FAULTS = {
+    "line-2": "user-data-fails:line=2",
+    "line-2-and-full": "disk-full:at=boot",
+    "killed": f"user-data-fails:line={ARMED},how=killed",
+    "no-network": "no-network:at=boot",
+}
+
+
+def for_each(faults: dict[str, str]) -> tuple[Fault, ...]:
+    return parse_faults([f"{fault},job={job}" for job, fault in faults.items()])
+
+
+def marks(job: str) -> list[dict[str, Any]]:
+    tags = {"trainyard:job": job, "trainyard:attempt": "1"}
+    return [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
+
+
+def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path) -> None:
+    values = {
+        "TRAINYARD_AGENT": "s3://assets/agent.zip",
+        "TRAINYARD_HOME_REGION": "us-east-1",
+        "TRAINYARD_HOME_BUCKET": "home",
+        "TRAINYARD_POWER_OFF_S": str(TIMER_S),
+    }
+    script = user_data(SCRIPT.read_text(), values)
+    with local_aws(tmp_path, for_each(FAULTS)) as yard:
+        jobs = {job: yard.run(1, TagSpecifications=marks(job), UserData=script)[0] for job in FAULTS}
+        until(lambda: yard.states(list(jobs.values())) == {"terminated"}, within_s=60)
+        for job, instance in jobs.items():
+            machine = yard.instance(instance)
+            assert machine.record.state_reason.code == "Client.InstanceInitiatedShutdown", job
+            ended_at_once = job.startswith("line-2")
+            assert ("powering off" in yard.console(instance)) == ended_at_once, yard.console(instance)
+
+
+@pytest.mark.faults
+def test_a_node_that_nobody_looks_at_ends_itself_and_the_job_is_told_later(tmp_path: Path) -> None:
+    timing = asdict(Timing().divided(10.0)) | {"boot_allowance_s": 20.0, "power_off_unknown_s": 20.0}
+    own = {"cut": FAULTS["no-network"], "mute": FAULTS["killed"]}
+    faults = (*parse_faults(["attendant-dead:seconds=900"]), *for_each(own))
+    settings = {"limits": {"recoveries": 0}, "timing": timing}
+    with Yard(tmp_path / "work", Conditions(speed=10.0), settings=settings) as made, made.faults(faults):
+        code = made.upload(Path(__file__).with_name("trainer"), "trainer")
+        jobs = [made.start({**ONE, "code": code, "command": train(20, 0.2)}, name) for name in own]
+        for job in jobs:
+            execution = job.wait(240)
+            assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
+            assert "is terminated before its work was done" in execution["cause"]
+            assert (shutdowns(job), left(job)) == ({"Client.InstanceInitiatedShutdown"}, [])

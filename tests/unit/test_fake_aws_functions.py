@@ -1,0 +1,160 @@
+"""The functions on the fake of AWS: what the property test found, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from contract import tags
+from contract.jobs import Job
+from tests.fakes.aws import Aws
+from tests.fakes.ec2_machine import Machine
+from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.functions import Functions, Outcome
+from tests.fakes.yard import admitted, deployed, home
+
+
+@dataclass
+class Yard:
+    """A deployment with one job."""
+
+    aws: Aws
+    functions: Functions
+    job: Job
+
+    def launch(self, *mishaps: Mishap, attempt: int = 1) -> Outcome:
+        return self.functions.invoke("launcher", {"job": self.job.id, "attempt": attempt}, mishaps)
+
+    def terminate(self, *mishaps: Mishap, attempt: int = 1) -> Outcome:
+        event: dict[str, Any] = {"job": self.job.id, "attempt": attempt, "problem": None}
+        return self.functions.invoke("terminator", event, mishaps)
+
+    def terminate_patiently(self) -> int:
+        """As the machine does it; returns how often it asked."""
+        for asked in range(1, 41):
+            if not self.terminate().error:
+                return asked
+            self.aws.clock.run(self.job.timing.terminate_again_s)
+        raise AssertionError("Terminate never succeeded")
+
+    def running(self) -> list[Machine]:
+        return home(self.aws).running()
+
+
+@pytest.fixture
+def yard() -> Iterator[Yard]:
+    aws = deployed()
+    made = Yard(aws, Functions(aws), admitted(aws))
+    with made.functions.installed():
+        yield made
+
+
+def test_a_launch_names_the_master_and_its_end_leaves_nothing(yard: Yard) -> None:
+    assert yard.launch().value["master_address"] == yard.running()[0].address
+    assert {one.tags[tags.MASTER_ADDRESS] for one in yard.running()} == {yard.running()[0].address}
+    yard.aws.clock.run(60)
+    assert yard.terminate_patiently() <= 2
+    assert yard.running() == []
+
+
+def test_a_launch_that_comes_after_terminate_launches_nothing(yard: Yard) -> None:
+    assert yard.terminate().error == ""
+    assert yard.launch().error == "NodeLost"
+    assert home(yard.aws).machines == {}
+
+
+def test_a_launch_that_goes_on_while_terminate_runs_leaves_nothing(yard: Yard) -> None:
+    outcomes: list[Outcome] = []
+    during = Mishap("ec2:RunInstances", meanwhile=lambda: outcomes.append(yard.terminate()))
+    assert yard.launch(during).error == ""
+    assert outcomes[0].error == "StillRunning"
+    assert "may be on its way" in outcomes[0].cause
+    yard.terminate_patiently()
+    assert yard.running() == []
+
+
+@pytest.mark.parametrize("death", Death)
+def test_a_launcher_that_was_killed_at_its_call_leaves_nothing(yard: Yard, death: Death) -> None:
+    yard.launch(Mishap("ec2:RunInstances", death=death))
+    yard.terminate_patiently()
+    assert yard.running() == []
+    assert yard.launch().error == "NodeLost"
+
+
+def test_terminate_does_not_take_invisible_nodes_for_none(yard: Yard) -> None:
+    home(yard.aws).invisible_s = 4.0
+    assert yard.launch(Mishap("ec2:CreateTags", fault=Kind.DENIED)).error == "ClientError"
+    assert "may be invisible yet" in yard.terminate().cause
+    yard.terminate_patiently()
+    assert yard.running() == []
+
+
+def test_a_terminate_that_comes_late_keeps_the_next_attempts_nodes(yard: Yard) -> None:
+    yard.launch()
+    yard.aws.clock.run(60)
+    yard.terminate_patiently()
+    yard.launch(attempt=2)
+    yard.aws.clock.run(10)
+    assert yard.terminate().error == ""
+    assert {one.tags[tags.ATTEMPT] for one in yard.running()} == {"2"}
+
+
+def test_what_is_left_of_a_cluster_gets_no_second_one_beside_it(yard: Yard) -> None:
+    yard.launch(Mishap("ec2:RunInstances", death=Death.AFTER))
+    home(yard.aws).end(yard.running()[0], "Server.InternalError", "host failed")
+    yard.aws.clock.run(301)
+    assert yard.launch().error == "NodeLost"
+    assert len(home(yard.aws).machines) == 2
+
+
+@pytest.mark.parametrize("kind", [Kind.LOST, Kind.ERROR_AFTER])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_write_whose_answer_is_lost_is_no_race_against_itself(yard: Yard, kind: Kind, nth: int) -> None:
+    assert yard.launch(Mishap("s3:PutObject", nth, fault=kind)).error == ""
+    assert len(yard.running()) == 2
+
+
+def test_a_launcher_whose_walk_was_taken_over_is_asked_again_and_fails_nothing(yard: Yard) -> None:
+    def taken_over() -> None:
+        key = next(key for key in yard.aws.s3.buckets[yard.job.home_bucket].objects if "/launch-" in key)
+        body = yard.aws.s3.read(yard.job.home_bucket, key)
+        assert body is not None
+        yard.aws.s3.write(yard.job.home_bucket, key, body.replace(b"invocation-1", b"invocation-9"))
+
+    assert yard.launch(Mishap("ec2:RunInstances", meanwhile=taken_over)).error == "CapacityPending"
+
+
+@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.THROTTLED, Kind.DENIED])
+@pytest.mark.parametrize(
+    "call", ["ec2:DescribeInstances", "ec2:TerminateInstances", "s3:ListObjectsV2", "s3:PutObject"]
+)
+def test_a_terminate_that_cannot_ask_says_that_something_may_run(yard: Yard, kind: Kind, call: str) -> None:
+    yard.launch()
+    yard.aws.clock.run(60)
+    assert yard.terminate(Mishap(call, times=40, fault=kind)).error in {"StillRunning", "Sandbox.Timedout"}
+    yard.terminate_patiently()
+    assert yard.running() == []
+
+
+def test_a_protected_node_keeps_no_other_from_ending_and_is_named(yard: Yard) -> None:
+    yard.launch()
+    yard.aws.clock.run(60)
+    protected = yard.running()[1]
+    protected.protected = True
+    assert "OperationNotPermitted" in yard.terminate().cause
+    yard.aws.clock.run(15)
+    assert yard.running() == [protected]
+    assert f"- {protected.id} in eu-central-1a is running" in yard.terminate().cause
+
+
+def test_a_node_that_accepts_to_end_and_stays_is_no_success(yard: Yard) -> None:
+    yard.launch()
+    yard.aws.clock.run(60)
+    yard.running()[0].stuck = True
+    for _ in range(3):
+        assert yard.terminate().error == "StillRunning"
+        yard.aws.clock.run(15)
+    assert len(yard.running()) == 1
