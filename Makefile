@@ -61,7 +61,7 @@ rehearse: setup ## The main job on the embedded local AWS: deploy, train on two 
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
 test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
-	@$(MAKE) --no-print-directory --output-sync=line -j2 rehearsal-tests lint types unit
+	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit
 
 lint: setup ## ruff and shellcheck
 	@ruff check . && ruff format --check -q .
@@ -74,7 +74,7 @@ unit: setup ## Tests without a local AWS
 	@python -m pytest -m "not rehearsal"
 
 rehearsal-tests: setup ## Tests on the local AWS, with its real processes
-	@python -m pytest -m "rehearsal and not faults"
+	@python -m pytest -vv -m "rehearsal and not faults"
 
 rehearse-faults: setup ## Every fault alone, at several moments (some twenty minutes)
 	@python -m pytest -m faults

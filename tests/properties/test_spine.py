@@ -24,26 +24,23 @@ PROFILES = {
 }
 PROFILE = PROFILES[os.environ.get("HYPOTHESIS_PROFILE", "suite")]
 """`make test-deep` sets the other one."""
-CALLS = st.sampled_from(
-    [
-        ("launcher", "s3:GetObject"),
-        ("launcher", "s3:ListObjectsV2"),
-        ("launcher", "s3:PutObject"),
-        ("launcher", "s3:HeadObject"),
-        ("launcher", "ec2:DescribeInstances"),
-        ("launcher", "ec2:RunInstances"),
-        ("launcher", "ec2:CreateTags"),
-        ("attendant", "s3:*"),
-        ("attendant", "ec2:DescribeInstances"),
-        ("attendant", "stepfunctions:*"),
-        ("terminator", "s3:PutObject"),
-        ("terminator", "s3:[GL]*"),
-        ("terminator", "ec2:DescribeInstances"),
-        ("terminator", "ec2:TerminateInstances"),
-    ]
+LAUNCHER = (
+    "s3:GetObject",
+    "s3:ListObjectsV2",
+    "s3:PutObject",
+    "s3:HeadObject",
+    "ec2:DescribeInstances",
+    "ec2:RunInstances",
+    "ec2:RunInstances",
+    "ec2:CreateTags",
 )
-"""Function and call."""
+ATTENDANT = ("s3:*", "s3:PutObject", "ec2:DescribeInstances", "stepfunctions:*")
+TERMINATOR = ("s3:PutObject", "s3:[GL]*", "ec2:DescribeInstances", "ec2:DescribeInstances", "ec2:TerminateInstances")
 NTH = st.sampled_from([1, 1, 2, 3, 4])
+WHAT = st.sampled_from(
+    [*Kind, *Kind, *Death, "launch", "terminate", "tick", "pause", "node dies", "given up", "given up"]
+)
+"""What befalls a call: a fault, the end of the function, or something that somebody else does just before it."""
 TEN_MINUTES = 600.0
 
 
@@ -75,47 +72,42 @@ class Spine(RuleBasedStateMachine):
     def minutes_pass(self, seconds: int) -> None:
         self.world.run(seconds)
 
-    @rule(weather=st.sampled_from(["fair", "lost", "late", "doubled"]))
-    def events_are(self, weather: str) -> None:
-        self.world.weather = weather
+    @rule(weather=st.sampled_from(["fair", "lost", "late", "doubled"]), dead=st.sampled_from([False, False, True]))
+    def events_and_attendant_are(self, weather: str, dead: bool) -> None:
+        self.world.weather, self.world.attendant_dead = weather, dead
+
+    @rule(lag=st.sampled_from([0.5, 3.0, 20.0]), invisible=st.sampled_from([0.0, 1.0, 4.0]))
+    def reads_lag(self, lag: float, invisible: float) -> None:
+        self.world.ec2.lag_s, self.world.ec2.invisible_s = lag, invisible
 
     @rule(place=st.integers(0, 30))
     @precondition(lambda self: self.world.events)
     def an_event_comes_again(self, place: int) -> None:
         self.world.invoke("attendant", self.world.events[-1 - place % len(self.world.events)])
 
-    @rule(dead=st.booleans())
-    def the_attendant_is_dead(self, dead: bool) -> None:
-        self.world.attendant_dead = dead
-
-    @rule(lag=st.sampled_from([0.5, 3.0, 20.0]), invisible=st.sampled_from([0.0, 1.0, 4.0]))
-    def reads_lag(self, lag: float, invisible: float) -> None:
-        self.world.ec2.lag_s, self.world.ec2.invisible_s = lag, invisible
-
     # Calls and functions
 
-    @rule(call=CALLS, nth=NTH, kind=st.sampled_from(Kind), times=st.sampled_from([1, 1, 2, 9]))
-    def a_call_will_fail(self, call: tuple[str, str], nth: int, kind: Kind, times: int) -> None:
-        self._arm(call, Mishap(call[1], nth, times, fault=kind))
+    @rule(name=st.sampled_from(LAUNCHER), nth=NTH, what=WHAT, times=st.sampled_from([1, 9]))
+    def a_launcher_will_meet(self, name: str, nth: int, what: Kind | Death | str, times: int) -> None:
+        self._arm("launcher", name, nth, what, times)
 
-    @rule(call=CALLS, nth=NTH, death=st.sampled_from(Death))
-    def a_function_will_be_killed(self, call: tuple[str, str], nth: int, death: Death) -> None:
-        self._arm(call, Mishap(call[1], nth, death=death))
+    @rule(name=st.sampled_from(ATTENDANT), nth=NTH, what=WHAT, times=st.sampled_from([1, 9]))
+    def an_attendant_will_meet(self, name: str, nth: int, what: Kind | Death | str, times: int) -> None:
+        self._arm("attendant", name, nth, what, times)
 
-    @rule(call=CALLS, nth=NTH, other=st.sampled_from(["launch", "terminate", "tick", "pause", "node dies"]))
-    def something_will_happen_meanwhile(self, call: tuple[str, str], nth: int, other: str) -> None:
-        self._arm(call, Mishap(call[1], nth, meanwhile=lambda: self._other(other)))
+    @rule(name=st.sampled_from(TERMINATOR), nth=NTH, what=WHAT, times=st.sampled_from([1, 9]))
+    def a_terminator_will_meet(self, name: str, nth: int, what: Kind | Death | str, times: int) -> None:
+        self._arm("terminator", name, nth, what, times)
 
-    @rule(call=CALLS, nth=NTH, seconds=st.sampled_from([1.0, 40.0, 100.0]))
-    def the_machine_will_give_a_function_up(self, call: tuple[str, str], nth: int, seconds: float) -> None:
-        def meanwhile() -> None:
-            self.world.execution.give_up()
-            self.world.aws.clock.spend(seconds)
-
-        self._arm(call, Mishap(call[1], nth, meanwhile=meanwhile))
-
-    def _arm(self, call: tuple[str, str], mishap: Mishap) -> None:
-        self.world.armed.setdefault(call[0], []).append(mishap)
+    def _arm(self, function: str, name: str, nth: int, what: Kind | Death | str, times: int) -> None:
+        match what:
+            case Kind():
+                mishap = Mishap(name, nth, times, fault=what)
+            case Death():
+                mishap = Mishap(name, nth, death=what)
+            case _:
+                mishap = Mishap(name, nth, meanwhile=lambda: self._other(what))
+        self.world.armed.setdefault(function, []).append(mishap)
 
     def _other(self, other: str) -> None:
         world, attempt = self.world, self.world.execution.attempt
@@ -128,6 +120,9 @@ class Spine(RuleBasedStateMachine):
                 world.tick()
             case "pause":
                 world.aws.clock.spend(45.0)
+            case "given up":
+                world.execution.give_up()
+                world.aws.clock.spend(100.0)
             case "node dies" if world.living():
                 world.ec2.end(world.living()[-1].machine, "Server.InternalError", "Server.InternalError: host failed")
 
@@ -161,13 +156,10 @@ class Spine(RuleBasedStateMachine):
         kind=st.sampled_from(["g5.xlarge", "g4dn.xlarge"]),
         zone=st.sampled_from(["eu-central-1a", "eu-central-1b"]),
         free=st.sampled_from([0, 1, 100]),
+        quota=st.sampled_from([None, None, None, 4]),
     )
-    def capacity_changes(self, kind: str, zone: str, free: int) -> None:
-        self.world.ec2.capacity[kind, zone] = free
-
-    @rule(quota=st.sampled_from([None, None, 4]))
-    def the_quota_changes(self, quota: int | None) -> None:
-        self.world.ec2.vcpu_quota = quota
+    def capacity_changes(self, kind: str, zone: str, free: int, quota: int | None) -> None:
+        self.world.ec2.capacity[kind, zone], self.world.ec2.vcpu_quota = free, quota
 
     # Nodes
 
