@@ -137,7 +137,7 @@ FAULTS: dict[str, Kind] = {
     "no-capacity": Kind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
         "The launcher tries the next rung.",
-        {"rungs": number("1", "how many", least=1)},
+        {"rungs": number("1", "how many", least=1), "job": JOB},
     ),
     "no-network": Kind(
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
@@ -158,7 +158,7 @@ FAULTS: dict[str, Kind] = {
     "response-lost": Kind(
         "the answer to the first RunInstances is lost after the instances exist",
         "The launcher repeats the same call with its token and gets the same instances.",
-        {},
+        {"job": JOB},
     ),
     "slow-boot": Kind(
         "so long from launch to the first line of user data",
@@ -218,8 +218,6 @@ class Fault:
 
 
 def _nearest(word: str, among: Mapping[str, object]) -> str:
-    if not among:
-        return "; it has none"
     near = difflib.get_close_matches(word, among, 1)
     return f"{f' (did you mean {near[0]}?)' if near else ''}; there are {', '.join(sorted(among))}"
 

@@ -16,6 +16,7 @@ from moto.ec2.models.subnets import Subnet
 from moto.ec2.responses.instances import InstanceResponse
 from moto.iam import iam_backends
 
+from contract import tags
 from rehearsal.gaps import ec2_checks
 from rehearsal.gaps.ec2_checks import Refused
 from rehearsal.gaps.ec2_machines import GONE, Aws, Function, Machines, replace
@@ -64,16 +65,22 @@ def _run_instances(machines: Machines, original: Function) -> Function:
         try:
             with machines.lock:
                 reservation = _launch(machines, original, self, request)
-                return _answer(machines, reservation)
+                return _answer(machines, reservation, _job(request))
         except Refused as refused:
             return refused.response()
 
     return run_instances
 
 
-def _answer(machines: Machines, reservation: Any) -> Any:
+def _job(request: Mapping[str, Any]) -> str:
+    """The job that a launch is for, by its tags."""
+    marks = [tag for one in request.get("TagSpecifications", []) for tag in one["Tags"] if tag["Key"] == tags.JOB]
+    return str(marks[0]["Value"]) if marks else ""
+
+
+def _answer(machines: Machines, reservation: Any, job: str) -> Any:
     """The answer, unless the fault `response-lost` has it."""
-    if machines.aws.conditions.fault("response-lost") is not None and not machines.responses_lost:
+    if machines.aws.conditions.fault("response-lost", job=job) is not None and not machines.responses_lost:
         machines.responses_lost += 1
         raise Refused("InternalError", "An internal error has occurred", 500)
     return ActionResult(reservation)
@@ -184,7 +191,7 @@ def _profile(call: Any, named: Mapping[str, str]) -> str:
 
 def _check_capacity(machines: Machines, backend: Any, request: Mapping[str, Any]) -> None:
     """The fault `no-capacity`: the first `rungs` pairs of type and zone have nothing, once each."""
-    fault = machines.aws.conditions.fault("no-capacity")
+    fault = machines.aws.conditions.fault("no-capacity", job=_job(request))
     if fault is None:
         return
     pair = (request["InstanceType"], ec2_checks.zone(backend, request))

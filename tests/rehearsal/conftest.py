@@ -22,6 +22,12 @@ BESIDE = {
     "untagged": "late-tags:seconds=300",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
+MAIN = [
+    "no-capacity:rungs=1,job=recovering",
+    "node-lost:rank=1,step=15,job=recovering",
+    "response-lost:job=unanswered",
+]
+"""The same for jobs of test_main_job.py."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +44,7 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in BESIDE.items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults(faults))
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *MAIN]))
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions) as deployed:
         yield deployed
 

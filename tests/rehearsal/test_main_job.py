@@ -29,6 +29,8 @@ def jobs(yard: Yard, trainer: str) -> dict[str, Job]:
         "long": {**ONE, "code": trainer, "command": train(20, 1.0)},
         "failing": {**TWO, "code": trainer, "command": train(3, 0.1, 3)},
         "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.02},
+        "recovering": {**TWO, "code": trainer, "command": train(60, 0.2), "checkpoint_minutes": 0.02},
+        "unanswered": {**TWO, "code": trainer, "command": train(3, 0.1)},
         "refused": {
             "code": trainer,
             "command": "python train.py",
@@ -147,10 +149,9 @@ def test_a_name_that_belongs_to_another_executions_job_is_refused(
     )
 
 
-def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard: Yard, trainer: str) -> None:
-    with yard.faults({"no-capacity": {"rungs": "1"}, "node-lost": {"rank": "1", "step": "15"}}):
-        job = yard.start({**TWO, "code": trainer, "command": train(60, 0.2), "checkpoint_minutes": 0.02}, "recovering")
-        execution = ended(job)
+def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard: Yard, jobs: dict[str, Job]) -> None:
+    job = jobs["recovering"]
+    execution = ended(job)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert job.states() == ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
     output = json.loads(execution["output"])
@@ -161,14 +162,10 @@ def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard
     assert left(job) == []
 
 
-def test_without_events_and_with_a_lost_answer_the_clock_brings_the_one_cluster_to_its_end(
-    yard: Yard, trainer: str
-) -> None:
-    with yard.faults({"events-dropped": {}, "response-lost": {}}):
-        job = yard.start({**TWO, "code": trainer, "command": train(3, 0.1)}, "unheard")
-        execution = ended(job)
+def test_a_lost_answer_of_run_instances_makes_no_second_cluster(jobs: dict[str, Job]) -> None:
+    execution = ended(jobs["unanswered"])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert len(instances(job)) == 2
+    assert len(instances(jobs["unanswered"])) == 2
 
 
 def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, Job]) -> None:

@@ -16,7 +16,7 @@ REFUSED = [
     ("slow-boat", "there is no such fault (did you mean slow-boot?)"),
     ("", "there is no such fault"),
     ("slow-boot:second=3", "no key 'second' (did you mean seconds?); there are job, rank, seconds"),
-    ("response-lost:job=a", "no key 'job'; it has none"),
+    ("response-lost:rank=1", "no key 'rank'; there are job"),
     ("slow-boot:seconds", "seconds has no value; wanted key=value"),
     ("slow-boot:seconds=1,seconds=2", "seconds is given twice"),
     ("slow-boot:seconds=ten", "seconds is 'ten'; wanted seconds, 0 or more"),
