@@ -1,7 +1,7 @@
 """The Train machine: Admit, Launch, Train, Sync, Terminate, Decide, and every way out leads through Terminate.
 
-Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. Their instances end by the nodes'
-own timers, five minutes after the job's deadline.
+Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. The cleanup queue and the reaper are
+for them.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class TrainMachine(Construct):
         )
         # The launcher itself ends the patience; the five more are for walks that end early.
         attempts = math.ceil(self._timing.launch_patience_s / again) + 5
-        return _again(launch, errors.CapacityPending, interval_s=again, attempts=attempts)
+        return _again(launch, errors.CapacityPending.__name__, interval_s=again, attempts=attempts)
 
     def _train(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         heartbeat = _whole(self._timing.heartbeat_s)
@@ -216,9 +216,11 @@ class TrainMachine(Construct):
             function,
             "Ends every instance of the job, by tag and by remembered ids, and asks until all have begun to shut down.",
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}", "problem": "{% $problem %}"},
+            retry_service_errors=False,
         )
+        # Whatever the error is, what ends instances is asked again: StillRunning, a killed function, a throttle of Lambda.
         attempts = math.ceil(self._timing.terminate_patience_s / again)
-        return _again(terminate, errors.StillRunning, interval_s=again, attempts=attempts)
+        return _again(terminate, "States.ALL", interval_s=again, attempts=attempts)
 
     def _decide(self) -> sfn.Choice:
         return sfn.Choice.jsonata(
@@ -280,19 +282,19 @@ class TrainMachine(Construct):
         if retry_service_errors:
             step.add_retry(
                 errors=SERVICE_ERRORS,
+                # 2, 4, 8, 16, 32, then 60 s at most: a storm of throttles may last eight minutes.
                 interval=cdk.Duration.seconds(2),
-                max_attempts=6,
+                max_attempts=12,
                 backoff_rate=2,
+                max_delay=cdk.Duration.minutes(1),
                 jitter_strategy=sfn.JitterType.FULL,
             )
         return step
 
 
-def _again(
-    step: tasks.LambdaInvoke, error: type[errors.JobError], *, interval_s: int, attempts: int
-) -> tasks.LambdaInvoke:
+def _again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> tasks.LambdaInvoke:
     step.add_retry(
-        errors=[error.__name__],
+        errors=[error],
         interval=cdk.Duration.seconds(interval_s),
         max_attempts=attempts,
         backoff_rate=1,

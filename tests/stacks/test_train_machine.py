@@ -90,7 +90,14 @@ def test_no_state_gives_up_before_its_function(machine: Machine, deployment: Syn
 
 def test_every_task_outlives_a_throttled_lambda_and_a_killed_one(machine: Machine) -> None:
     for error in ("Lambda.TooManyRequestsException", "Lambda.ServiceException", "Lambda.Unknown", "Runtime.ExitError"):
-        assert [name for name, state in tasks(machine).items() if len(retries(state, error)) != 1] == []
+        asked = {name: retries(state, error) or retries(state, "States.ALL") for name, state in tasks(machine).items()}
+        assert [name for name, found in asked.items() if len(found) != 1] == []
+
+
+def test_a_storm_of_throttles_may_last_minutes(machine: Machine) -> None:
+    (retry,) = retries(machine["States"]["Launch"], "Lambda.TooManyRequestsException")
+    waits = [min(2.0 * retry["BackoffRate"] ** used, retry["MaxDelaySeconds"]) for used in range(retry["MaxAttempts"])]
+    assert sum(waits) > 8 * 60 - 1
 
 
 def test_no_retry_hides_an_error_of_ours_but_the_two_that_ask_for_it(machine: Machine) -> None:
@@ -101,7 +108,7 @@ def test_no_retry_hides_an_error_of_ours_but_the_two_that_ask_for_it(machine: Ma
         for error in retry["ErrorEquals"]
         if (error in errors.BY_NAME and retry["MaxAttempts"]) or error in {"States.ALL", "States.Timeout"}
     }
-    assert retried == {("Launch", "CapacityPending"), ("Terminate", "StillRunning")}
+    assert retried == {("Launch", "CapacityPending"), ("Terminate", "States.ALL")}
     wild = [name for name, state in tasks(machine).items() if retries(state, "States.TaskFailed")]
     assert wild == ["Train"]
 
@@ -121,8 +128,9 @@ def test_launch_asks_longer_than_its_patience(machine: Machine) -> None:
     assert retry["IntervalSeconds"] * retry["MaxAttempts"] > Timing().launch_patience_s
 
 
-def test_terminate_asks_until_its_patience_is_over(machine: Machine) -> None:
-    (retry,) = retries(machine["States"]["Terminate"], "StillRunning")
+def test_terminate_asks_until_its_patience_is_over_whatever_the_error_is(machine: Machine) -> None:
+    (retry,) = machine["States"]["Terminate"]["Retry"]
+    assert retry["ErrorEquals"] == ["States.ALL"]
     assert retry["BackoffRate"] == 1
     assert retry["IntervalSeconds"] * retry["MaxAttempts"] == Timing().terminate_patience_s
 
