@@ -98,3 +98,72 @@ class TerminatorEnvironment(Environment):
     bucket: str
     regions: tuple[str, ...]
     timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupEnvironment(Environment):
+    """The terminator's, behind the queue of executions that ended by no step of their own."""
+
+    deployment: str
+    bucket: str
+    regions: tuple[str, ...]
+    queue: str
+    """URL: the second cleanup is a message to the same queue, delayed."""
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaperEnvironment(Environment):
+    deployment: str
+    bucket: str
+    home_region: str
+    regions: tuple[str, ...]
+    """Those of the settings; to them come those where anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
+    instance_profile: str
+    """ARN."""
+    machine: str
+    """ARN of the Train machine."""
+    topic: str
+    """ARN."""
+    report_only: bool
+    max_hours: float
+    """The longest allowed job."""
+    max_share: float
+    """Of ours that were seen, how many a pass may end before their deadline, from 0 to 1 ..."""
+    max_least: int
+    """... and how many at least."""
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainEnvironment(Environment):
+    deployment: str
+    bucket: str
+    regions: tuple[str, ...]
+    machine: str
+    """ARN of the Train machine."""
+    keep_data: bool
+    bytes_buckets: dict[str, str]
+    """Region to bucket; emptied where data is not kept."""
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBuildEnvironment(Environment):
+    """The Build machine's function, which checks a request and collects what came of it."""
+
+    deployment: str
+    bucket: str
+    account: str
+    suffix: str
+    """The domain of the partition, `amazonaws.com` mostly."""
+    home_region: str
+    regions: tuple[str, ...]
+    """Where images go: every region of the deployment, home first."""
+    repositories: tuple[str, ...]
+    """Short names, as in `images` for `<deployment>/images`."""
+    data_buckets: tuple[str, ...]
+    base_account: str
+    """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
+    copy_accounts: tuple[str, ...]
+    """Further accounts whose private registries may be copied from."""

@@ -55,6 +55,10 @@ class StillRunning(JobError):
     """Instances were told to terminate and have not begun to; the machine asks again."""
 
 
+class BuildFailed(Exception):
+    """An image did not get into every region. No error of a job: the Train machine never meets it."""
+
+
 NEW_ATTEMPT = (Interrupted, NodeLost, Stalled)
 """What a new attempt from the newest checkpoint can mend."""
 

@@ -24,6 +24,23 @@ ANY_DESCRIPTION = f"{JOBS}*/job.json"
 ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
 
+ADMISSION = f"{CONTROL}admission.json"
+"""There while nothing is admitted (a destroy, or a person, closed the door): `{"closed": true, "reason": "..."}`."""
+LAUNCHED_REGIONS = f"{CONTROL}regions/"
+ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
+MARKS = f"{CONTROL}reaper/"
+ANY_MARKS = f"{MARKS}*"
+
+
+def launched_region(region: str) -> str:
+    """There once something was launched in the region: the reaper looks at it for ever, whatever the settings say."""
+    return f"{LAUNCHED_REGIONS}{region}"
+
+
+def marks(region: str) -> str:
+    """What the reaper's last complete look at a region found suspicious."""
+    return f"{MARKS}{region}.json"
+
 
 class Kind(str, Enum):
     """The two folders of a job that are committed to S3."""
@@ -54,8 +71,17 @@ class JobPrefix:
         """`archive` is `code.tar`, `code.tar.gz` or `code.zip`."""
         return f"{self.root}code/{archive}"
 
+    @property
+    def attempts(self) -> str:
+        return f"{self.root}attempts/"
+
     def attempt(self, attempt: int) -> str:
-        return f"{self.root}attempts/{attempt}/"
+        return f"{self.attempts}{attempt}/"
+
+    def attempt_of(self, key: str) -> int:
+        """The attempt that a key under `attempts` belongs to, 0 for any other key."""
+        number = key.removeprefix(self.attempts).partition("/")[0]
+        return int(number) if key.startswith(self.attempts) and number.isdecimal() else 0
 
     def intents(self, attempt: int) -> str:
         return f"{self.attempt(attempt)}launch-"

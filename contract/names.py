@@ -8,6 +8,7 @@ JOB_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 """An execution name that Step Functions, S3 keys, tags and log streams all take as it is."""
 
 METRICS = "Trainyard"
+"""The namespace of CloudWatch metrics; their names are in contract.metrics."""
 
 
 def log_group(deployment: str) -> str:
@@ -34,6 +35,11 @@ def machine(deployment: str) -> str:
     return f"{deployment}-train"
 
 
+def drain_machine(deployment: str) -> str:
+    """The state machine that a destroy waits with; the drain's function knows it by this name."""
+    return f"{deployment}-drain"
+
+
 def home_bucket(deployment: str, account: str, region: str) -> str:
     """The bucket of decisions, in the home region."""
     return f"{deployment}-home-{account}-{region}"
@@ -44,6 +50,25 @@ def bytes_bucket(deployment: str, account: str, region: str) -> str:
     return f"{deployment}-bytes-{account}-{region}"
 
 
-def repository(deployment: str) -> str:
-    """The image repository: the same name in every region."""
-    return f"{deployment}/images"
+def repository(deployment: str, name: str = "images") -> str:
+    """An image repository: the same name in every region."""
+    return f"{deployment}/{name}"
+
+
+def build_cache(deployment: str) -> str:
+    """The repository (home region) that keeps the layers of earlier builds; its tags move."""
+    return repository(deployment, "build-cache")
+
+
+def build_machine(deployment: str) -> str:
+    """The state machine that brings an image into every region."""
+    return f"{deployment}-build"
+
+
+def build_project(deployment: str) -> str:
+    """The CodeBuild project behind it."""
+    return f"{deployment}-build"
+
+
+def build_log_group(deployment: str) -> str:
+    return f"/trainyard/{deployment}/builds"

@@ -12,6 +12,8 @@ MASTER_PORT = "trainyard:master-port"
 ROLE = "trainyard:role"
 MASTER_ADDRESS = "trainyard:master-address"
 """The one tag that is set after the launch: nobody knows an address before."""
+PROTECTED = "trainyard:protected"
+"""On an instance that a person wants to keep; any value, best the reason. Nothing of Trainyard's control plane ends it."""
 NAME = "Name"
 
 AT_LAUNCH = (DEPLOYMENT, JOB, ATTEMPT, EXECUTION, OWNER, DEADLINE, NODES, MASTER_PORT, ROLE, NAME)

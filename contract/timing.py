@@ -40,6 +40,21 @@ class Timing:
     terminate_patience_s: float = 600.0
     """How long Terminate asks until instances begin to shut down."""
     terminate_again_s: float = 15.0
+    cleanup_again_s: float = 60.0
+    """From a cleanup after an execution's end to the second one."""
+    reaper_grace_s: float = 600.0
+    """Younger things are kept, and so are those whose execution ended more recently: their own layers come first."""
+    reaper_second_look_s: float = 240.0
+    """A first look is at least so old when the second one may end something: about the reaper's period of five minutes."""
+    reaper_after_deadline_s: float = 120.0
+    """Beyond its deadline by so much, an instance is ended at the first look."""
+    reaper_profile_every_s: float = 1800.0
+    """How often the reaper also looks by instance profile, for instances that lost their tags."""
+    reaper_longest_margin_s: float = 3600.0
+    """Beyond the longest allowed job by so much, an untagged instance under our profile is nobody's."""
+    drain_again_s: float = 15.0
+    drain_patience_s: float = 3000.0
+    """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""
 
     def divided(self, speed: float) -> Timing:
         """The same durations, `speed` times shorter (a rehearsal's)."""

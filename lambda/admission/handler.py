@@ -10,7 +10,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission.addresses import Address
-from admission.policy import Execution, Facts, Questions, admit, family, questions, taken
+from admission.policy import Execution, Facts, Questions, admit, family, questions, shut, taken
 from admission.request import read
 from admission.words import refusal
 from aws import secrets
@@ -37,6 +37,8 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         started_at=datetime.fromisoformat(event["execution"]["started_at"].replace("Z", "+00:00")).timestamp(),
     )
     store = JobStore(env.bucket)
+    if (reason := store.admission_closed()) is not None:
+        raise refusal([shut(reason, env.bucket)])
     job = store.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or job.execution != execution.arn:
         job = _write(store, _decide(event["request"], execution, env, held_by=job.execution if job else ""))

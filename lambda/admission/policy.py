@@ -138,6 +138,14 @@ def _name_problems(execution: Execution, facts: Facts) -> list[str]:
     return []
 
 
+def shut(reason: str, bucket: str) -> str:
+    """Why nothing at all is admitted."""
+    again = (
+        f"any request, once a deploy has opened admission again, or a person who deletes s3://{bucket}/{keys.ADMISSION}"
+    )
+    return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
+
+
 def taken(name: str, execution: str) -> str:
     return f"name: {name} is the name of a job of another execution ({execution}); allowed: a name that no job had"
 

@@ -21,6 +21,7 @@ _WRONG = {
     "list_type": "is no list",
     "dict_type": "is no object",
     "model_type": "is no object",
+    "bool_type": "is neither true nor false",
     "int_type": "is no whole number",
     "float_type": "is no number",
     "finite_number": "is no finite number",

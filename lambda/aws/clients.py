@@ -12,6 +12,9 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8}, connect_
 ONE_ATTEMPT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
 """For RunInstances: an empty rung answers HTTP 500, and botocore would ask it five times, 7.4 s in all."""
 
+BRISK = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=15)
+"""For the reaper: a region that does not answer may cost a pass about 15 s, and a service that hangs a minute."""
+
 
 @cache
 def client(service: str, region: str | None = None, config: Config = PATIENT) -> Any:

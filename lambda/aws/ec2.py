@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 """The most that DescribeInstances gives at once, and that TerminateInstances takes."""
+BUSY = frozenset({"RequestLimitExceeded", "Throttling", "Unavailable", "ServiceUnavailable"})
+"""EC2's errors that are about no resource of the request."""
 
 
 class Ec2:
@@ -47,6 +49,11 @@ class Ec2:
                 PaginationConfig={"PageSize": PAGE},
             )
         )
+
+    def every(self, deployment: str) -> list[Instance]:
+        """Every instance of the deployment that EC2 still knows, of all jobs and in all states."""
+        wanted = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
+        return list(self._described(Filters=wanted, PaginationConfig={"PageSize": PAGE}))
 
     def busy_groups(self, deployment: str) -> set[str]:
         """Placement groups in which instances of the deployment run or begin to."""
@@ -81,23 +88,8 @@ class Ec2:
         return next(found, None)
 
     def terminate(self, instances: Sequence[str]) -> dict[str, str]:
-        """Terminates what can be; returns a reason for each instance that refused. One bad id fails a call for all: halve."""
-        if not instances:
-            return {}
-        refused: dict[str, str] = {}
-        for start in range(0, len(instances), PAGE):
-            refused |= self._terminate(list(instances[start : start + PAGE]))
-        return refused
-
-    def _terminate(self, instances: list[str]) -> dict[str, str]:
-        try:
-            self._client.terminate_instances(InstanceIds=instances)
-        except ClientError as problem:
-            if len(instances) == 1:
-                return {instances[0]: str(problem)}
-            middle = len(instances) // 2
-            return self._terminate(instances[:middle]) | self._terminate(instances[middle:])
-        return {}
+        """Terminates what can be; returns a reason for each instance that refused."""
+        return terminate(self._client, instances)
 
     def types(self, names: Iterable[str]) -> dict[str, InstanceType]:
         """Those of the named types that this region has."""
@@ -162,4 +154,27 @@ class Ec2:
             job=marks.get(tags.JOB, ""),
             attempt=int(attempt) if attempt.isdecimal() else 0,
             why=raw.get("StateReason", {}).get("Message", ""),
+            protected=tags.PROTECTED in marks,
         )
+
+
+def terminate(ec2: EC2Client, instances: Sequence[str]) -> dict[str, str]:
+    """Terminates what can be; returns a reason for each instance that refused.
+
+    One bad id fails a call for all: halve. A throttle is about no instance, and halves would only multiply it.
+    """
+    refused: dict[str, str] = {}
+    for start in range(0, len(instances), PAGE):
+        refused |= _terminate(ec2, list(instances[start : start + PAGE]))
+    return refused
+
+
+def _terminate(ec2: EC2Client, instances: list[str]) -> dict[str, str]:
+    try:
+        ec2.terminate_instances(InstanceIds=instances)
+    except ClientError as problem:
+        if len(instances) == 1 or problem.response["Error"]["Code"] in BUSY:
+            return dict.fromkeys(instances, str(problem))
+        middle = len(instances) // 2
+        return _terminate(ec2, instances[:middle]) | _terminate(ec2, instances[middle:])
+    return {}

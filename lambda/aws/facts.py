@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
 
 from contract.reports import NodeReport
 
 ENDING = frozenset({"shutting-down", "terminated"})
 """States after which an instance neither runs nor costs, and from which it never returns."""
+
+GONE = "GONE"
+"""The status of an execution that Step Functions does not know, or no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,26 @@ class Instance:
     attempt: int = 0
     why: str = ""
     """EC2's own word on the last change of state."""
+    protected: bool = False
+    """A person wants to keep it (tags.PROTECTED): nothing of the control plane ends it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What Step Functions says of an execution."""
+
+    RUNS: ClassVar[frozenset[str]] = frozenset({"RUNNING", "PENDING_REDRIVE"})
+
+    name: str
+    """RUNNING, PENDING_REDRIVE, SUCCEEDED, FAILED, TIMED_OUT, ABORTED, or GONE."""
+    ended_at: float | None = None
+    """UTC epoch seconds."""
+    error: str = ""
+    cause: str = ""
+
+    @property
+    def runs(self) -> bool:
+        return self.name in self.RUNS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +83,44 @@ class Seen:
 
     report: NodeReport
     age_s: float
+
+
+class Sort(str, Enum):
+    """Sorts of things that a deployment may leave behind."""
+
+    INSTANCE = "instance"
+    VOLUME = "volume"
+    SPOT_REQUEST = "spot request"
+    INTERFACE = "network interface"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belonging:
+    """Something that may be a deployment's, with no more than it takes to judge and to name it: there may be 100,000."""
+
+    id: str
+    sort: Sort
+    region: str
+    state: str
+    born_at: float | None
+    """UTC epoch seconds by EC2's clock. None: EC2 does not say, as it never does of network interfaces."""
+    deployment: str | None
+    """Value of the deployment's tag, None where there is no such tag."""
+    profile: str = ""
+    """ARN of the instance profile."""
+    protected: bool = False
+    """A person wants to keep it (tags.PROTECTED)."""
+    execution: str = ""
+    deadline: str = ""
+    """Of the tags, as they stand there: anybody may have changed them."""
+    job: str = ""
+    owner: str = ""
+    instance_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A time of AWS's clock, UTC epoch seconds: one number where AWS said it, otherwise somewhere between the two."""
+
+    earliest: float
+    latest: float

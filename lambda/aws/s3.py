@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from aws.clients import client
+from aws.clients import PATIENT, client
 from aws.facts import Object, Seen
 from contract import keys
 from contract.codec import decode, encode
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ABSENT = frozenset({"NoSuchKey", "404", "NoSuchVersion", "NotFound"})
+NO_BUCKET = frozenset({"NoSuchBucket", "404"})
 RACED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
 ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
@@ -46,6 +48,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of an object, or a delete marker."""
+
+    key: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """A Train state that waits for an attempt of a job."""
 
@@ -58,9 +68,9 @@ class Token:
 class Bucket:
     """One bucket, by its region's client."""
 
-    def __init__(self, name: str, region: str | None = None) -> None:
+    def __init__(self, name: str, region: str | None = None, config: Config = PATIENT) -> None:
         self.name = name
-        self._client: S3Client = client("s3", region)
+        self._client: S3Client = client("s3", region, config)
 
     def get(self, key: str) -> bytes | None:
         found = self.get_tagged(key)
@@ -82,6 +92,16 @@ class Bucket:
     def create(self, key: str, body: bytes) -> str:
         """Returns the ETag; raises Raced where the object exists."""
         return self._conditional(key, body, IfNoneMatch="*")
+
+    def ensure(self, key: str, body: bytes) -> None:
+        """The object is there afterwards, whoever wrote it; one call, and no right to read is wanted."""
+        try:
+            self._client.put_object(
+                Bucket=self.name, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*"
+            )
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] not in RACED:
+                raise
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
         """Returns the new ETag; raises Raced where the object is no longer the one that `etag` names."""
@@ -143,6 +163,31 @@ class Bucket:
     def holds_any(self, prefix: str) -> bool:
         return bool(self._client.list_objects_v2(Bucket=self.name, Prefix=prefix, MaxKeys=1).get("KeyCount"))
 
+    def exists(self) -> bool:
+        try:
+            self._client.head_bucket(Bucket=self.name)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in NO_BUCKET:
+                return False
+            raise
+        return True
+
+    def versions(self) -> Iterator[list[Version]]:
+        """Every version and every delete marker, 1,000 at most at a time."""
+        for one in self._client.get_paginator("list_object_versions").paginate(Bucket=self.name):
+            entries = [*one.get("Versions", []), *one.get("DeleteMarkers", [])]
+            yield [Version(key=entry["Key"], id=entry["VersionId"]) for entry in entries]
+
+    def delete_versions(self, versions: Sequence[Version]) -> dict[str, str]:
+        """Deletes up to 1,000 versions for good; returns S3's reason for each key that stays."""
+        if not versions:
+            return {}
+        answer = self._client.delete_objects(
+            Bucket=self.name,
+            Delete={"Objects": [{"Key": one.key, "VersionId": one.id} for one in versions], "Quiet": True},
+        )
+        return {one.get("Key", ""): one.get("Code", "") for one in answer.get("Errors", [])}
+
 
 class JobStore(Bucket):
     """The home bucket, read and written as the contract's documents."""
@@ -181,6 +226,33 @@ class JobStore(Bucket):
 
     def closed(self, job: str, attempt: int) -> bool:
         return self.head(keys.JobPrefix(job).closed(attempt)) is not None
+
+    def last_attempt(self, job: str) -> int:
+        """The newest attempt of which more is there than that it is closed; 0 before the first launch."""
+        prefix = keys.JobPrefix(job)
+        listed = [(prefix.attempt_of(key), key) for key, _, _ in self.listed(prefix.attempts)]
+        return max((number for number, key in listed if key != prefix.closed(number)), default=0)
+
+    def close_admission(self, reason: str) -> None:
+        """From now on Admit refuses every request, and says why."""
+        self.put(keys.ADMISSION, as_json({"closed": True, "reason": reason}))
+
+    def open_admission(self) -> None:
+        self.delete(keys.ADMISSION)
+
+    def admission_closed(self) -> str | None:
+        """Why nothing is admitted; None where requests are. A note that nobody can read closes as well."""
+        body = self.get(keys.ADMISSION)
+        if body is None:
+            return None
+        try:
+            return str(json.loads(body)["reason"])
+        except (ValueError, KeyError, TypeError):
+            return f"{keys.ADMISSION} is there, and says no reason"
+
+    def launched_regions(self) -> set[str]:
+        """Every region where anything was ever launched."""
+        return {key.removeprefix(keys.LAUNCHED_REGIONS) for key, _, _ in self.listed(keys.LAUNCHED_REGIONS)}
 
     def reports(self, job: str, attempt: int) -> dict[int, Seen]:
         """The newest report of each rank, regular or urgent."""

@@ -1,20 +1,34 @@
-"""Decides which instances still have to end, and when that is proven."""
+"""Decides which instances still have to end, when that is proven, and what the job's report says of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
-from aws.facts import ENDING, Instance
+from aws.facts import ENDING, GONE, Instance, Status
 from contract.intents import Intent, Outcome, Step
+
+ENDS = {
+    "ABORTED": ("Aborted", "The execution was stopped, and whoever stopped it gave no reason."),
+    "TIMED_OUT": ("TimedOut", "The execution ran longer than its machine allows."),
+    "FAILED": ("Failed", "The execution failed, and Step Functions gives no reason."),
+    GONE: ("Gone", "Step Functions does not know the execution any more."),
+}
+"""Error and cause of an end that says neither."""
 
 
 def to_end(instances: Iterable[Instance], attempt: int) -> list[Instance]:
     """All that run, begin to, or are stopped: a stopped instance is not over, and its volume costs.
 
     A later attempt's are kept: a Terminate that comes late, or twice, must not end what was launched after it. An attempt
-    that nobody can read counts as 0 and ends.
+    that nobody can read counts as 0 and ends. What a person protects is kept.
     """
-    return [one for one in instances if one.state not in ENDING and one.attempt <= attempt]
+    return [one for one in instances if one.state not in ENDING and one.attempt <= attempt and not one.protected]
+
+
+def protected(instances: Iterable[Instance]) -> list[Instance]:
+    """Those that run on because a person wants them to."""
+    return [one for one in instances if one.state not in ENDING and one.protected]
 
 
 def remembered(intents: Iterable[Intent]) -> set[str]:
@@ -48,10 +62,56 @@ def _unseen(step: Step, shown: Collection[str]) -> bool:
     return step.answer.outcome is Outcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
 
 
-def told(instances: Sequence[Instance], refused: dict[str, str]) -> list[str]:
+def told(instances: Sequence[Instance], refused: Mapping[str, str]) -> list[str]:
     """One line an instance, for the error."""
     return [f"- {one.id} in {one.zone or one.region} is {one.state}{_why(refused.get(one.id))}" for one in instances]
 
 
 def _why(problem: str | None) -> str:
     return f": {problem}" if problem else ""
+
+
+def ending(status: Status) -> dict[str, str]:
+    """Error and cause of an execution that ended by no step of its own, in words for a person."""
+    error, cause = ENDS.get(status.name, ENDS["FAILED"])
+    return {"error": status.error or error, "cause": status.cause or cause}
+
+
+def report(
+    job: str,
+    attempts: int,
+    problem: Mapping[str, Any] | None,
+    intents: Iterable[Intent],
+    kept: Iterable[Instance] = (),
+) -> dict[str, Any]:
+    """What the job came to so far; the newest attempt's word stands. `problem` is {error, cause}."""
+    return {
+        "job": job,
+        "attempts": attempts,
+        "error": problem["error"] if problem else None,
+        "cause": problem["cause"] if problem else None,
+        "protected": [{"instance": one.id, "region": one.region} for one in kept],
+        "launches": [
+            {
+                "attempt": intent.attempt,
+                "walk": intent.walk,
+                "zone": step.rung.zone,
+                "instance_type": step.rung.instance_type,
+                "answer": step.answer.code or step.answer.outcome.value,
+                "instances": list(step.answer.instances),
+            }
+            for intent in intents
+            for step in intent.steps
+            if step.answer
+        ],
+    }
+
+
+def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
+    """Whether the report that is there tells of the same end: of this attempt or a later one, with the same error."""
+    return (
+        isinstance(written, dict)
+        and written.get("error") == ours["error"]
+        and isinstance(attempts := written.get("attempts"), int)
+        and attempts >= ours["attempts"]
+    )

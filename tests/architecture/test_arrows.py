@@ -10,6 +10,8 @@ import pytest
 from tests.architecture.sources import PRODUCT, ROOT, code, imports, name, python_files
 
 STANDARD = set(sys.stdlib_module_names)
+SHARED = {"cleanup": {"terminator"}, "drain": {"terminator"}}
+"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive."""
 FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
 
 
@@ -18,8 +20,9 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
     return {name(file): found for file in files if (found := imports(file) & forbidden)}
 
 
-def test_the_functions_are_those_that_the_workflow_deploys() -> None:
-    assert {"admission", "launcher", "attendant", "artifact_check", "terminator"} == FUNCTIONS
+def test_the_functions_are_those_that_are_deployed() -> None:
+    steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
+    assert steps | {"cleanup", "reaper", "drain"} == FUNCTIONS
 
 
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:
@@ -44,7 +47,8 @@ def test_one_folder_alone_calls_aws_for_the_functions() -> None:
 
 def test_no_function_imports_another() -> None:
     for function in FUNCTIONS:
-        assert importing(python_files(f"lambda/{function}"), FUNCTIONS - {function}) == {}
+        others = FUNCTIONS - {function} - SHARED.get(function, set())
+        assert importing(python_files(f"lambda/{function}"), others) == {}
     assert importing(python_files("lambda/aws"), FUNCTIONS) == {}
 
 
@@ -71,13 +75,13 @@ def test_no_stack_reads_the_environment_or_a_clock() -> None:
 
 def test_no_part_knows_the_settings_or_a_stack() -> None:
     for file in python_files("stacks/parts"):
-        for module in ("stacks.settings", "stacks.foundation", "stacks.region", "stacks.workflow"):
+        for module in ("stacks.settings", "stacks.foundation", "stacks.region", "stacks.workflow", "stacks.reaper"):
             assert module not in code(file), name(file)
     assert importing(python_files("stacks/parts"), {"pydantic", "app"}) == {}
 
 
 def test_no_stack_knows_the_settings() -> None:
-    for stack in ("foundation", "region", "workflow"):
+    for stack in ("foundation", "region", "workflow", "reaper"):
         assert "stacks.settings" not in (ROOT / "stacks" / f"{stack}.py").read_text()
 
 

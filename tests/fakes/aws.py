@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -13,8 +14,10 @@ from tests.fakes.ec2_catalogue import Catalogue
 from tests.fakes.events import Events
 from tests.fakes.faults import Death, Faults, Mishap, raised
 from tests.fakes.logs import Logs
+from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
+from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, Refused, connected
 
 CALL_S = 0.02
@@ -27,7 +30,9 @@ class Aws:
         self.clock = Clock(now)
         self.events = Events(self.clock, HOME)
         self.s3 = S3(self.clock, self.events.publish)
-        self.states = States(self.clock)
+        self.states = States(self.clock, self.events.publish)
+        self.queue = Queue(self.clock)
+        self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
         self.logs = Logs(self.clock)
         self.ec2: dict[str, Ec2] = {}
@@ -36,11 +41,12 @@ class Aws:
         """Every call that arrived, for tests to read."""
         self.mishaps: list[Sequence[Mishap]] = []
         """What the running invocations have before them, the innermost last."""
+        self._number = itertools.count(1)
 
     def open_region(self, region: str, catalogue: Catalogue) -> Ec2:
-        """Rules see events of their own region: EC2 elsewhere tells home nothing."""
+        """Ids are unique over all regions. Rules see events of their own region: EC2 elsewhere tells home nothing."""
         publish = self.events.publish if region == HOME else lambda *_: None
-        self.ec2[region] = Ec2(region, self.clock, catalogue, publish)
+        self.ec2[region] = Ec2(region, self.clock, catalogue, publish, _number=self._number)
         return self.ec2[region]
 
     def connected(self) -> AbstractContextManager[None]:
@@ -82,6 +88,14 @@ class Aws:
                 return self.s3.answer(call)
             case "stepfunctions":
                 return self.states.answer(call)
+            case "sqs":
+                return self.queue.answer(call)
+            case "sns":
+                return self.topics.answer(call)
+            case "cloudwatch":
+                return self.figures.answer(call)
+            case "pricing":
+                return self.prices.answer(call)
             case "ssm":
                 return self.directory.ssm(call)
             case "secretsmanager":

@@ -12,6 +12,7 @@ from tests.fakes.clock import Clock
 from tests.fakes.ec2_catalogue import Catalogue
 from tests.fakes.ec2_describe import describe_instances
 from tests.fakes.ec2_launch import TAGS, check_tags, run_instances
+from tests.fakes.ec2_leftovers import OPERATIONS, Leftovers
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.pages import Pages
 from tests.fakes.wire import Call, Refused
@@ -45,6 +46,9 @@ class Ec2:
     vcpu_quota: int | None = None
     _number: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
+    def __post_init__(self) -> None:
+        self.leftovers = Leftovers(self.clock, self.name)
+
     @property
     def now(self) -> float:
         return self.clock.now
@@ -54,6 +58,8 @@ class Ec2:
 
     def answer(self, call: Call) -> dict[str, Any]:
         params = call.params
+        if call.operation in OPERATIONS:
+            return self.leftovers.answer(call)
         match call.operation:
             case "RunInstances":
                 return run_instances(self, params)

@@ -11,6 +11,7 @@ from tests.fakes.wire import Refused
 if TYPE_CHECKING:
     from tests.fakes.ec2 import Ec2
 
+NAMES = frozenset({"instance-id", "instance-state-name", "tag-key", "iam-instance-profile.arn"})
 FILTER_VALUES = 200
 MOST = 1000
 
@@ -44,7 +45,7 @@ def describe_instances(ec2: Ec2, params: dict[str, Any]) -> dict[str, Any]:
 
 def _check(one: dict[str, Any]) -> None:
     name, values = one["Name"], one.get("Values") or []
-    if name not in {"instance-id", "instance-state-name", "tag-key"} and not name.startswith("tag:"):
+    if name not in NAMES and not name.startswith("tag:"):
         raise Refused("InvalidParameterValue", f"The filter '{name}' is invalid")
     if len(values) > FILTER_VALUES:
         raise Refused("FilterLimitExceeded", f"The maximum number of filter values is {FILTER_VALUES}")
@@ -69,6 +70,8 @@ def _fits(machine: Machine, one: dict[str, Any], now: float) -> bool:
     name, values = one["Name"], one.get("Values") or []
     if name == "instance-id":
         return machine.id in values
+    if name == "iam-instance-profile.arn":
+        return (machine.request.get("IamInstanceProfile") or {}).get("Arn") in values
     if name == "instance-state-name":
         return machine.state(now) in values
     if name == "tag-key":

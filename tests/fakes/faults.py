@@ -13,6 +13,8 @@ from tests.fakes.wire import Call, Refused
 
 TIMEOUT_S = 20.0
 """How long a client waits for an answer that does not come."""
+CONNECT_S = 5.0
+"""How long a client waits for a connection that does not come (both as in aws.clients)."""
 
 
 class Kind(str, Enum):
@@ -56,7 +58,9 @@ class Mishap:
 
     name: str
     nth: int = 1
-    times: int = 1
+    times: float = 1
+    region: str = ""
+    """Counts the calls of that region alone; empty for all."""
     fault: Kind | None = None
     death: Death | None = None
     meanwhile: Callable[[], None] | None = None
@@ -64,7 +68,7 @@ class Mishap:
     _count: int = 0
 
     def strikes(self, call: Call) -> bool:
-        if not fnmatchcase(call.name, self.name):
+        if not fnmatchcase(call.name, self.name) or self.region not in {"", call.region}:
             return False
         self._count += 1
         return self.nth <= self._count < self.nth + self.times
@@ -111,4 +115,4 @@ def raised(kind: Kind, call: Call) -> tuple[Exception, float]:
     address = f"https://{call.service}.{call.region}.amazonaws.com"
     if kind is Kind.LOST:
         return ReadTimeoutError(endpoint_url=address), TIMEOUT_S
-    return ConnectTimeoutError(endpoint_url=address), TIMEOUT_S
+    return ConnectTimeoutError(endpoint_url=address), CONNECT_S

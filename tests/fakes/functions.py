@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import botocore.endpoint
 
 import attendant.handler
-import aws.s3
+import cleanup.handler
+import drain.handler
 import launcher.handler
 import terminator.handler
 from aws import clients
 from contract import keys
-from contract.environments import AttendantEnvironment, LauncherEnvironment, TerminatorEnvironment
+from contract.environments import (
+    AttendantEnvironment,
+    CleanupEnvironment,
+    DrainEnvironment,
+    LauncherEnvironment,
+    TerminatorEnvironment,
+)
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.events import Event
+from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Mishap
+from tests.fakes.queue import URL
 
 USER_DATA = Path(__file__).parents[2] / "node" / "user_data.sh"
 PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
-TIMEOUTS = {"launcher": 300.0, "attendant": 60.0, "terminator": 120.0}
+TIMEOUTS = {"launcher": 300.0, "attendant": 60.0, "terminator": 120.0, "cleanup": 120.0, "drain": 300.0}
 CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
@@ -38,9 +50,11 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "launcher": launcher.handler.handler,
     "attendant": attendant.handler.handler,
     "terminator": terminator.handler.handler,
+    "cleanup": cleanup.handler.handler,
+    "drain": drain.handler.handler,
 }
-_CLOCKED = (launcher.handler, attendant.handler, terminator.handler, botocore.endpoint)
-"""Modules that read a clock or sleep."""
+_OURS = frozenset({"aws", *_HANDLERS})
+"""The functions' packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +127,26 @@ class Functions:
             | TerminatorEnvironment(
                 deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), timing=timing
             ).write()
+            | CleanupEnvironment(
+                deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), queue=URL, timing=timing
+            ).write()
+            | DrainEnvironment(
+                deployment=self.deployment,
+                bucket=self.bucket,
+                regions=tuple(self.aws.ec2),
+                machine=MACHINE,
+                keep_data=True,
+                bytes_buckets={place.region: place.bucket for place in JOB.places.values()},
+                timing=timing,
+            ).write()
         )
         with ExitStack() as stack:
             stack.enter_context(self.aws.connected())
             stack.enter_context(mock.patch.dict(os.environ, environment))
             stack.enter_context(mock.patch.object(launcher.handler, "SCRIPT", USER_DATA))
-            for module in _CLOCKED:
+            for module in (*_modules_with(time), botocore.endpoint):
                 stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
-            for module in (attendant.handler, aws.s3):
+            for module in _modules_with(ThreadPoolExecutor):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
             clients.client.cache_clear()
             stack.callback(clients.client.cache_clear)
@@ -146,6 +172,11 @@ class Functions:
         self.log.append((clock.now, name, outcome.error or "ok"))
         return outcome
 
+    def clean_up(self) -> None:
+        """The workflow's rule on executions that ended without success, its queue, and the function behind it."""
+        self.aws.events.targets.append((_without_success, self.aws.queue.take))
+        self.aws.queue.feed(lambda event: self.invoke("cleanup", event).value)
+
     def wake(self, target: Callable[[Event], None]) -> None:
         """The workflow's three rules: the clock, urgent reports, and instances that end."""
         self.aws.events.every(CLOCK_S, target)
@@ -157,6 +188,16 @@ class Functions:
             and event["detail"]["bucket"]["name"] == self.bucket
             and fnmatchcase(event["detail"]["object"]["key"], keys.ANY_URGENT)
         )
+
+
+def _modules_with(thing: Any) -> list[ModuleType]:
+    """The functions' modules that imported `thing` under its own name."""
+    ours = [module for name, module in sys.modules.items() if name.partition(".")[0] in _OURS]
+    return [module for module in ours if getattr(module, thing.__name__, None) is thing]
+
+
+def _without_success(event: Event) -> bool:
+    return event["source"] == "aws.states" and event["detail"]["status"] in {"FAILED", "TIMED_OUT", "ABORTED"}
 
 
 def _ending(event: Event) -> bool:

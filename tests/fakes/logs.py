@@ -34,6 +34,8 @@ class Logs:
                 return self._create(group, params["logStreamName"])
             case "PutLogEvents":
                 return self._put(group, params)
+            case "GetLogEvents":
+                return self._get(group, params)
         raise Refused("InvalidOperationException", f"The fake has no {call.name}")
 
     @staticmethod
@@ -42,6 +44,15 @@ class Logs:
             raise Refused("ResourceAlreadyExistsException", "The specified log stream already exists")
         group[stream] = []
         return {}
+
+    @staticmethod
+    def _get(group: dict[str, list[dict[str, Any]]], params: dict[str, Any]) -> dict[str, Any]:
+        """The newest events first in line for the limit, in the order of time all the same."""
+        stream = group.get(params["logStreamName"])
+        if stream is None:
+            raise Refused("ResourceNotFoundException", "The specified log stream does not exist.")
+        assert params.get("startFromHead") is not True, "the fake reads from the end"
+        return {"events": stream[-params.get("limit", BATCH_EVENTS) :]}
 
     def _put(self, group: dict[str, list[dict[str, Any]]], params: dict[str, Any]) -> dict[str, Any]:
         """A batch has at most 10,000 events and 1,048,576 bytes (26 more an event), in the order of time, within 24 hours.

@@ -53,6 +53,8 @@ class Bucket:
     notifies: bool = False
     forbidden: tuple[str, ...] = ()
     """Prefixes that the caller may not touch."""
+    locked: tuple[str, ...] = ()
+    """Prefixes whose versions nobody may delete."""
     objects: dict[str, list[Version]] = field(default_factory=dict)
     """Oldest version first."""
 
@@ -97,6 +99,12 @@ class S3:
                 return self._copy(params["Bucket"], bucket, params)
             case "ListObjectsV2":
                 return self._list(bucket, params)
+            case "HeadBucket":
+                return {"BucketRegion": bucket.region}
+            case "ListObjectVersions":
+                return self._versions(bucket, params)
+            case "DeleteObjects":
+                return self._delete_all(bucket, params)
         raise Refused("NotImplemented", f"The fake has no {call.name}", 501)
 
     def write(self, bucket: str, key: str, body: bytes) -> Version:
@@ -125,9 +133,10 @@ class S3:
         wanted = params.get("IfMatch")
         if wanted and wanted != version.etag:
             raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
+        first = int(params["Range"].removeprefix("bytes=").removesuffix("-")) if "Range" in params else 0
         return {
-            "Body": version.body,
-            "ContentLength": version.length,
+            "Body": version.body[first:],
+            "ContentLength": version.length - first,
             "ContentType": version.content_type,
             "ETag": version.etag,
             "VersionId": version.id,
@@ -223,3 +232,37 @@ class S3:
             ]
             or None,
         }
+
+    def _versions(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """Everything that was ever written and not deleted by its version; delete markers count."""
+        every = [(key, one) for key in sorted(bucket.objects) for one in reversed(bucket.objects[key])]
+        after = (params.get("KeyMarker", ""), params.get("VersionIdMarker", ""))
+        start = next((place + 1 for place, (key, one) in enumerate(every) if (key, one.id) == after), None)
+        if start is None:  # the marker itself was deleted meanwhile: on with the first key behind it
+            start = next((place for place, (key, _) in enumerate(every) if key > after[0]), len(every))
+        size = min(params.get("MaxKeys", PAGE), self.pages.size)
+        shown = every[start : start + size]
+        answer: dict[str, Any] = {"Name": params["Bucket"], "IsTruncated": start + size < len(every)}
+        if answer["IsTruncated"]:
+            answer |= {"NextKeyMarker": shown[-1][0], "NextVersionIdMarker": shown[-1][1].id}
+        entries = [(one.deleted, {"Key": key, "VersionId": one.id}) for key, one in shown]
+        answer["Versions"] = [entry for deleted, entry in entries if not deleted] or None
+        answer["DeleteMarkers"] = [entry for deleted, entry in entries if deleted] or None
+        return answer
+
+    @staticmethod
+    def _delete_all(bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """At most 1,000 a call. What is locked stays, and is told one by one; what is not there is no error."""
+        wanted = params["Delete"]["Objects"]
+        if len(wanted) > PAGE:
+            raise Refused("MalformedXML", "The XML you provided was not well-formed or did not validate")
+        errors = []
+        for one in wanted:
+            key, version = one["Key"], one["VersionId"]
+            if key.startswith(bucket.locked):
+                errors.append({"Key": key, "VersionId": version, "Code": "AccessDenied", "Message": "Access Denied"})
+                continue
+            bucket.objects[key] = [kept for kept in bucket.objects.get(key, []) if kept.id != version]
+            if not bucket.objects[key]:
+                del bucket.objects[key]
+        return {"Errors": errors or None}

@@ -1,4 +1,4 @@
-"""Task tokens of Step Functions: answered once, beaten while they live, dead after that."""
+"""Step Functions: its executions, and task tokens, which are answered once, beaten while they live, dead after that."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.clock import Clock
+from tests.fakes.executions import Executions, Publish
 from tests.fakes.wire import Call, Refused
 
 OUTPUT_BYTES = 256 * 1024
@@ -45,11 +46,15 @@ class Wait:
 
 @dataclass
 class States:
-    """All tokens of an account."""
+    """All tokens and executions of an account."""
 
     clock: Clock
+    publish: Publish = lambda *_: None
     waits: dict[str, Wait] = field(default_factory=dict)
     _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.executions = Executions(self.clock, self.publish)
 
     def wait(self, *, heartbeat_s: float, timeout_s: float) -> Wait:
         """What entering a `waitForTaskToken` state does: each entry, a retry too, has a new token."""
@@ -61,6 +66,8 @@ class States:
     def answer(self, call: Call) -> dict[str, Any]:
         """A token nobody ever issued is InvalidToken; one that was answered, timed out or closed is TaskTimedOut; one whose
         execution is long gone is TaskDoesNotExist (forgotten: see `forget`). Whoever holds a token may answer it."""
+        if not call.operation.startswith("SendTask"):
+            return self.executions.answer(call)
         params, token = call.params, call.params["taskToken"]
         if token in self.waits and self.waits[token] is _GONE:
             raise Refused("TaskDoesNotExist", "Task does not exist")

@@ -23,6 +23,7 @@ import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
 from botocore.retries import quota
+from moto.core.errors import get_error_model
 from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
@@ -105,7 +106,23 @@ def _client(service: str, region: str, config: Config | None) -> Any:
 
     with mock.patch.object(quota, "RetryQuota", remembered):
         session: Any = _session()
-        return session.client(service, region_name=region, config=(config or Config()).merge(UNNAMED))
+        found = session.client(service, region_name=region, config=(config or Config()).merge(UNNAMED))
+    found.get_paginator = cache(found.get_paginator)  # which makes a class, with documentation, every time
+    _remember_endpoints(found._ruleset_resolver)
+    return found
+
+
+def _remember_endpoints(resolver: Any) -> None:
+    """An endpoint depends on the client and the bucket; working it out takes a fifth of a call."""
+    construct, known = resolver.construct_endpoint, dict[tuple[str, str], Any]()
+
+    def construct_endpoint(operation_model: Any, call_args: Mapping[str, Any], request_context: Any) -> Any:
+        place = (operation_model.name, call_args.get("Bucket", ""))
+        if place not in known:
+            known[place] = construct(operation_model, call_args, request_context)
+        return known[place]
+
+    resolver.construct_endpoint = construct_endpoint
 
 
 @cache
@@ -134,12 +151,12 @@ def _answer(request: AWSPreparedRequest, event_name: str, **_: Any) -> AWSRespon
     call = Call(service, operation, _region(request.url), _parsed(service, model, request))
     try:
         if problem := beyond(model.input_shape, call.params):
-            raise Refused(INVALID[model.service_model.protocol], problem)
+            raise Refused(INVALID[model.service_model.resolved_protocol], problem)
         result: Any = _plug.behind(call)
         status = None
     except Refused as refused:
         result, status = refused, refused.status
-    written = _serializer(service, model.service_model.protocol)(operation_model=model).serialize(result)
+    written = _serializer(service, model.service_model.resolved_protocol)(operation_model=model).serialize(result)
     headers = {
         **written["headers"],
         "Date": formatdate(_plug.now(), usegmt=True),
@@ -151,8 +168,15 @@ def _answer(request: AWSPreparedRequest, event_name: str, **_: Any) -> AWSRespon
     return AWSResponse(request.url, status or written["status_code"], headers, _Raw(_bytes(body)))  # type: ignore[arg-type]
 
 
-INVALID = {"ec2": "InvalidParameterValue", "rest-xml": "InvalidArgument", "json": "ValidationException"}
+INVALID = {
+    "ec2": "InvalidParameterValue",
+    "query": "InvalidParameter",
+    "rest-xml": "InvalidArgument",
+    "json": "ValidationException",
+}
 """What a service calls a value that its model does not allow, by protocol."""
+FORMS = frozenset({"ec2", "query"})
+"""Protocols whose parameters are a form in the body."""
 
 
 class _Raw(io.BytesIO):
@@ -172,8 +196,22 @@ def _operation(service: str, operation: str) -> Any:
     return get_service_model(service).operation_model(operation)
 
 
+@cache
+def _error(service: str, code: str) -> Any:
+    """moto looks through all errors of the service for it, which takes as long as all the rest of a call."""
+    return get_error_model(Refused(code, ""), get_service_model(service))
+
+
 class _Exact:
     """Writes what is there, instead of asking for every member of the model; a member that the model lacks is an error."""
+
+    service: str
+
+    def _serialize_error(self, answer: Any, refused: Refused) -> Any:
+        serializer: Any = self
+        shape, written = _error(self.service, refused.code), serializer.MAP_TYPE()
+        serializer._serialize_error_metadata(written, refused, shape)
+        return serializer._serialized_error_to_response(answer, refused, shape, written)
 
     def _serialize_type_structure(self, serialized: Any, value: Any, shape: Any, key: str) -> None:
         if isinstance(value, Refused):
@@ -215,15 +253,15 @@ def _xml(name: str, value: Any, parts: list[str]) -> None:
 @cache
 def _serializer(service: str, protocol: str) -> Any:
     exact = _Exact if protocol == "json" else _ExactXml
-    return type("Exact", (exact, get_serializer_class(service, protocol)), {})
+    return type("Exact", (exact, get_serializer_class(service, protocol)), {"service": service})
 
 
 def _parsed(service: str, model: Any, request: AWSPreparedRequest) -> dict[str, Any]:
     """The parameters, read from the bytes that would have gone over the network."""
-    url, protocol = urlsplit(request.url), model.service_model.protocol
+    url, protocol = urlsplit(request.url), model.service_model.resolved_protocol
     headers = {name: _text(value) for name, value in request.headers.items()}
     body = _body(request.body, headers)
-    values: Mapping[str, str] = dict(parse_qsl(body.decode() if protocol == "ec2" else url.query, True))
+    values: Mapping[str, str] = dict(parse_qsl(body.decode() if protocol in FORMS else url.query, True))
     parser = PROTOCOL_PARSERS[protocol](model)
     found: dict[str, Any] = parser.parse(
         {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from contract import keys
 from contract.codec import encode
 from contract.jobs import Job
+from contract.places import Place, Zone
 from tests.builders import IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.ec2 import Ec2
@@ -21,27 +23,37 @@ TEMPLATE = Template(
         "MetadataOptions": {"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
     },
 )
+ABROAD = Place(
+    region="eu-west-1",
+    bucket="yard-bytes-abroad",
+    security_group="sg-2",
+    launch_template="lt-2",
+    launch_template_version=PLACE.launch_template_version,
+    zones=(Zone(name="eu-west-1a", subnet="subnet-abroad", placement_groups=("group-abroad",)),),
+)
+"""A second region, of which home hears no events. By name it comes after home."""
 
 
-def catalogue() -> Catalogue:
-    """What the Region stack of `builders.PLACE` leaves in a region."""
+def catalogue(place: Place = PLACE) -> Catalogue:
+    """What the Region stack of `place` leaves in a region."""
     return Catalogue(
-        zones=tuple(zone.name for zone in PLACE.zones),
-        subnets={zone.subnet: zone.name for zone in PLACE.zones},
-        groups={group for zone in PLACE.zones for group in zone.placement_groups},
-        security_groups={PLACE.security_group},
-        templates={PLACE.launch_template: TEMPLATE},
+        zones=tuple(zone.name for zone in place.zones),
+        subnets={zone.subnet: zone.name for zone in place.zones},
+        groups={group for zone in place.zones for group in zone.placement_groups},
+        security_groups={place.security_group},
+        templates={place.launch_template: TEMPLATE},
         profiles={PROFILE},
         images={IMAGE.id: (IMAGE.root_device, IMAGE.snapshot_gb)},
     )
 
 
-def deployed(*, now: float = NOW) -> Aws:
+def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,)) -> Aws:
     """An account with one deployment, and nothing running."""
     fake = Aws(now=now)
-    fake.open_region(PLACE.region, catalogue())
     fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region, notifies=True)
-    fake.s3.buckets[PLACE.bucket] = Bucket(region=PLACE.region)
+    for place in places:
+        fake.open_region(place.region, catalogue(place))
+        fake.s3.buckets[place.bucket] = Bucket(region=place.region)
     return fake
 
 
@@ -54,5 +66,5 @@ def admitted(fake: Aws, job: Job = JOB) -> Job:
 
 
 def home(fake: Aws) -> Ec2:
-    """EC2 of the one region."""
+    """EC2 of the home region."""
     return fake.ec2[PLACE.region]

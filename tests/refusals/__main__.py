@@ -84,6 +84,8 @@ def _given(row: Row) -> str:
     shown = [f"named {_code(json.dumps(row.name, ensure_ascii=False))}"] if row.name != "job-1" else []
     if row.whole or row.given:
         shown.append(_code(_json(row.given)))
+    if row.closed:
+        shown.append("a good request")
     return ", ".join(shown)
 
 

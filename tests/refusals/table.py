@@ -25,15 +25,24 @@ class Row:
     """One refusal: what is wrong, what is given (fields of the request beside the least ones), and the lines it answers."""
 
     def __init__(
-        self, what: str, given: Any, *says: str, name: str = "job-1", without: tuple[str, ...] = (), whole: bool = False
+        self,
+        what: str,
+        given: Any,
+        *says: str,
+        name: str = "job-1",
+        without: tuple[str, ...] = (),
+        whole: bool = False,
+        closed: str = "",
     ) -> None:
-        """`name` is the execution's; `without` takes fields away; `whole`: the given is the execution's whole input."""
+        """`name` is the execution's; `without` takes fields away; `whole`: the given is the execution's whole input; `closed`
+        is why admission is closed."""
         self.what = what
         self.given = given
         self.says = says
         self.name = name
         self.without = without
         self.whole = whole
+        self.closed = closed
 
     @property
     def input(self) -> Any:

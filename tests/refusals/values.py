@@ -43,6 +43,16 @@ VALUES = (
                 'request: "\\ud800" is no Unicode text (it holds half of a surrogate pair)',
                 whole=True,
             ),
+            Row(
+                "anything at all, while admission is closed",
+                {},
+                (
+                    "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
+                    "; allowed: any request, once a deploy has opened admission again, or a person who deletes"
+                    " s3://yard-home/control/admission.json"
+                ),
+                closed="deployment yard is being destroyed, or a destroy of it failed",
+            ),
         ),
     ),
     Section(

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from artifact_check.policy import missing, told
-from aws.facts import Instance
+from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
 from contract.intents import Answer, Intent, Outcome
-from terminator.policy import may_appear, remembered, to_end
+from terminator.policy import ending, may_appear, protected, remembered, report, tells_of, to_end
 from tests.builders import INTENT, LAUNCHED, NOW
 
 FILE = CommittedFile(path="model.pt", size=10, sha256="ab", key="jobs/job-1/artifacts/rank-0000/model.pt")
@@ -83,3 +83,59 @@ def test_a_later_attempts_instances_are_kept() -> None:
 
 def test_an_instance_whose_attempt_cannot_be_read_ends() -> None:
     assert len(to_end([replace(instance("running"), attempt=0)], 1)) == 1
+
+
+def test_what_a_person_protects_is_kept_and_known() -> None:
+    wanted = replace(instance("running"), protected=True)
+    assert to_end([wanted], 9) == []
+    assert protected([wanted, instance("running")]) == [wanted]
+
+
+@pytest.mark.parametrize("state", ["shutting-down", "terminated"])
+def test_what_ends_all_the_same_is_not_called_kept(state: str) -> None:
+    assert protected([replace(instance(state), protected=True)]) == []
+
+
+def test_the_word_of_whoever_ended_an_execution_goes_before_ours() -> None:
+    assert ending(Status(name="ABORTED", error="Budget", cause="too dear")) == {"error": "Budget", "cause": "too dear"}
+
+
+@pytest.mark.parametrize("name", ["ABORTED", "TIMED_OUT", "FAILED", GONE, "A_STATUS_OF_TOMORROW"])
+def test_every_end_has_an_error_and_a_sentence(name: str) -> None:
+    told = ending(Status(name=name))
+    assert told["error"]
+    assert told["cause"].endswith(".")
+
+
+def test_a_report_lists_what_was_asked_and_who_stays() -> None:
+    launched = replace(INTENT, steps=(replace(INTENT.steps[0], answer=LAUNCHED), *INTENT.steps[1:]))
+    told = report("job-1", 1, None, [launched], [instance("running")])
+    assert [one["instances"] for one in told["launches"]] == [["i-0", "i-1"]]
+    assert told["protected"] == [{"instance": "i-0", "region": "eu-central-1"}]
+    assert (told["error"], told["cause"]) == (None, None)
+
+
+OURS = report("job-1", 2, {"error": "Aborted", "cause": "ours"}, [])
+
+
+@pytest.mark.parametrize("attempts", [2, 3])
+def test_the_same_error_of_this_attempt_or_a_later_one_is_the_same_end(attempts: int) -> None:
+    assert tells_of({"error": "Aborted", "cause": "more", "attempts": attempts}, OURS)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        None,
+        [],
+        "Aborted",
+        {},
+        {"error": "Aborted"},
+        {"error": "Aborted", "attempts": "2"},
+        {"error": "Aborted", "attempts": 1},
+        {"error": None, "attempts": 2},
+        {"error": "NodeLost", "attempts": 2},
+    ],
+)
+def test_any_other_report_tells_of_another_end(written: object) -> None:
+    assert not tells_of(written, OURS)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from aws.s3 import as_json
+from contract import keys
 from contract.errors import InvalidRequest
 from tests.refusals import LEAST, SECTIONS, Row, Section
 from tests.refusals.__main__ import PAGE, page
@@ -22,6 +24,8 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 @pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
 def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
+    if row.closed:
+        there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": row.closed})
     with pytest.raises(InvalidRequest) as problem:
         start(row.input, row.name)
     head, *lines = str(problem.value).split("\n")
@@ -63,6 +67,21 @@ def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
 def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> None:
     assert start(LEAST) == start(LEAST)
     assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+@pytest.mark.parametrize("note", [b"", b"not JSON", b"[]", b"{}", b"null"])
+def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Account, note: bytes) -> None:
+    there.bodies[keys.ADMISSION] = note
+    with pytest.raises(InvalidRequest, match="nothing is admitted at present"):
+        start(LEAST)
+    assert there.changes == []
+
+
+def test_a_closed_door_is_closed_for_what_was_admitted_before_too(there: Account) -> None:
+    start(LEAST)
+    there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": "it is late"})
+    with pytest.raises(InvalidRequest, match="it is late"):
+        start(LEAST)
 
 
 def test_a_refusal_leaves_the_job_that_has_the_name_as_it_was(there: Account) -> None:

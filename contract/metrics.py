@@ -1,0 +1,26 @@
+"""CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly word.
+
+Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, one value a pass.
+"""
+
+DEPLOYMENT = "deployment"
+"""The dimension."""
+
+PASSES = "ReaperPasses"
+"""1 at the end of each pass that saw every region whole: the heartbeat whose absence is an alarm."""
+SEEN = "ReaperSeen"
+"""Instances of ours that run, begin to or are stopped."""
+ENDED = "ReaperEnded"
+"""Things that a pass ended (in report-only mode: none)."""
+WOULD_END = "ReaperWouldEnd"
+"""Things that a pass in report-only mode would have ended."""
+TOLD = "ReaperTold"
+"""Things that were kept for want of knowledge: somebody should look."""
+REFUSED = "ReaperRefused"
+"""Things that AWS did not end when told to, or that were told to end before and run on."""
+LIMITED = "ReaperLimited"
+"""Things that a pass left for the next one, because it had reached its limit."""
+FAILED_REGIONS = "ReaperFailedRegions"
+"""Regions that could not be looked at whole."""
+
+ALL = (PASSES, SEEN, ENDED, WOULD_END, TOLD, REFUSED, LIMITED, FAILED_REGIONS)

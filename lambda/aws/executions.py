@@ -1,0 +1,104 @@
+"""Every Step Functions call about executions: which run, how one ended, stop it, start one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from aws.clients import PATIENT, client
+from aws.facts import GONE, Status
+
+if TYPE_CHECKING:
+    from types_boto3_stepfunctions.client import SFNClient
+    from types_boto3_stepfunctions.type_defs import ExecutionListItemTypeDef
+
+CAUSE = 32_000
+"""Step Functions takes 32,768 characters of cause."""
+PAGE = 1000
+"""The most that ListExecutions gives at once."""
+
+
+def running(machine: str, config: Config = PATIENT) -> Iterator[str]:
+    """ARNs of the machine's executions that run. The listing lags: one that began seconds ago may be missing.
+
+    Raises ClientError or a botocore connection error part way; what came before it is no whole answer.
+    """
+    return (one["executionArn"] for one in _listed(machine, "RUNNING", config))
+
+
+def lately(machine: str, since: float) -> dict[str, str] | None:
+    """ARN to status of the executions that run, or ended without success at or after `since` (UTC epoch seconds); None where
+    there is no such machine. Lags as above.
+
+    Reads the list of all executions (90 days of them): one that changes its status meanwhile is in it all the same.
+    """
+    try:
+        return {one["executionArn"]: one["status"] for one in _listed(machine) if _late(one, since)}
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] == "StateMachineDoesNotExist":
+            return None
+        raise
+
+
+def _late(one: ExecutionListItemTypeDef, since: float) -> bool:
+    ended = one.get("stopDate")
+    if one["status"] in Status.RUNS or ended is None:
+        return True
+    return one["status"] != "SUCCEEDED" and ended.timestamp() >= since
+
+
+def status(arn: str, config: Config = PATIENT) -> Status:
+    """How the execution is. One that Step Functions does not know (any more: after 90 days) is GONE.
+
+    Raises ClientError or a botocore connection error where that is not known: throttled, denied, a garbled ARN.
+    """
+    try:
+        answer = _client(config).describe_execution(executionArn=arn)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] == "ExecutionDoesNotExist":
+            return Status(name=GONE)
+        raise
+    ended = answer.get("stopDate")
+    return Status(
+        name=answer["status"],
+        ended_at=ended.timestamp() if ended else None,
+        error=answer.get("error", ""),
+        cause=answer.get("cause", ""),
+    )
+
+
+def stop(arn: str, error: str, cause: str) -> None:
+    """Aborts the execution; one that is over, or gone, is left as it is."""
+    try:
+        _client().stop_execution(executionArn=arn, error=error, cause=cause[:CAUSE])
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] != "ExecutionDoesNotExist":
+            raise
+
+
+def start(machine: str, name: str, given: Mapping[str, Any]) -> None:
+    """Starts an execution; one of that name, running or over, is left as it is."""
+    try:
+        _client().start_execution(stateMachineArn=machine, name=name, input=json.dumps(given))
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] != "ExecutionAlreadyExists":
+            raise
+
+
+def _listed(
+    machine: str, wanted: Literal["RUNNING"] | None = None, config: Config = PATIENT
+) -> Iterator[ExecutionListItemTypeDef]:
+    arguments: Any = {"stateMachineArn": machine, "PaginationConfig": {"PageSize": PAGE}}
+    if wanted:
+        arguments["statusFilter"] = wanted
+    for page in _client(config).get_paginator("list_executions").paginate(**arguments):
+        yield from page["executions"]
+
+
+def _client(config: Config = PATIENT) -> SFNClient:
+    found: SFNClient = client("stepfunctions", config=config)
+    return found

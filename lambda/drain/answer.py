@@ -1,0 +1,61 @@
+"""Answers CloudFormation, which waits an hour for a word that does not come."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from bisect import bisect
+from collections.abc import Mapping
+from http.client import HTTPException
+
+from aws_lambda_powertools import Logger
+
+logger = Logger(service="drain")
+LARGEST = 4096
+"""Bytes of an answer that CloudFormation takes."""
+TRIES = 3
+PAUSE_S = 2.0
+TIMEOUT_S = 20.0
+MORE = " ... (the log of the drain's function has the rest)"
+REQUEST = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId")
+"""What of CloudFormation's request an answer needs."""
+
+
+def send(request: Mapping[str, str], physical: str, problem: str | None) -> None:
+    """SUCCESS, or FAILED with `problem` as the reason. Raises what went wrong when the third try fails too."""
+    body = written(request, physical, problem)
+    for number in range(1, TRIES + 1):
+        try:
+            _put(request["ResponseURL"], body)
+            return
+        except (OSError, HTTPException) as error:  # urllib's own errors are OSErrors
+            logger.warning("CloudFormation could not be answered", attempt=number, error=str(error))
+            if number == TRIES:
+                raise
+            time.sleep(PAUSE_S * number)
+
+
+def written(request: Mapping[str, str], physical: str, problem: str | None) -> bytes:
+    """The answer's bytes; a reason that is too long is cut."""
+    reason = problem or ""
+    answer = {
+        "Status": "SUCCESS" if problem is None else "FAILED",
+        "PhysicalResourceId": physical,
+        **{name: request[name] for name in REQUEST if name != "ResponseURL"},
+    }
+
+    def told(length: int) -> bytes:
+        return json.dumps(answer | {"Reason": reason[:length] + MORE}).encode()
+
+    whole = json.dumps(answer | {"Reason": reason}).encode()
+    if len(whole) <= LARGEST:
+        return whole
+    return told(bisect(range(len(reason)), LARGEST, key=lambda length: len(told(length))) - 1)
+
+
+def _put(url: str, body: bytes) -> None:
+    """The address is signed for an empty Content-Type; urllib would add one of its own."""
+    request = urllib.request.Request(url, data=body, method="PUT", headers={"Content-Type": ""})
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        answer.read()

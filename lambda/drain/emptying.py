@@ -1,0 +1,28 @@
+"""Empties buckets of everything that was ever in them, where the settings do not keep data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aws.s3 import Bucket
+
+RESERVE_S = 30.0
+"""Of the function's time, for what follows a page of a thousand deletes."""
+
+
+def emptied(bucket: Bucket, *, spare: str, left: Callable[[], float]) -> list[str]:
+    """Deletes every version of every object but `spare`, as long as `left` seconds allow; nothing is returned only after a whole
+    look that found nothing. A bucket that does not exist is empty."""
+    if not bucket.exists():
+        return []
+    deleted, stayed = 0, dict[str, str]()
+    for page in bucket.versions():
+        doomed = [one for one in page if one.key != spare]
+        stayed |= bucket.delete_versions(doomed)
+        deleted += len(doomed)
+        if left() < RESERVE_S:
+            break
+    lines = [f"- bucket {bucket.name}: {key} could not be deleted: {code}" for key, code in stayed.items()]
+    if deleted:
+        lines.append(f"- bucket {bucket.name} is being emptied: {deleted - len(stayed)} versions were deleted just now")
+    return lines

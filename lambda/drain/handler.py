@@ -1,0 +1,81 @@
+"""The drain's doors: CloudFormation's custom resource, the look that a destroy repeats, and the answer at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from botocore.exceptions import ClientError
+
+from aws import executions
+from aws.s3 import JobStore
+from contract import names
+from contract.environments import DrainEnvironment
+from drain.answer import REQUEST, send
+from drain.look import Look
+from drain.policy import NotDrained, closed
+
+logger = Logger(service="drain")
+
+
+def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
+    """Every door may be called twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
+    env = DrainEnvironment.read()
+    match event.get("door"):
+        case "drain":
+            _look(env, event["since"], context).drain()
+        case "answer":
+            send(event["request"], _physical(env), _reason(event["problem"]))
+        case _:
+            _asked(event, env, context)
+
+
+def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> None:
+    """Create and Update open admission; Delete closes it, and its answer comes when the drain machine is done."""
+    problem = None
+    logger.info("asked", request=event["RequestType"])
+    try:
+        if event["RequestType"] != "Delete":
+            JobStore(env.bucket).open_admission()
+        elif _begun(event, env, context):
+            return
+    except Exception as error:
+        logger.exception("the request failed", request=event["RequestType"])
+        problem = str(error) if isinstance(error, NotDrained) else f"{type(error).__name__}: {error}"
+    send(event, _physical(env), problem)
+
+
+def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> bool:
+    """Closes admission and starts the machine that waits; False where nobody has to wait for it: it is not there."""
+    store, since = JobStore(env.bucket), time.time()
+    if store.exists():
+        store.close_admission(closed(env.deployment))
+    machine = env.machine.rpartition(":")[0] + ":" + names.drain_machine(env.deployment)
+    given = {"request": {name: event[name] for name in REQUEST}, "since": since}
+    try:
+        executions.start(machine, f"drain-{event['RequestId']}", given)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] != "StateMachineDoesNotExist":
+            raise
+        _look(env, since, context).drain()  # a stack that was never whole has, as a rule, nothing to drain
+        return False
+    return True
+
+
+def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> Look:
+    return Look(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
+
+
+def _physical(env: DrainEnvironment) -> str:
+    """Constant: an update replaces nothing, and so deletes nothing."""
+    return names.drain_machine(env.deployment)
+
+
+def _reason(problem: Mapping[str, str] | None) -> str | None:
+    """In words for the person who reads the stack's events."""
+    if problem is None:
+        return None
+    return problem["cause"] if problem["error"] == NotDrained.__name__ else f"{problem['error']}: {problem['cause']}"

@@ -1,0 +1,123 @@
+"""One look of a destroy at the deployment: stops, ends and empties what is there, and says what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws import executions
+from aws.ec2 import Ec2
+from aws.facts import Instance, Status
+from aws.s3 import Bucket, JobStore
+from contract import keys
+from contract.environments import DrainEnvironment
+from contract.errors import StillRunning
+from drain.emptying import emptied
+from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, to_end, unfinished
+from terminator.aftermath import Found, clear
+from terminator.ending import Ending
+
+logger = Logger(service="drain")
+AT_ONCE = 8
+"""Executions dealt with side by side."""
+RESERVE_S = 60.0
+"""Of the function's time, for the instances, when there are more executions than it can deal with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds."""
+
+    env: DrainEnvironment
+    since: float
+    left: Callable[[], float]
+
+    def drain(self) -> None:
+        """Returns when nothing runs, nothing can appear, and, where data is not kept, the buckets are empty.
+
+        Raises StillRunning while waiting may help, NotDrained where it does not: something is protected, or the patience over.
+        """
+        try:
+            left = self._left()
+        except (ClientError, BotoCoreError) as problem:
+            left = [f"- AWS could not be asked: {problem}"]
+        logger.info("looked", left=left)
+        if left:
+            patience = self.env.timing.drain_patience_s
+            raise unfinished(left, now=time.time(), since=self.since, patience_s=patience)
+
+    def _left(self) -> list[str]:
+        store = JobStore(self.env.bucket)
+        there = store.exists()  # where the bucket is missing nothing was ever admitted
+        regions = sorted({*self.env.regions, *(store.launched_regions() if there else ())})
+        instances, dark = self._instances(regions)
+        refuse_protected(instances, self.env.deployment)
+        left = dark + self._executions(store if there else None) + self._end(instances, regions)
+        return left or ([] if self.env.keep_data else self._empty())
+
+    def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
+        """All of the deployment, and a line for each region that did not answer."""
+        found, dark = list[Instance](), list[str]()
+        for region in regions:
+            try:
+                found += Ec2(region).every(self.env.deployment)
+            except (ClientError, BotoCoreError) as problem:
+                note = "" if region in self.env.regions else f" (looked at because of {keys.launched_region(region)})"
+                dark.append(f"- {region} could not be asked{note}: {problem}")
+        return found, dark
+
+    def _executions(self, store: JobStore | None) -> list[str]:
+        """Stops what runs, then ends what it and those before it left behind."""
+        listed = executions.lately(self.env.machine, self.since - IN_FLIGHT_S)
+        if listed is None:
+            return []
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            told = pool.map(lambda one: self._execution(store, *one), listed.items())
+            left = [line for line in told if line]
+        settle = self.env.timing.cleanup_again_s
+        return left + settling(now=time.time(), since=self.since, settle_s=settle)
+
+    def _execution(self, store: JobStore | None, arn: str, status: str) -> str:
+        """Why the execution is not over and done with; empty when it is. One that fails keeps no other from its end."""
+        if self.left() < RESERVE_S:
+            return f"- {arn} was not looked at yet"
+        try:
+            if status in Status.RUNS:
+                logger.info("stopped", execution=arn)
+                executions.stop(arn, *STOPPED)
+            if store is not None and clear(self._ending(store), arn) is Found.RUNS:
+                return f"- {arn} still runs"
+        except StillRunning as problem:
+            return f"- {problem}"
+        except Exception as problem:
+            logger.exception("an execution could not be dealt with", execution=arn)
+            return f"- {arn} could not be dealt with: {problem}"
+        return ""
+
+    def _ending(self, store: JobStore) -> Ending:
+        env = self.env
+        return Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
+
+    def _end(self, before: list[Instance], regions: list[str]) -> list[str]:
+        """Ends every instance of the deployment, whatever its job; all that are not terminated are left."""
+        if all(one.state == "terminated" for one in before):
+            return []
+        instances, dark = self._instances(regions)
+        refused: Mapping[str, str] = {}
+        for region in regions:
+            refused = {**refused, **Ec2(region).terminate(to_end(one for one in instances if one.region == region))}
+        return dark + standing(instances, refused)
+
+    def _empty(self) -> list[str]:
+        """The note that closes admission goes last."""
+        home = Bucket(self.env.bucket)
+        others = [Bucket(name, region) for region, name in sorted(self.env.bytes_buckets.items())]
+        left = [line for one in (*others, home) for line in emptied(one, spare=keys.ADMISSION, left=self.left)]
+        if not left:
+            emptied(home, spare="", left=self.left)
+        return left

@@ -1,0 +1,85 @@
+"""Decides whether a deployment is drained, has to be waited for, or cannot be drained without a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from aws.facts import ENDING, Instance
+from contract import tags
+from contract.errors import StillRunning
+
+STOPPED = ("Aborted", "The deployment is being destroyed.")
+"""Error and cause of the executions that a destroy stops."""
+IN_FLIGHT_S = 600.0
+"""For so long after its execution's end a launch may be on its way: a launcher's function runs for five minutes at most."""
+RUNBOOK = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
+LINES = 15
+"""That a person reads of a list; CloudFormation takes 4 KB of an answer in all."""
+
+
+class NotDrained(Exception):
+    """Waiting does not help: a person has to do what the message says, and destroy again."""
+
+
+def closed(deployment: str) -> str:
+    """Why nothing is admitted, for the people whose requests are refused."""
+    return f"deployment {deployment} is being destroyed, or a destroy of it failed"
+
+
+def to_end(instances: Iterable[Instance]) -> list[str]:
+    """Ids of what has not begun to end."""
+    return [one.id for one in instances if one.state not in ENDING]
+
+
+def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
+    """Raises NotDrained where a person wants to keep an instance: its network would have to go from under it."""
+    kept = [one for one in instances if one.protected and one.state not in ENDING]
+    if not kept:
+        return
+    lines = [f"- {one.id} in {one.region}, job {one.job or 'unknown'}, is {one.state}" for one in kept]
+    raise NotDrained(
+        "\n".join(
+            [
+                f"Deployment {deployment} was not destroyed. These instances carry the tag {tags.PROTECTED}, so they are kept:",
+                *short(lines),
+                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {RUNBOOK}",
+            ]
+        )
+    )
+
+
+def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
+    """A line for each instance that is not gone. One that shuts down still holds its network interface."""
+    return [
+        f"- {one.id} in {one.region} is {one.state}" + (f": {refused[one.id]}" if one.id in refused else "")
+        for one in instances
+        if one.state != "terminated"
+    ]
+
+
+def settling(*, now: float, since: float, settle_s: float) -> list[str]:
+    """Step Functions' list lags: an execution that Admit let in just before the door was closed may not be in it yet."""
+    if now >= since + settle_s:
+        return []
+    return [f"- executions that began just before admission was closed may appear for {since + settle_s - now:.0f} s"]
+
+
+def unfinished(left: Sequence[str], *, now: float, since: float, patience_s: float) -> Exception:
+    """What to raise while something is left: StillRunning within the patience, NotDrained beyond it."""
+    if now < since + patience_s:
+        return StillRunning("\n".join(["the deployment is not drained yet:", *short(left)]))
+    return NotDrained(
+        "\n".join(
+            [
+                f"The deployment was not destroyed: {(now - since) / 60:.0f} minutes after its executions were stopped there is left:",
+                *short(left),
+                f"End it by hand, then destroy again. {RUNBOOK}",
+            ]
+        )
+    )
+
+
+def short(lines: Sequence[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - LINES
+    return [*lines[:LINES], *([f"- and {more} more"] if more > 0 else [])]

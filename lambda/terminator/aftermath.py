@@ -1,0 +1,62 @@
+"""After an execution's end by no step of its own: nothing of its job runs, and its report says how it ended."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+
+from aws import executions
+from aws.facts import Status
+from aws.s3 import as_json
+from contract import keys
+from terminator.ending import Ended, Ending
+from terminator.policy import ending, report, tells_of
+
+
+class Found(str, Enum):
+    """What a look at an execution came to."""
+
+    RUNS = "runs"
+    """It runs, perhaps again: its own steps end its instances."""
+    SUCCEEDED = "succeeded"
+    """It passed its own Terminate."""
+    NO_JOB = "no job"
+    """It never got past Admit: nothing was launched for it."""
+    CLEARED = "cleared"
+    """Nothing of its job runs."""
+
+
+def clear(end: Ending, execution: str) -> Found:
+    """Ends what an execution that is over left behind, and writes its report where none tells of this end.
+
+    Looks at the execution first, whatever an event said of it. Raises StillRunning as long as something of its job runs or may
+    appear; ClientError or a botocore connection error where AWS does not answer.
+    """
+    status = executions.status(execution)
+    if status.runs:
+        return Found.RUNS
+    if status.name == "SUCCEEDED":
+        return Found.SUCCEEDED
+    name = execution.rpartition(":")[2]
+    job = end.store.job(name)
+    if job is None or job.execution != execution:
+        return Found.NO_JOB
+    last = end.store.last_attempt(name)
+    ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
+    _tell(end, name, last, status, ended)
+    return Found.CLEARED
+
+
+def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
+    """The machine's own report of this very end, which says more, stays."""
+    key, ours = keys.JobPrefix(job).result, report(job, attempts, ending(status), ended.intents, ended.kept)
+    if not tells_of(_read(end.store.get(key)), ours):
+        end.store.put(key, as_json(ours))
+
+
+def _read(written: bytes | None) -> object:
+    """A report that is no JSON tells nothing."""
+    try:
+        return json.loads(written) if written else None
+    except ValueError:
+        return None

@@ -1,0 +1,92 @@
+"""Ends the instances of a job: close its attempts, end by tag and by remembered ids, look again, prove that nothing can appear.
+
+Terminate, the cleanup after an execution's end, and a destroy all end instances by this code.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.ec2 import Ec2
+from aws.facts import Instance
+from aws.s3 import JobStore
+from contract.errors import StillRunning
+from contract.intents import Intent
+from terminator.policy import may_appear, protected, remembered, to_end, told
+
+logger = Logger(service="terminator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What an ending that is proven came to."""
+
+    instances: list[str]
+    """That were told to end by this call."""
+    kept: list[Instance]
+    """That run on, because a person protects them."""
+    intents: list[Intent]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Ends jobs of one deployment."""
+
+    store: JobStore
+    deployment: str
+    regions: tuple[str, ...]
+    """Looked at for every job, beside those where its launches went."""
+    visibility_s: float
+
+    def end(self, job: str, attempt: int) -> Ended:
+        """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is protected.
+
+        Raises StillRunning as long as that is not proven; what AWS does not answer now it may answer when asked again.
+        """
+        try:
+            return self._end(job, attempt)
+        except (ClientError, BotoCoreError) as problem:
+            raise StillRunning(f"whether instances of job {job} run is not known: {problem}") from problem
+
+    def _end(self, job: str, attempt: int) -> Ended:
+        numbers = range(1, attempt + 1)
+        for number in numbers:  # before the intents are read: a launch that did not see it is seen here
+            self.store.close(job, number)
+        intents = [held.intent for number in numbers for held in self.store.intents(job, number)]
+        ended, shown, left = list[str](), dict[str, Instance](), list[str]()
+        for region in sorted({*self.regions, *(step.rung.region for intent in intents for step in intent.steps)}):
+            try:
+                found, after, refused = self._end_in(Ec2(region), job, attempt, intents)
+            except (ClientError, BotoCoreError) as problem:  # the other regions' instances end all the same
+                left.append(f"- {region} could not be asked: {problem}")
+                continue
+            ended += [one.id for one in found]
+            shown |= {one.id: one for one in after}
+            left += told(to_end(after, attempt), refused)
+        left += may_appear(intents, shown, now=time.time(), visibility_s=self.visibility_s)
+        kept = protected(shown.values())
+        logger.info(
+            "terminated", job=job, attempt=attempt, instances=ended, left=left, protected=[one.id for one in kept]
+        )
+        if left:
+            raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
+        return Ended(instances=ended, kept=kept, intents=intents)
+
+    def _end_in(
+        self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]
+    ) -> tuple[list[Instance], list[Instance], dict[str, str]]:
+        """Ends what runs in a region; what that was, what EC2 shows of the job afterwards, and the refusals by id."""
+        shown = self._look(ec2, job, intents)
+        found = to_end(shown, attempt)
+        if not found:
+            return [], shown, {}
+        refused = ec2.terminate([one.id for one in found])
+        return found, self._look(ec2, job, intents), refused
+
+    def _look(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
+        ids = sorted(remembered(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))
+        return list({one.id: one for one in [*ec2.of_job(self.deployment, job), *ec2.by_id(ids)]}.values())

@@ -1,0 +1,179 @@
+"""The reaper as its stack deploys it, on the fake: its environment, its clock (which may be wrong), its five minutes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import botocore.endpoint
+from aws_lambda_powertools.metrics.provider.cloudwatch_emf import cloudwatch
+
+import aws.belongings
+import reaper.handler
+from aws import clients, narrow, prices
+from contract import tags
+from contract.environments import ReaperEnvironment
+from contract.timing import Timing
+from tests.builders import JOB
+from tests.fakes.aws import Aws
+from tests.fakes.clock import Clock, Killed
+from tests.fakes.ec2 import Ec2
+from tests.fakes.ec2_machine import NEVER, Machine
+from tests.fakes.executions import MACHINE
+from tests.fakes.faults import Mishap
+from tests.fakes.functions import PROFILE, Outcome
+
+TIMEOUT_S = 300.0
+PERIOD_S = 300.0
+HOUR = 3600.0
+ENVIRONMENT = ReaperEnvironment(
+    deployment=JOB.deployment,
+    bucket=JOB.home_bucket,
+    home_region=JOB.home_region,
+    regions=(JOB.home_region,),
+    instance_profile=PROFILE,
+    machine=MACHINE,
+    topic="arn:aws:sns:eu-central-1:123456789012:yard-topic",
+    report_only=False,
+    max_hours=100.0,
+    max_share=0.2,
+    max_least=5,
+    timing=Timing(),
+)
+
+
+@dataclass
+class SkewedClock:
+    """The function's own: stands in for the module `time`."""
+
+    clock: Clock
+    skew_s: float = 0.0
+
+    def time(self) -> float:
+        return self.clock.now + self.skew_s
+
+    def sleep(self, seconds: float) -> None:
+        self.clock.spend(seconds)
+
+
+class _Context:
+    def __init__(self, fake: Aws, number: int, end: float) -> None:
+        self.aws_request_id = f"pass-{number}"
+        self._fake, self._end = fake, end
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, int((self._end - self._fake.clock.now) * 1000))
+
+
+class Reaping:
+    """Runs passes. `aws.topics`, `aws.calls` and the machines say what they did."""
+
+    def __init__(self, fake: Aws, **settings: Any) -> None:
+        self.aws, self.clock = fake, SkewedClock(fake.clock)
+        self.environment = replace(ENVIRONMENT, regions=tuple(fake.ec2), **settings)
+        self.passes = 0
+        self.printed: list[str] = []
+        """Lines of embedded metrics."""
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(self.aws.connected())
+            stack.enter_context(mock.patch.dict(os.environ, self.environment.write()))
+            for module in (aws.belongings, reaper.handler, botocore.endpoint):
+                stack.enter_context(mock.patch.object(module, "time", self.clock))
+            stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
+            clients.client.cache_clear()
+            stack.callback(clients.client.cache_clear)
+            stack.enter_context(mock.patch.object(narrow, "ec2", _ec2))
+            prices.on_demand_usd.cache_clear()
+            stack.enter_context(_quiet())
+            yield
+
+    def run(self, event: Mapping[str, Any] | None = None, mishaps: Sequence[Mishap] = ()) -> Outcome:
+        """One invocation, for at most its function's time-out."""
+        self.passes += 1
+        clock = self.aws.clock
+        end = clock.now + TIMEOUT_S
+        clock.ends.append(end)
+        self.aws.mishaps.append(mishaps)
+        try:
+            return Outcome(reaper.handler.handler(dict(event or {}), _Context(self.aws, self.passes, end)))  # type: ignore[arg-type]
+        except Killed as killed:
+            return Outcome(error="Sandbox.Timedout", cause=str(killed))
+        except Exception as problem:
+            return Outcome(error=type(problem).__name__, cause=str(problem), problem=problem)
+        finally:
+            clock.ends.pop()
+            self.aws.mishaps.pop()
+
+    def later(self, seconds: float = PERIOD_S) -> Outcome:
+        """The next pass, a period after the last one."""
+        self.aws.clock.run(seconds)
+        return self.run()
+
+
+def put(ec2: Ec2, marks: Mapping[str, str], *, launched_at: float, profile: str = PROFILE, **fields: Any) -> Machine:
+    """An instance that is there, however it came to be."""
+    request: dict[str, Any] = {
+        "ImageId": "ami-1",
+        "InstanceType": "g5.xlarge",
+        "NetworkInterfaces": [{"SubnetId": "subnet-a"}],
+    }
+    if profile:
+        request["IamInstanceProfile"] = {"Arn": profile}
+    machine = Machine(
+        id=ec2.name("i"),
+        zone=ec2.catalogue.zones[0],
+        request=request,
+        index=0,
+        address="10.9.9.9",
+        launched_at=launched_at,
+        visible_at=launched_at,
+        running_at=launched_at,
+        reservation=ec2.name("r"),
+        tags=dict(marks),
+        **fields,
+    )
+    ec2.machines[machine.id] = machine
+    return machine
+
+
+def our_tags(*, execution: str, deadline: float | str, job: str = JOB.id) -> dict[str, str]:
+    """As a launch sets them."""
+    return {
+        tags.DEPLOYMENT: JOB.deployment,
+        tags.JOB: job,
+        tags.ATTEMPT: "1",
+        tags.EXECUTION: execution,
+        tags.OWNER: "ada",
+        tags.DEADLINE: deadline if isinstance(deadline, str) else str(int(deadline)),
+    }
+
+
+def alive(machine: Machine) -> bool:
+    """Whether nobody has ended it."""
+    return machine.ending_at == NEVER
+
+
+def _ec2(region: str) -> Any:
+    """The whole client of the fake: the cut one has a session of its own, which no fake stands behind."""
+    return clients.client("ec2", region, clients.BRISK)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in ("reaper", "aws_lambda_powertools")]
+    levels = [one.level for one in loggers]
+    for one in loggers:
+        one.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for one, level in zip(loggers, levels, strict=True):
+            one.setLevel(level)

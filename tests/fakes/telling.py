@@ -1,0 +1,62 @@
+"""Services by which people hear of things: a topic's messages, sums of metrics, and prices."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.wire import Call, Refused
+
+
+@dataclass
+class Topics:
+    """SNS: what was published, oldest first."""
+
+    messages: list[tuple[str, str]] = field(default_factory=list)
+    """Subject and text."""
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        """A subject is at most 100 characters of printable ASCII, a message at most 256 KiB."""
+        if call.operation != "Publish":
+            raise Refused("InvalidAction", f"The fake has no {call.name}")
+        subject, message = call.params.get("Subject", ""), call.params["Message"]
+        if len(subject) > 100 or any(not " " <= one <= "~" for one in subject):
+            raise Refused("InvalidParameter", "Invalid parameter: Subject")
+        if not message or len(message.encode()) > 256 * 1024:
+            raise Refused("InvalidParameter", "Invalid parameter: Message too long")
+        self.messages.append((subject, message))
+        return {"MessageId": f"message-{len(self.messages)}"}
+
+
+@dataclass
+class Figures:
+    """CloudWatch: sums by metric, each as one value of the last hour."""
+
+    sums: dict[str, float] = field(default_factory=dict)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        if call.operation != "GetMetricData":
+            raise Refused("InvalidAction", f"The fake has no {call.name}")
+        results = []
+        for query in call.params["MetricDataQueries"]:
+            value = self.sums.get(query["MetricStat"]["Metric"]["MetricName"])
+            results.append({"Id": query["Id"], "StatusCode": "Complete", "Values": [] if value is None else [value]})
+        return {"MetricDataResults": results}
+
+
+@dataclass
+class Prices:
+    """The Price List: on-demand dollars an hour by type. It answers in three regions only."""
+
+    hourly: dict[str, float] = field(default_factory=dict)
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        assert call.region in {"us-east-1", "eu-central-1", "ap-south-1"}, "no endpoint there"
+        wanted = {one["Field"]: one["Value"] for one in call.params["Filters"]}
+        price = self.hourly.get(wanted["instanceType"])
+        if price is None:
+            return {"FormatVersion": "aws_v1", "PriceList": []}
+        dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
+        product = {"terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}}}
+        return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)]}
