@@ -10,6 +10,7 @@ from contract import tags
 from stacks.foundation import FoundationStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.rights import Rights
+from stacks.reaper import ReaperStack
 from stacks.region import RegionStack
 from stacks.settings import BLOCK, BadSettings, Settings
 from stacks.workflow import WorkflowStack
@@ -31,6 +32,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         rights=rights,
         data_buckets=settings.data_buckets,
         log_retention_days=settings.log_retention_days,
+        keep_data=settings.keep_data,
     )
     regions = [
         RegionStack(
@@ -42,6 +44,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             nat_gateways=settings.network.nat_gateways,
             interface_endpoints=settings.network.interface_endpoints,
             placement_groups_per_zone=settings.placement_groups_per_zone,
+            keep_data=settings.keep_data,
         )
         for place in settings.regions
     ]
@@ -57,8 +60,26 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
     )
+    reaper = ReaperStack(
+        app,
+        f"{deployment}-reaper",
+        env=home,
+        foundation=foundation.exports,
+        workflow=workflow.exports,
+        rights=rights,
+        max_hours=settings.limits.max_hours,
+        report_only=settings.reaper.report_only,
+        max_share=settings.reaper.max_share,
+        max_least=settings.reaper.max_least,
+        keep_data=settings.keep_data,
+        timing=settings.timing,
+        log_retention_days=settings.log_retention_days,
+    )
+    # What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away.
+    reaper.add_stack_dependency(workflow)
     for region in regions:
-        workflow.add_stack_dependency(region)  # destroyed first, so that nothing launches into what goes away
+        workflow.add_stack_dependency(region)
+        reaper.add_stack_dependency(region)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
 

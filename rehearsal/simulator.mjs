@@ -9,8 +9,15 @@ const UNKNOWN_TO_THE_REFERENCE = new Set(['states:SendTaskSuccess', 'states:Send
 const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::parameter\/aws\/service\//
 const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) || PUBLISHED.test(resource)
 
-const simulation = ({ principal, action, resource, context }, policies) => ({
-  request: { principal, action, resource: { resource, accountId: principal.split(':')[4] }, contextVariables: context },
+// A service has no account: whose the resource is says its own ARN then.
+const simulation = ({ principal, action, resource, context, resource_policy }, policies) => ({
+  request: {
+    principal,
+    action,
+    resource: { resource, accountId: principal.split(':')[4] ?? resource.split(':')[4] },
+    contextVariables: context,
+  },
+  ...(resource_policy ? { resourcePolicy: resource_policy } : {}),
   identityPolicies: Object.entries(policies).map(([name, policy]) => ({ name, policy })),
   serviceControlPolicies: [],
   resourceControlPolicies: [],

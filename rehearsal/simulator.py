@@ -27,11 +27,13 @@ class Request:
     """A request as IAM sees it."""
 
     principal: str
-    """ARN of the role."""
+    """ARN of the role, or the name of a service."""
     action: str
     resource: str
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
     """What IAM fills in for this action and resource, and nothing else: the simulator says which keys it never would."""
+    resource_policy: Mapping[str, Any] | None = None
+    """Of the resource itself, where it has one that matters: a key of KMS, a topic."""
 
     @property
     def identity(self) -> str:

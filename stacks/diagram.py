@@ -1,4 +1,4 @@
-"""Writes docs/train-machine.md from the synthesised Train machine: `python -m stacks.diagram`."""
+"""Writes docs/train-machine.md and docs/drain-machine.md from the synthesised machines: `python -m stacks.diagram`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app import build
 from stacks.parts.assembled import ROOT
 from stacks.settings import BLOCK, Settings
 
-PAGE = ROOT / "docs" / "train-machine.md"
+PAGE, DRAIN_PAGE = ROOT / "docs" / "train-machine.md", ROOT / "docs" / "drain-machine.md"
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
 """Lambda's own troubles are retried in every state: what tells the states apart is the rest."""
-HEAD = """# The Train machine
+HEAD = """# The {name} machine
 
-Written by `make docs` from the synthesised definition; edit `stacks/parts/train_machine.py` instead.
+Written by `make docs` from the synthesised definition; edit `stacks/parts/{part}.py` instead.
 The numbers are those of the settings in `cdk.json`.
 
 """
@@ -32,14 +32,14 @@ def definition(template: Mapping[str, Any]) -> dict[str, Any]:
     return parsed
 
 
-def page(machine: Mapping[str, Any]) -> str:
-    """Diagram and table of a definition, as Markdown."""
-    names = list(_reached(machine))
-    rows = [_row(name, machine["States"][name]) for name in names]
-    arrows = [f"    {line}" for name in names for line in _arrows(name, machine["States"][name])]
+def page(machine: Mapping[str, Any], name: str = "Train", part: str = "train_machine") -> str:
+    """Diagram and table of a definition, as Markdown; `part` is the file of stacks/parts that makes the machine."""
+    states = {state: machine["States"][state] for state in _reached(machine)}
+    rows = [_row(*state) for state in states.items()]
+    arrows = [f"    {line}" for state in states.items() for line in _arrows(*state)]
     return "\n".join(
         (
-            HEAD + "```mermaid\nstateDiagram-v2",
+            HEAD.format(name=name, part=part) + "```mermaid\nstateDiagram-v2",
             f"    [*] --> {machine['StartAt']}",
             *arrows,
             "```\n",
@@ -110,8 +110,13 @@ def main() -> None:
         app = cdk.App(context=context, outdir=folder)
         build(app, Settings.parse(context[BLOCK]))
         app.synth()
-        (template,) = Path(folder).glob("*-workflow.template.json")
-        PAGE.write_text(page(definition(json.loads(template.read_text()))))
+        PAGE.write_text(page(_machine(folder, "workflow")))
+        DRAIN_PAGE.write_text(page(_machine(folder, "reaper"), "Drain", "drain_machine"))
+
+
+def _machine(folder: str, stack: str) -> dict[str, Any]:
+    (template,) = Path(folder).glob(f"*-{stack}.template.json")
+    return definition(json.loads(template.read_text()))
 
 
 if __name__ == "__main__":

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
-from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from contract import keys, names
-from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, Assembled
 from stacks.parts.bucket import Bucket
 from stacks.parts.logs import log_group
 from stacks.parts.rights import Rights, grant
+from stacks.parts.topic import Topic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundationExports:
-    """What the workflow needs of the foundation."""
+    """What the workflow and the reaper need of the foundation."""
 
     home: Bucket
+    topic: Topic
     node_role: iam.IRole
     instance_profile: iam.IInstanceProfile
     agent: str
@@ -42,6 +42,7 @@ class FoundationStack(cdk.Stack):
         rights: Rights,
         data_buckets: tuple[str, ...],
         log_retention_days: int,
+        keep_data: bool,
     ) -> None:
         super().__init__(
             scope, name, env=env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
@@ -51,15 +52,11 @@ class FoundationStack(cdk.Stack):
             "Home",
             physical_name=rights.home_bucket,
             days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects a node
+            keep=keep_data,
             events=True,
         )
         log = log_group(self, "NodeLog", days=log_retention_days, physical_name=names.log_group(deployment))
-        topic = sns.Topic(self, "Notifications", display_name=f"Trainyard {deployment}", enforce_ssl=True)
-        acknowledge(
-            topic,
-            "Alarms to a topic under AWS's own key are dropped without a word, and the messages are no secrets.",
-            "CKV_AWS_26",
-        )
+        topic = Topic(self, "Notifications", display_name=f"Trainyard {deployment}")
         agent = assets.Asset(
             self,
             "Agent",
@@ -82,7 +79,9 @@ class FoundationStack(cdk.Stack):
                 data_buckets=data_buckets,
             ),
         )
-        self.exports = FoundationExports(home=home, node_role=role, instance_profile=profile, agent=agent.s3_object_url)
+        self.exports = FoundationExports(
+            home=home, topic=topic, node_role=role, instance_profile=profile, agent=agent.s3_object_url
+        )
 
         cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")
         cdk.CfnOutput(

@@ -38,6 +38,7 @@ class RegionStack(cdk.Stack):
         nat_gateways: int,
         interface_endpoints: tuple[str, ...],
         placement_groups_per_zone: int,
+        keep_data: bool,
     ) -> None:
         region = env.region
         assert region is not None
@@ -56,6 +57,7 @@ class RegionStack(cdk.Stack):
             "Bytes",
             physical_name=names.bytes_bucket(deployment, cdk.Aws.ACCOUNT_ID, region),
             days=1,  # thinned checkpoints are large, and were thinned on purpose
+            keep=keep_data,
         )
         repository = self._repository(deployment)
         place = Place(

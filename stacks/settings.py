@@ -53,6 +53,15 @@ Family = Literal["x86_64", "arm64", "p3"]
 DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3653]
 
 
+MOST = (
+    ("cleanup_again_s", 900, "SQS delays no message longer"),
+    ("reaper_second_look_s", 290, "the reaper looks every 300 s, and the second look is to be the next one"),
+    ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
+    ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
+)
+"""Durations that something fixed bounds: (name, at most so many seconds, why). A divided timing keeps below them."""
+
+
 class Block(BaseModel):
     """A block of settings: no unknown keys, no text for numbers, no change afterwards."""
 
@@ -116,11 +125,31 @@ class TimingSettings(Timing):
             ("launch_patience_s", 1, "launch_again_s"),
             ("terminate_patience_s", 1, "terminate_again_s"),
             ("power_off_unknown_s", 1, "boot_allowance_s"),
+            ("cleanup_again_s", 1, "visibility_s"),
+            ("reaper_grace_s", 1, "cleanup_again_s"),
+            ("reaper_grace_s", 2, "visibility_s"),
+            ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
+            ("drain_patience_s", 1, "drain_again_s"),
+            ("drain_patience_s", 1, "cleanup_again_s"),
         ):
             if getattr(self, longer) < times * getattr(self, shorter):
                 wanted = f"{times} x {shorter}" if times > 1 else shorter
                 raise ValueError(f"{longer} is {getattr(self, longer)}; at least {wanted} is allowed")
+        for name, most, why in MOST:
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} is {getattr(self, name)}; at most {most} is allowed: {why}")
         return self
+
+
+class ReaperSettings(Block):
+    """What the reaper may do."""
+
+    report_only: bool = False
+    """It tells what it would end, and ends nothing."""
+    max_share: float = Field(default=0.2, ge=0, le=1)
+    """Of the deployment's instances, how many one pass may end before their deadline, from 0 to 1 ..."""
+    max_least: int = Field(default=5, ge=1, le=1000)
+    """... and how many at least: a small deployment has no fifth."""
 
 
 class Settings(Block):
@@ -146,6 +175,9 @@ class Settings(Block):
     """Buckets that jobs may read, beside the deployment's own."""
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
+    reaper: ReaperSettings = ReaperSettings()
+    keep_data: bool = True
+    """Whether the buckets outlive a destroy. Without it, `make destroy` takes jobs, checkpoints and artifacts with it."""
     log_retention_days: DaysOfLogs = 30
 
     @model_validator(mode="after")
@@ -223,6 +255,7 @@ def _known(path: list[str | int]) -> tuple[str, ...]:
         ("network",): NetworkSettings.model_fields,
         ("limits",): Limits.__dataclass_fields__,
         ("timing",): Timing.__dataclass_fields__,
+        ("reaper",): ReaperSettings.model_fields,
     }
     return tuple(blocks[tuple(part for part in path if isinstance(part, str))])
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from contract import keys, names
@@ -15,6 +18,7 @@ from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
+    CleanupEnvironment,
     Environment,
     LauncherEnvironment,
     Limits,
@@ -24,13 +28,33 @@ from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts.assembled import NODE
 from stacks.parts.function import Function, Layer
+from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import READ, Right, Rights
 from stacks.parts.train_machine import Steps, TrainMachine
 
 CLOCK = cdk.Duration.minutes(1)
 """The finest that EventBridge has."""
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
+ENDS_TO_CLEAN_UP = ["FAILED", "TIMED_OUT", "ABORTED"]
+"""Every end that Done is not: an abort and a time-out run no Catch, and a failure may be Terminate's own."""
+CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
+CLEANUPS_AT_ONCE = 5
+"""A new account runs ten functions at once in all, and Terminate and the attendant are among them."""
+WALK_AND_REFUSALS = 1.5
+"""A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
+FEWEST_RECEIVES = 5
+"""AWS's advice: Lambda's own throttles count as well."""
 EVERY_JOB = f"{keys.JOBS}*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowExports:
+    """What the reaper needs of the workflow."""
+
+    machine: sfn.StateMachine
+    cleanup: lambda_.Function
+    letters: DeadLetters
+    """Of executions whose end could not be cleaned up."""
 
 
 class WorkflowStack(cdk.Stack):
@@ -73,8 +97,13 @@ class WorkflowStack(cdk.Stack):
             timing=timing,
         )
         self._wake(attendant)
+        self.exports = self._clean_up_after(train.machine)
 
         arn = train.machine.state_machine_arn
+        letters = self.exports.letters.queue_url
+        cdk.CfnOutput(
+            self, "CleanupDeadLetters", value=letters, description="Executions whose end could not be cleaned up"
+        )
         cdk.CfnOutput(self, "TrainMachine", value=arn, description="The state machine that trains a job")
         cdk.CfnOutput(
             self,
@@ -108,6 +137,7 @@ class WorkflowStack(cdk.Stack):
             # The tagging actions are part of copying an object that somebody has tagged.
             rights.home("KeepCode", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], keys.ANY_CODE),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
+            rights.home("SeeTheDoor", ["s3:GetObject"], keys.ADMISSION),
             rights.list_home(),
             *rights.data(data_buckets),
             rights.look_at(
@@ -140,6 +170,7 @@ class WorkflowStack(cdk.Stack):
         )
         function.may(
             *self._jobs("NoteEveryWalk", keys.ANY_INTENT),
+            rights.home("RememberTheRegion", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
             *rights.launch(),
@@ -199,13 +230,72 @@ class WorkflowStack(cdk.Stack):
             ),
             timeout=cdk.Duration.minutes(2),
         )
+        function.may(*self._end_jobs())
+        return function
+
+    def _clean_up_after(self, machine: sfn.StateMachine) -> WorkflowExports:
+        """Executions that end without Done are told to the queue; what its function cannot end in time becomes a letter."""
+        rights, timing = self._rights, self._timing
+        letters = DeadLetters(self, "CleanupLetters")
+        looks = WALK_AND_REFUSALS * timing.terminate_patience_s / timing.terminate_again_s
+        queue = Queue(
+            self,
+            "CleanupQueue",
+            function_timeout=CLEANUP_TIMEOUT,
+            receives=max(FEWEST_RECEIVES, round(looks)),
+            letters=letters,
+        )
+        function = self._function(
+            "Cleanup",
+            "cleanup",
+            "Ends the instances of an execution that no step of it has ended",
+            CleanupEnvironment(
+                deployment=rights.deployment,
+                bucket=self._foundation.home.bucket_name,
+                regions=rights.regions,
+                queue=queue.queue_url,
+                timing=timing,
+            ),
+            timeout=CLEANUP_TIMEOUT,
+            libraries=["terminator"],
+        )
         function.may(
+            *self._end_jobs(),
+            rights.executions("AskForTheState", "states:DescribeExecution"),
+            rights.work_through(queue.queue_arn),
+        )
+        function.add_event_source_mapping(
+            "Messages",
+            event_source_arn=queue.queue_arn,
+            batch_size=1,
+            report_batch_item_failures=True,
+            max_concurrency=CLEANUPS_AT_ONCE,
+        )
+        events.Rule(
+            self,
+            "ExecutionEnded",
+            description="An execution of the Train machine ended, and not well",
+            event_pattern=events.EventPattern(
+                source=["aws.states"],
+                detail_type=["Step Functions Execution Status Change"],
+                detail={"stateMachineArn": [machine.state_machine_arn], "status": ENDS_TO_CLEAN_UP},
+            ),
+            targets=[
+                targets.SqsQueue(
+                    queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24)
+                )
+            ],
+        )
+        return WorkflowExports(machine=machine, cleanup=function, letters=letters)
+
+    def _end_jobs(self) -> list[Right]:
+        rights = self._rights
+        return [
             *self._jobs("CloseAndReport", keys.ANY_CLOSED, keys.ANY_RESULT),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
             rights.terminate(),
-        )
-        return function
+        ]
 
     def _jobs(self, name: str, *written: str) -> list[Right]:
         """All of a job's documents to read, and few kinds of them to write."""
@@ -222,6 +312,7 @@ class WorkflowStack(cdk.Stack):
         environment: Environment,
         *,
         timeout: cdk.Duration,
+        libraries: Sequence[str] = (),
         files: dict[str, Path] | None = None,
     ) -> Function:
         return Function(
@@ -233,6 +324,7 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             timeout=timeout,
             log_retention_days=self._log_retention_days,
+            libraries=libraries,
             files=files,
         )
 

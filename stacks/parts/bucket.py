@@ -1,4 +1,4 @@
-"""A bucket that outlives its stack: private, encrypted, TLS only, tidied by itself."""
+"""A bucket that outlives its stack unless the settings say otherwise: private, encrypted, TLS only, tidied by itself."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ GIVE_UP_UPLOADS = cdk.Duration.days(7)
 
 
 class Bucket(s3.Bucket):
-    """What was overwritten or deleted stays for `days`; `events` sends object events to EventBridge."""
+    """What was overwritten or deleted stays for `days`; `events` sends object events to EventBridge.
 
-    def __init__(self, scope: Construct, name: str, *, physical_name: str, days: int, events: bool = False) -> None:
+    One that is not to be kept goes with its stack once it is empty, and the drain empties it.
+    """
+
+    def __init__(
+        self, scope: Construct, name: str, *, physical_name: str, days: int, keep: bool, events: bool = False
+    ) -> None:
         super().__init__(
             scope,
             name,
@@ -24,7 +29,7 @@ class Bucket(s3.Bucket):
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            removal_policy=cdk.RemovalPolicy.RETAIN,
+            removal_policy=cdk.RemovalPolicy.RETAIN if keep else cdk.RemovalPolicy.DESTROY,
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=GIVE_UP_UPLOADS,

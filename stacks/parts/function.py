@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -19,7 +19,7 @@ from stacks.parts.rights import Right, grant
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 ACKNOWLEDGED = {
     "CKV_AWS_115": "A new account runs ten functions at once in all, and a deployment that reserves any of them fails.",
-    "CKV_AWS_116": "Step Functions repeats what fails, and the next minute's clock makes good a lost event: no letter is dead.",
+    "CKV_AWS_116": "What invokes it repeats what fails, comes again with the next tick, or has dead letters of its own.",
     "CKV_AWS_117": "Calls nothing but AWS's public endpoints; a network would add a NAT gateway and no safety.",
     "CKV_AWS_173": "The variables are names and numbers that the template shows too; Lambda encrypts them with its own key.",
     "W3005": "CDK writes a dependency that a reference makes already.",
@@ -43,7 +43,8 @@ class Layer(lambda_.LayerVersion):
 
 
 class Function(lambda_.Function):
-    """`package` is a folder of lambda/ whose handler.py has `handler`; editing it redeploys this function alone."""
+    """`package` is a folder of lambda/ whose handler.py has `handler`; editing it redeploys this function, and those that
+    have it among their `libraries`, other packages that their archives hold."""
 
     def __init__(
         self,
@@ -57,9 +58,11 @@ class Function(lambda_.Function):
         timeout: cdk.Duration,
         log_retention_days: int,
         memory_mb: int = 512,
+        libraries: Sequence[str] = (),
         files: Mapping[str, Path] | None = None,
     ) -> None:
-        contents = {package: LAMBDA / package, "aws": LAMBDA / "aws", "contract": CONTRACT} | dict(files or {})
+        packages = {one: LAMBDA / one for one in (package, "aws", *libraries)}
+        contents = packages | {"contract": CONTRACT} | dict(files or {})
         role = iam.Role(
             scope,
             f"{name}Role",

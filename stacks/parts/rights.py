@@ -14,6 +14,11 @@ from stacks.parts.acknowledged import acknowledge
 PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
 READ = ("s3:GetObject", "s3:GetObjectVersion")
+PRICE_LIST = "us-east-1"
+"""The Price List answers in few regions, everywhere about all of them."""
+UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
+UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
+"""For the operator Null: there is no such tag. So IAM itself keeps what was protected since the function looked."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
@@ -69,6 +74,11 @@ class Rights:
     def bytes_buckets(self) -> tuple[str, ...]:
         return tuple(names.bytes_bucket(self.deployment, cdk.Aws.ACCOUNT_ID, region) for region in self.regions)
 
+    @property
+    def train_machine(self) -> str:
+        """ARN of the Train machine."""
+        return self._machine(names.machine(self.deployment))
+
     # S3
 
     def home(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
@@ -90,6 +100,16 @@ class Rights:
     def list_bytes(self) -> Right:
         return Right("ListBytes", ["s3:ListBucket"], [_bucket(bucket) for bucket in self.bytes_buckets])
 
+    def empty(self) -> list[Right]:
+        """Takes every version of every object out of the deployment's own buckets."""
+        buckets = [self.home_bucket, *self.bytes_buckets]
+        everything = [_objects(bucket, "*") for bucket in buckets]
+        reason = "The settings say that no data is kept: a bucket goes only once nothing at all is in it."
+        return [
+            Right("ListVersions", ["s3:ListBucket", "s3:ListBucketVersions"], [_bucket(bucket) for bucket in buckets]),
+            Right("EmptyTheBuckets", ["s3:DeleteObject", "s3:DeleteObjectVersion"], everything, reason),
+        ]
+
     def data(self, buckets: Sequence[str]) -> list[Right]:
         """Reads the buckets that the settings name; nothing where they name none."""
         if not buckets:
@@ -104,13 +124,18 @@ class Rights:
 
     def look_at(self, name: str, *actions: str) -> Right:
         """Describe calls, which know no resources; in our regions only."""
-        allowed = sorted({self.home_region, *self.regions})
         reason = "Describe calls know no resources; the condition keeps them to our regions."
-        return Right(name, actions, ["*"], reason, {"StringEquals": {"aws:RequestedRegion": allowed}})
+        return Right(name, actions, ["*"], reason, _in(*sorted({self.home_region, *self.regions})))
+
+    def look_everywhere(self, *actions: str) -> Right:
+        """Describe calls in every region: something may run where no setting looks any more."""
+        reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
+        return Right("LookEverywhere", actions, ["*"], reason)
 
     def launch(self) -> list[Right]:
         """RunInstances is authorised for every resource of the request: one type that is missing here and all launches fail."""
         made = self._ec2("instance", "volume", "network-interface")
+        request = self._ec2("spot-instances-request")
         new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
         known = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
         return [
@@ -132,7 +157,7 @@ class Rights:
             Right(
                 "TagWhileLaunching",
                 ["ec2:CreateTags"],
-                made,
+                [*made, *request],
                 new,
                 {"StringEquals": {"ec2:CreateAction": "RunInstances"} | self._asked},
             ),
@@ -169,13 +194,96 @@ class Rights:
         ]
 
     def terminate(self) -> Right:
+        """In our regions; neither this nor any other right ends what a person protects."""
         reason = "Instances come and go; the condition wants the deployment's tag on each."
-        ours = {"StringEquals": self._ours}
-        return Right("TerminateWhatIsOurs", ["ec2:TerminateInstances"], self._ec2("instance"), reason, ours)
+        return Right(
+            "TerminateWhatIsOurs",
+            ["ec2:TerminateInstances"],
+            self._ec2("instance"),
+            reason,
+            {"StringEquals": self._ours, "Null": UNPROTECTED},
+        )
+
+    def terminate_everywhere(self) -> Right:
+        """The same in every region."""
+        return self._end("TerminateWhatIsOurs", "ec2:TerminateInstances", "instance")
+
+    def terminate_under(self, instance_profile: str) -> Right:
+        """Instances under the profile, by its ARN, that carry no deployment's tag, in every region."""
+        return Right(
+            "TerminateWhatLostItsTags",
+            ["ec2:TerminateInstances"],
+            [_everywhere("instance")],
+            "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
+            {"ArnEquals": {"ec2:InstanceProfile": instance_profile}, "Null": UNTAGGED | UNPROTECTED},
+        )
+
+    def remove_leftovers(self) -> list[Right]:
+        """What instances of ours may leave behind, in every region."""
+        return [
+            self._end("DeleteVolumes", "ec2:DeleteVolume", "volume"),
+            self._end("DeleteInterfaces", "ec2:DeleteNetworkInterface", "network-interface"),
+            self._end("CancelSpotRequests", "ec2:CancelSpotInstanceRequests", "spot-instances-request"),
+        ]
+
+    def _end(self, name: str, action: str, kind: str) -> Right:
+        reason = (
+            "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
+        )
+        conditions = {"StringEquals": self._ours, "Null": UNPROTECTED}
+        return Right(name, [action], [_everywhere(kind)], reason, conditions)
 
     def pass_to_ec2(self, role_arn: str) -> Right:
         service = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
         return Right("PassTheNodeRole", ["iam:PassRole"], [role_arn], conditions=service)
+
+    # Step Functions
+
+    def list_executions(self) -> Right:
+        return Right("ListExecutions", ["states:ListExecutions"], [self.train_machine])
+
+    def executions(self, name: str, *actions: str) -> Right:
+        """`actions` on executions of the Train machine."""
+        every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{names.machine(self.deployment)}:*")
+        return Right(name, actions, [every], "Executions come and go; the machine is ours.")
+
+    def start_drain(self) -> Right:
+        return Right("StartTheDrain", ["states:StartExecution"], [self._machine(names.drain_machine(self.deployment))])
+
+    def answer_train(self) -> Right:
+        """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
+        actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
+        return Right("AnswerTrain", actions, [self.train_machine])
+
+    def _machine(self, name: str) -> str:
+        return _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{name}")
+
+    # Messages
+
+    def work_through(self, queue_arn: str) -> Right:
+        """Reads a queue, puts a message off, and sends one more; the first three are Lambda's own, in the function's name."""
+        lambdas = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
+        return Right("WorkThroughTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+
+    def leave_letters(self, queue_arn: str) -> Right:
+        return Right("LeaveLetters", ["sqs:SendMessage"], [queue_arn])
+
+    def publish(self, topic_arn: str, key_arn: str) -> list[Right]:
+        """SNS encrypts a message with the right of who publishes it."""
+        through = {"StringEquals": {"kms:ViaService": f"sns.{self.home_region}.amazonaws.com"}}
+        return [
+            Right("TellPeople", ["sns:Publish"], [topic_arn]),
+            Right("EncryptWhatIsTold", ["kms:GenerateDataKey", "kms:Decrypt"], [key_arn], conditions=through),
+        ]
+
+    def figures(self) -> list[Right]:
+        """What the reaper's words quote: its own metrics of the week, and what an instance hour costs."""
+        prices = "The public price list knows no resources; it answers in one region."
+        metrics = "Metrics are no resources, and there is no condition on a namespace; they are numbers."
+        return [
+            Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, _in(self.home_region)),
+            Right("ReadPrices", ["pricing:GetProducts"], ["*"], prices, _in(PRICE_LIST)),
+        ]
 
     # Everything else
 
@@ -196,12 +304,6 @@ class Rights:
         return Right(
             "Secrets", [action], wanted, "What people put under the deployment's own path is what jobs may have."
         )
-
-    def answer_train(self) -> Right:
-        """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
-        machine = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{names.machine(self.deployment)}")
-        actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
-        return Right("AnswerTrain", actions, [machine])
 
     def node(self, *, agent: str, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
         """All that a node may do; `agent` is the ARN of the agent's archive. No EC2 and no states right."""
@@ -239,6 +341,14 @@ class Rights:
 
 def _arn(service: str, region: str, account: str, resource: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{account}:{resource}"
+
+
+def _everywhere(kind: str) -> str:
+    return _arn("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*")
+
+
+def _in(*regions: str) -> dict[str, dict[str, object]]:
+    return {"StringEquals": {"aws:RequestedRegion": list(regions)}}
 
 
 def _bucket(name: str) -> str:

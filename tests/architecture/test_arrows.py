@@ -10,8 +10,9 @@ import pytest
 from tests.architecture.sources import PRODUCT, ROOT, code, imports, name, python_files
 
 STANDARD = set(sys.stdlib_module_names)
-SHARED = {"cleanup": {"terminator"}, "drain": {"terminator"}}
-"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive."""
+SHARED = {"cleanup": {"terminator"}, "drain": {"terminator"}, "image_build": {"admission"}}
+"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive; whatever refuses a request
+reads addresses and speaks as Admit does."""
 FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
 
 
@@ -22,7 +23,7 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
 
 def test_the_functions_are_those_that_are_deployed() -> None:
     steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
-    assert steps | {"cleanup", "reaper", "drain"} == FUNCTIONS
+    assert steps | {"cleanup", "reaper", "drain", "image_build"} == FUNCTIONS
 
 
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:

@@ -16,8 +16,9 @@ WIDE = {
     "network": {"nat_gateways": 3, "interface_endpoints": ["ecr.api", "ecr.dkr", "logs", "secretsmanager"]},
     "data_buckets": ["imagenet", "laion"],
     "images": {"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
+    "keep_data": False,
 }
-"""Everything that the settings can add."""
+"""Everything that the settings can add, rights to take everything away among it."""
 
 
 @pytest.fixture(scope="session")

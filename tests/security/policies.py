@@ -11,6 +11,12 @@ from tests.stacks.synth import Synthesised, resources
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
 HASH = re.compile(r"[0-9A-F]{8}$")
+PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/node"
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:Notifications"
+TOPIC_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+"""There is one of each in a deployment."""
+KNOWN_BY_ARN = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine")
+"""Types whose Ref is an ARN."""
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::Region": REGION}
 
 
@@ -21,6 +27,10 @@ def role(name: str) -> str:
 
 def function(name: str) -> str:
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+
+
+def queue(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
 
 
 def log_stream(group: str, stream: str) -> str:
@@ -40,6 +50,14 @@ def of_roles(deployment: Synthesised) -> dict[str, Policies]:
     return dict(found)
 
 
+def of_resource(deployment: Synthesised, kind: str) -> dict[str, Any]:
+    """The policy of the one key (`AWS::KMS::Key`), or of the one topic (`AWS::SNS::TopicPolicy`), of a deployment."""
+    template = deployment.template("foundation")
+    (found,) = resources(template, kind).values()
+    resolved: dict[str, Any] = _resolved(found.get("KeyPolicy") or found["PolicyDocument"], template, {})
+    return resolved
+
+
 def _exports(deployment: Synthesised) -> dict[str, Any]:
     return {
         output["Export"]["Name"]: _resolved(output["Value"], template, {})
@@ -55,6 +73,8 @@ def _resolved(value: Any, template: Mapping[str, Any], exports: Mapping[str, Any
     if not isinstance(value, dict):
         return value
     match value:
+        case {"Ref": name} if template["Resources"].get(name, {}).get("Type") in KNOWN_BY_ARN:
+            return _arn(name, template["Resources"][name])
         case {"Ref": name}:
             return PSEUDO.get(name, name)
         case {"Fn::Join": [separator, parts]}:
@@ -77,4 +97,12 @@ def _arn(logical_id: str, resource: Mapping[str, Any]) -> str:
             return function(name)
         case "AWS::Logs::LogGroup":
             return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{resource['Properties'].get('LogGroupName', name)}:*"
+        case "AWS::IAM::InstanceProfile":
+            return PROFILE
+        case "AWS::SQS::Queue":
+            return queue(name)
+        case "AWS::SNS::Topic":
+            return TOPIC
+        case "AWS::KMS::Key":
+            return TOPIC_KEY
     return f"<{name}.Arn>"

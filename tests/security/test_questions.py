@@ -12,7 +12,7 @@ from contract import tags
 from rehearsal.permissions import Untaught, granted, judge, needed, requests
 from rehearsal.recorder import Call
 from rehearsal.simulator import Policies
-from tests.security.policies import ACCOUNT, REGION, role
+from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role
 
 OURS = {tags.DEPLOYMENT: "trainyard"}
 BUCKET = f"trainyard-home-{ACCOUNT}-{REGION}"
@@ -36,6 +36,9 @@ class Account:
 
     def machine(self, region: str) -> str:
         return f"arn:aws:states:{region}:{ACCOUNT}:stateMachine:trainyard-train"
+
+    def key(self, region: str, topic: str) -> str:  # noqa: ARG002
+        return TOPIC_KEY
 
 
 def call(who: str, name: str, status: int = 200, /, **parameters: Any) -> Call:
@@ -147,6 +150,47 @@ def test_each_instance_is_asked_for_by_its_own_tags(policies: dict[str, Policies
     assert denied(policies, both, Account(j={})) == {"instance"}
 
 
+@pytest.mark.parametrize(
+    ("action", "parameter", "thing", "kind"),
+    [
+        ("DeleteVolume", "VolumeId", "vol-1", "volume"),
+        ("DeleteNetworkInterface", "NetworkInterfaceId", "eni-1", "network-interface"),
+        ("CancelSpotInstanceRequests", "SpotInstanceRequestId.1", "sir-1", "spot-instances-request"),
+    ],
+)
+def test_what_is_left_behind_is_asked_for_by_its_own_tags(
+    policies: dict[str, Policies], action: str, parameter: str, thing: str, kind: str
+) -> None:
+    ending = call("Reaper", f"ec2:{action}", **{parameter: thing})
+    assert asked(ending) == {(f"ec2:{action}", f"{kind}/{thing}")}
+    assert denied(policies, ending) == set()
+    prefix = thing.partition("-")[0]
+    for others in ({}, {tags.DEPLOYMENT: "other"}, OURS | {tags.PROTECTED: "ann"}):
+        assert denied(policies, ending, Account(**{prefix: others})) == {kind}
+
+
+def test_who_publishes_needs_the_right_to_encrypt_as_well() -> None:
+    assert asked(call("Reaper", "sns:Publish", TopicArn=TOPIC)) == {
+        ("sns:Publish", TOPIC.rpartition(":")[2]),
+        ("kms:Decrypt", TOPIC_KEY.rpartition(":")[2]),
+        ("kms:GenerateDataKey", TOPIC_KEY.rpartition(":")[2]),
+    }
+
+
+def test_a_queue_is_asked_for_by_its_name(policies: dict[str, Policies]) -> None:
+    url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}"
+    again = call("Cleanup", "sqs:ChangeMessageVisibility", QueueUrl=f"{url}/CleanupQueue")
+    assert asked(again) == {("sqs:ChangeMessageVisibility", "CleanupQueue")}
+    assert denied(policies, again) == set()
+    assert denied(policies, replace(again, parameters={"QueueUrl": f"{url}/CleanupLetters"})) == {"CleanupLetters"}
+
+
+@pytest.mark.parametrize(("action", "allowed"), [("DescribeExecution", True), ("StopExecution", False)])
+def test_an_execution_is_asked_for_by_its_arn(policies: dict[str, Policies], action: str, allowed: bool) -> None:
+    arn = f"arn:aws:states:{REGION}:{ACCOUNT}:execution:trainyard-train:resnet"
+    assert (denied(policies, call("Cleanup", f"states:{action}", executionArn=arn)) == set()) is allowed
+
+
 @pytest.mark.parametrize(("key", "allowed"), [(tags.MASTER_ADDRESS, True), (tags.DEADLINE, False)])
 def test_only_the_tag_that_comes_after_the_launch_may_be_set_then(
     policies: dict[str, Policies], key: str, allowed: bool
@@ -203,8 +247,8 @@ def test_what_aws_publishes_belongs_to_no_account() -> None:
     "name",
     [
         "ec2:StopInstances",
-        "s3:DeleteObjects",
-        "states:StartExecution",
+        "s3:PutBucketPolicy",
+        "states:UpdateStateMachine",
         "logs:DeleteLogStream",
         "lambda:UpdateFunctionCode",
         "ssm:PutParameter",

@@ -3,53 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
 from contract import keys, names, tags
 from rehearsal.permissions import listed
 from rehearsal.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security.policies import ACCOUNT, REGION, function, log_stream, role
-from tests.stacks.synth import CONTEXT
-
-HOME = f"arn:aws:s3:::{names.home_bucket('trainyard', ACCOUNT, REGION)}"
-BYTES = f"arn:aws:s3:::{names.bytes_bucket('trainyard', ACCOUNT, REGION)}"
-EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
-STATES = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine"
-SSM = f"arn:aws:ssm:{REGION}"
-SECRETS = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret"
-OURS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "trainyard"}
-THEIRS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "other"}
-TAGGED = {f"aws:RequestTag/{tags.DEPLOYMENT}": "trainyard"}
-LAUNCHING = TAGGED | {"ec2:CreateAction": "RunInstances"}
-NODE_ROLE = role("Node")
-SPOT_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
-NODES_LOG = names.log_group("trainyard")
-ARM_IMAGE, X86_IMAGE = (CONTEXT["trainyard"]["images"][family] for family in ("arm64", "x86_64"))
-JOB = keys.JobPrefix("resnet")
-HERE = {"aws:RequestedRegion": REGION}
-
-
-@dataclass(frozen=True)
-class Ask:
-    """A request as IAM sees it."""
-
-    role: str
-    action: str
-    resource: str
-    context: Mapping[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.role} {self.action} {self.resource.split(':')[-1]} {sorted(map(str, self.context.values()))}"
-
-    @property
-    def request(self) -> Request:
-        context = HERE | dict(self.context)
-        return Request(principal=role(self.role), action=self.action, resource=self.resource, context=context)
-
+from tests.security import endings
+from tests.security.asking import (
+    ARM_IMAGE,
+    BYTES,
+    EC2,
+    HERE,
+    HOME,
+    JOB,
+    LAUNCHING,
+    NODE_ROLE,
+    NODES_LOG,
+    OURS,
+    SECRETS,
+    SPOT_ROLE,
+    SSM,
+    STATES,
+    TAGGED,
+    THEIRS,
+    X86_IMAGE,
+    Ask,
+)
+from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role
+from tests.stacks.synth import Synthesised
 
 ALLOWED = [
     Ask("Admission", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
@@ -228,28 +211,32 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
+EVERY_ALLOWED, EVERY_DENIED = [*ALLOWED, *endings.ALLOWED], [*DENIED, *endings.DENIED]
+
 
 @pytest.fixture(scope="module")
-def answers(policies: dict[str, Policies]) -> dict[str, Answer]:
-    """One process for all cases."""
-    asked = [ask.request for ask in (*ALLOWED, *DENIED)]
-    return {request.identity: answer for request, answer in zip(asked, simulate(policies, asked), strict=True)}
+def answers(policies: dict[str, Policies], deployment: Synthesised) -> dict[str, Answer]:
+    """One process for all cases. KMS asks the policy of the key as well, which leaves roles to their own."""
+    key = of_resource(deployment, "AWS::KMS::Key")
+    asked = [ask.request for ask in (*EVERY_ALLOWED, *EVERY_DENIED)]
+    with_key = [replace(one, resource_policy=key) if one.resource == TOPIC_KEY else one for one in asked]
+    return {request.identity: answer for request, answer in zip(asked, simulate(policies, with_key), strict=True)}
 
 
-@pytest.mark.parametrize("ask", ALLOWED, ids=str)
+@pytest.mark.parametrize("ask", EVERY_ALLOWED, ids=str)
 def test_a_role_may_do_its_work(answers: dict[str, Answer], ask: Ask) -> None:
     answer = answers[ask.request.identity]
     assert (answer.allowed, answer.error, answer.ignored) == (True, "", ())
 
 
-@pytest.mark.parametrize("ask", DENIED, ids=str)
+@pytest.mark.parametrize("ask", EVERY_DENIED, ids=str)
 def test_a_role_may_do_nothing_else(answers: dict[str, Answer], ask: Ask) -> None:
     answer = answers[ask.request.identity]
     assert (answer.allowed, answer.error, answer.ignored) == (False, "", ())
 
 
 def test_the_tables_are_long_enough_and_name_every_role(policies: dict[str, Policies]) -> None:
-    for table in (ALLOWED, DENIED):
+    for table in (EVERY_ALLOWED, EVERY_DENIED):
         assert len({ask.request.identity for ask in table}) == len(table) >= 60
         assert {role(ask.role) for ask in table} == policies.keys()
 
@@ -258,7 +245,9 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
     policies: dict[str, Policies], answers: dict[str, Answer]
 ) -> None:
     useful = {
-        (ask.request.principal, policy, index) for ask in ALLOWED for policy, index in answers[ask.request.identity].by
+        (ask.request.principal, policy, index)
+        for ask in EVERY_ALLOWED
+        for policy, index in answers[ask.request.identity].by
     }
     useless = [
         (principal, statement.get("Sid", statement["Action"]))
@@ -326,6 +315,31 @@ def test_data_buckets_are_read_by_nodes_and_by_admission_alone(wide_policies: di
     allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
     assert allowed == {role("Admission"), role("Node")}
     assert not any(answer.allowed for answer in answers[len(read) :])
+
+
+def test_buckets_are_emptied_by_the_drain_alone_and_only_where_data_is_not_kept(
+    policies: dict[str, Policies], wide_policies: dict[str, Policies]
+) -> None:
+    ours = [
+        (action, f"{bucket}/jobs/resnet/x")
+        for bucket in (HOME, BYTES)
+        for action in ("s3:DeleteObject", "s3:DeleteObjectVersion")
+    ]
+    ours += [("s3:ListBucketVersions", bucket) for bucket in (HOME, BYTES)]
+    asked = [Request(principal=role("Drain"), action=action, resource=resource) for action, resource in ours]
+    assert not any(answer.allowed for answer in simulate(policies, asked))
+
+    assert all(answer.allowed for answer in simulate(wide_policies, asked))
+    theirs = [
+        Request(principal=role("Drain"), action="s3:DeleteObjectVersion", resource=f"arn:aws:s3:::{bucket}/x")
+        for bucket in ("imagenet", names.home_bucket("other", ACCOUNT, REGION))
+    ]
+    others = [
+        Request(principal=one, action="s3:DeleteObjectVersion", resource=f"{HOME}/jobs/resnet/x")
+        for one in wide_policies
+        if one != role("Drain")
+    ]
+    assert not any(answer.allowed for answer in simulate(wide_policies, [*theirs, *others]))
 
 
 def _concrete(resource: str) -> str:

@@ -21,6 +21,7 @@ from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
 from app import build
+from stacks.diagram import definition
 from stacks.parts.acknowledged import acknowledge
 from stacks.settings import BLOCK, Settings
 from tests.security.conftest import WIDE
@@ -28,7 +29,7 @@ from tests.stacks.synth import CONTEXT, ROOT, Synthesised
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
-STACKS = ["foundation", "region-eu-central-1", "workflow"]
+STACKS = ["foundation", "region-eu-central-1", "workflow", "reaper"]
 WRONG = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"Bucketname": "x"}}}}
 WRONG_BUCKETS = {
     "Resources": {
@@ -149,8 +150,10 @@ def validated(machine: dict[str, Any], folder: Path) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_the_asl_validator_finds_nothing(deployment: Synthesised, tmp_path: Path) -> None:
-    named = json.loads(json.dumps(deployment.machine).replace("<AWS::Partition>", "aws"))
+@pytest.mark.parametrize("stack", ["workflow", "reaper"])
+def test_the_asl_validator_finds_nothing(deployment: Synthesised, stack: str, tmp_path: Path) -> None:
+    machine = definition(deployment.template(stack))
+    named = json.loads(json.dumps(machine).replace("<AWS::Partition>", "aws"))
     for state in named["States"].values():
         if "Arguments" in state:
             state["Arguments"]["FunctionName"] = "arn:aws:lambda:eu-central-1:111122223333:function:f"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from contract.timing import Timing
+from stacks.diagram import definition
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK
 from tests.stacks.synth import CONTEXT, ROOT, Synthesised, masked, plain, resources, synthesise
@@ -77,12 +78,24 @@ def test_an_archive_has_no_bytecode_and_nothing_twice(tmp_path: Path) -> None:
 
 
 def test_every_stack_carries_the_deployments_name(deployment: Synthesised) -> None:
-    assert set(deployment.stacks) == {"trainyard-foundation", "trainyard-region-eu-central-1", "trainyard-workflow"}
+    assert set(deployment.stacks) == {
+        "trainyard-foundation",
+        "trainyard-region-eu-central-1",
+        "trainyard-workflow",
+        "trainyard-reaper",
+    }
 
 
 def test_a_region_takes_nothing_from_home(deployment: Synthesised) -> None:
     text = deployment.text("region-eu-central-1")
-    for word in ("ImportValue", "GetStackOutput", "trainyard-foundation", "trainyard-workflow", "-home-"):
+    for word in (
+        "ImportValue",
+        "GetStackOutput",
+        "trainyard-foundation",
+        "trainyard-workflow",
+        "trainyard-reaper",
+        "-home-",
+    ):
         assert word not in text
     manifest = json.loads((deployment.folder / "manifest.json").read_text())
     assert set(manifest["artifacts"]["trainyard-region-eu-central-1"]["dependencies"]) == {
@@ -96,22 +109,37 @@ def test_the_workflow_goes_before_what_it_works_with(deployment: Synthesised) ->
     assert {"trainyard-foundation", "trainyard-region-eu-central-1"} <= needed
 
 
+def test_the_reaper_goes_before_everything_else(deployment: Synthesised) -> None:
+    """Its drain ends what runs, and needs every other stack for that."""
+    manifest = json.loads((deployment.folder / "manifest.json").read_text())
+    others = set(deployment.stacks) - {"trainyard-reaper"}
+    assert others <= set(manifest["artifacts"]["trainyard-reaper"]["dependencies"])
+    assert [name for name in others if "trainyard-reaper" in manifest["artifacts"][name]["dependencies"]] == []
+
+
+def test_no_stack_lends_another_something_that_changes_with_every_version(deployment: Synthesised) -> None:
+    """CloudFormation replaces nothing that another stack imports, and a layer is replaced with every new library."""
+    for template in deployment.stacks.values():
+        lent = {json.dumps(one["Value"]) for one in template.get("Outputs", {}).values() if "Export" in one}
+        layers = resources(template, "AWS::Lambda::LayerVersion")
+        assert [name for name in layers for value in lent if name in value] == []
+
+
 def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, tmp_path: Path) -> None:
     other = synthesise(tmp_path, timing=asdict(Timing().divided(SPEED)))
     for stack in ("foundation", "region-eu-central-1"):
         assert masked(other.text(stack)) == masked(deployment.text(stack))
-    before, after = deployment.machine, other.machine
-    different = {
-        (name, key)
-        for name, state in before["States"].items()
-        for key in state
-        if state[key] != after["States"][name][key]
-    }
-    assert different == TIMING_STATES
-    assert {key: before[key] for key in before if key != "States"} == {
-        key: after[key] for key in after if key != "States"
-    }
-    assert _without_timing(deployment) == _without_timing(other)
+    for stack, states in (("workflow", TIMING_STATES), ("reaper", {("Drain", "Retry")})):
+        before, after = definition(deployment.template(stack)), definition(other.template(stack))
+        different = {
+            (name, key)
+            for name, state in before["States"].items()
+            for key in state
+            if state[key] != after["States"][name][key]
+        }
+        assert different == states
+        assert before | {"States": {}} == after | {"States": {}}
+        assert _without_timing(deployment, stack) == _without_timing(other, stack)
 
 
 def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
@@ -125,8 +153,8 @@ def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
 def test_another_name_and_region_reach_every_name(tmp_path: Path) -> None:
     place = {"region": "us-east-2", "cidr": "10.9.0.0/20"}
     other = synthesise(tmp_path, deployment="lab", home_region="us-east-2", regions=[place])
-    assert set(other.stacks) == {"lab-foundation", "lab-region-us-east-2", "lab-workflow"}
-    for stack in ("foundation", "region-us-east-2", "workflow"):
+    assert set(other.stacks) == {"lab-foundation", "lab-region-us-east-2", "lab-workflow", "lab-reaper"}
+    for stack in ("foundation", "region-us-east-2", "workflow", "reaper"):
         text = other.text(stack)
         # The tag keys, the variables and descriptions have the product's name; no name of a resource has it.
         for word in ("trainyard-", "/trainyard/trainyard/", "eu-central-1", '"trainyard"'):
@@ -166,8 +194,8 @@ def plain_text(deployment: Synthesised, stack: str) -> str:
     return deployment.text(stack).replace('"},":', "")
 
 
-def _without_timing(deployment: Synthesised) -> Any:
-    template = deployment.template("workflow")
+def _without_timing(deployment: Synthesised, stack: str) -> Any:
+    template = deployment.template(stack)
     for function in resources(template, "AWS::Lambda::Function").values():
         function["Environment"]["Variables"].pop(TIMING_VARIABLE, None)
     for machine in resources(template, "AWS::StepFunctions::StateMachine").values():

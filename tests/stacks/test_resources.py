@@ -17,8 +17,11 @@ from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
+    CleanupEnvironment,
+    DrainEnvironment,
     Environment,
     LauncherEnvironment,
+    ReaperEnvironment,
     TerminatorEnvironment,
 )
 from contract.places import Place, Zone
@@ -31,6 +34,9 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "attendant": AttendantEnvironment,
     "artifact_check": ArtifactCheckEnvironment,
     "terminator": TerminatorEnvironment,
+    "cleanup": CleanupEnvironment,
+    "reaper": ReaperEnvironment,
+    "drain": DrainEnvironment,
 }
 
 
@@ -49,7 +55,7 @@ def place(deployment: Synthesised) -> Place:
 
 @pytest.fixture(scope="session")
 def functions(deployment: Synthesised) -> dict[str, dict[str, Any]]:
-    found = resources(deployment.template("workflow"), "AWS::Lambda::Function").values()
+    found = [one for _, one in every(deployment, "AWS::Lambda::Function")]
     return {one["Handler"].removesuffix(".handler.handler"): one for one in found}
 
 
@@ -198,8 +204,8 @@ def test_no_instance_is_part_of_a_stack(deployment: Synthesised) -> None:
 def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, functions: dict[str, Any]) -> None:
     assert functions.keys() == ENVIRONMENTS.keys()
     assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
-    kinds = {one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()}
-    assert [kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind] == []
+    kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
+    assert [kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind] == ["Custom::Drain"]
 
 
 @pytest.mark.parametrize("package", ENVIRONMENTS)
@@ -220,7 +226,7 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
 
 def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
     retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
-    assert len(retentions) == 6
+    assert len(retentions) == len(ENVIRONMENTS) + 1
     assert set(retentions.values()) == {30}
 
 
@@ -254,11 +260,12 @@ def test_urgent_reports_and_no_others_wake_the_attendant(deployment: Synthesised
         assert not fnmatchcase(other, key["wildcard"])
 
 
-def test_events_wake_nothing_but_the_attendant(deployment: Synthesised) -> None:
+def test_events_wake_nothing_but_the_attendant_and_the_cleanup(deployment: Synthesised) -> None:
     targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
-    assert len(targets) == 3
+    assert len(targets) == 4
     assert len({target for target in targets if target.startswith("<Attendant")}) == 1
-    assert all(target.startswith("<Attendant") for target in targets)
+    (other,) = [target for target in targets if not target.startswith("<Attendant")]
+    assert other.startswith("<CleanupQueue")
 
 
 def test_every_output_says_what_it_is(deployment: Synthesised) -> None:

@@ -109,6 +109,54 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"timing": {"silence_s": 40}},
         "silence_s is 40.0; at least 2 x report_every_s is allowed",
     ),
+    "a second cleanup later than SQS can send": (
+        {"timing": {"cleanup_again_s": 901, "reaper_grace_s": 901}},
+        "cleanup_again_s is 901.0; at most 900 is allowed: SQS delays no message longer",
+    ),
+    "a second cleanup before instances can be seen": (
+        {"timing": {"cleanup_again_s": 4}},
+        "cleanup_again_s is 4.0; at least visibility_s is allowed",
+    ),
+    "a second look that misses the next pass": (
+        {"timing": {"reaper_second_look_s": 300}},
+        "reaper_second_look_s is 300.0; at most 290 is allowed: the reaper looks every 300 s",
+    ),
+    "a reaper too patient for ten minutes": (
+        {"timing": {"reaper_after_deadline_s": 300}},
+        "reaper_after_deadline_s is 300.0; at most 240 is allowed: with 300 s from look to look",
+    ),
+    "a reaper quicker than the cleanup": (
+        {"timing": {"reaper_grace_s": 59}},
+        "reaper_grace_s is 59.0; at least cleanup_again_s is allowed",
+    ),
+    "a reaper that ends what cannot be seen yet": (
+        {"timing": {"visibility_s": 301, "cleanup_again_s": 301}},
+        "reaper_grace_s is 600.0; at least 2 x visibility_s is allowed",
+    ),
+    "a reaper quicker than the nodes' own timers": (
+        {"timing": {"reaper_longest_margin_s": 299}},
+        "reaper_longest_margin_s is 299.0; at least power_off_after_deadline_s is allowed",
+    ),
+    "a destroy more patient than CloudFormation": (
+        {"timing": {"drain_patience_s": 3001}},
+        "drain_patience_s is 3001.0; at most 3000 is allowed: CloudFormation waits 3600 s",
+    ),
+    "a destroy without a second look": (
+        {"timing": {"drain_patience_s": 14, "cleanup_again_s": 10}},
+        "drain_patience_s is 14.0; at least drain_again_s is allowed",
+    ),
+    "unknown reaper setting": (
+        {"reaper": {"report_olny": True}},
+        "trainyard.reaper.report_olny is no setting; did you mean report_only?",
+    ),
+    "a word for true": ({"reaper": {"report_only": "yes"}}, 'report_only is "yes"; allowed: a valid boolean'),
+    "more than all": ({"reaper": {"max_share": 1.5}}, "max_share is 1.5; allowed: less than or equal to 1"),
+    "less than none": ({"reaper": {"max_share": -0.1}}, "max_share is -0.1; allowed: greater than or equal to 0"),
+    "a reaper that never ends anything early": (
+        {"reaper": {"max_least": 0}},
+        "max_least is 0; allowed: greater than or equal to 1",
+    ),
+    "data kept a little": ({"keep_data": 0.5}, "trainyard.keep_data is 0.5; allowed: a valid boolean"),
     "no such retention": ({"log_retention_days": 31}, "log_retention_days is 31; allowed: 1, 3, 5, 7"),
 }
 

@@ -1,0 +1,120 @@
+"""The Builds stack (home region): the Build machine, its function, its CodeBuild project and the cache of layers."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import region_info
+from constructs import Construct
+
+from contract import keys, names
+from contract.environments import ImageBuildEnvironment
+from stacks.parts.build_machine import BuildMachine
+from stacks.parts.build_project import BuildCache, BuildProject
+from stacks.parts.function import Function, Layer
+from stacks.parts.image_rights import ImageRights
+from stacks.parts.logs import log_group
+from stacks.parts.rights import READ, Right, Rights
+
+LONGEST_BUILD = cdk.Duration.hours(1)
+LONGEST_WAIT = cdk.Duration.hours(1)
+"""In CodeBuild's queue: a new account runs one build at a time."""
+
+
+class BuildsStack(cdk.Stack):
+    """Brings images into the repositories of every region; the repositories themselves are the Region stacks'."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        env: cdk.Environment,
+        rights: Rights,
+        regions: tuple[str, ...],
+        repositories: tuple[str, ...],
+        data_buckets: tuple[str, ...],
+        copy_accounts: tuple[str, ...],
+        log_retention_days: int,
+        compute: codebuild.ComputeType = codebuild.ComputeType.SMALL,
+    ) -> None:
+        """`regions` are all with repositories, home first; `repositories` are short names; `copy_accounts` are accounts
+        whose private images may be copied."""
+        deployment, home = rights.deployment, rights.home_region
+        super().__init__(scope, name, env=env, description=f"Trainyard {deployment}: builds images into every region")
+        # A region that the CDK does not know has no short names of containers, and says so when one is used.
+        base_account = region_info.Fact.find(home, region_info.FactName.DLC_REPOSITORY_ACCOUNT) or ""
+        images = ImageRights(
+            deployment=deployment,
+            home_region=home,
+            regions=regions,
+            repositories=repositories,
+            base_account=base_account,
+            copy_accounts=copy_accounts,
+        )
+        reads = [rights.home("ReadContexts", READ, f"{keys.UPLOADS}*"), *rights.data(data_buckets)]
+        log = log_group(self, "BuildLog", days=log_retention_days, physical_name=names.build_log_group(deployment))
+        BuildCache(self, "BuildCache", deployment=deployment)
+        project = BuildProject(
+            self,
+            "Build",
+            physical_name=names.build_project(deployment),
+            rights=[*reads, *images.push()],
+            log=log,
+            compute=compute,
+            timeout=LONGEST_BUILD,
+            queued_timeout=LONGEST_WAIT,
+        )
+        environment = ImageBuildEnvironment(
+            deployment=deployment,
+            bucket=rights.home_bucket,
+            account=cdk.Aws.ACCOUNT_ID,
+            suffix=cdk.Aws.URL_SUFFIX,
+            home_region=home,
+            regions=regions,
+            repositories=repositories,
+            data_buckets=data_buckets,
+            base_account=base_account,
+            copy_accounts=copy_accounts,
+        )
+        function = self._function(environment, log_retention_days)
+        function.may(
+            *reads,
+            rights.list_home(),
+            *images.look(),
+            Right("LookAtBuilds", ["codebuild:BatchGetBuilds"], [project.project.project_arn]),
+            Right("ReadTheirLog", ["logs:GetLogEvents"], [log.log_group_arn]),
+        )
+        build = BuildMachine(
+            self,
+            "Images",
+            physical_name=names.build_machine(deployment),
+            function=function,
+            project_name=names.build_project(deployment),
+            longest_build=LONGEST_BUILD.plus(LONGEST_WAIT),
+        )
+        build.node.add_dependency(project)
+
+        arn = build.machine.state_machine_arn
+        cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
+        cdk.CfnOutput(
+            self,
+            "BuildConsole",
+            value=f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{arn}",
+            description="Open this, press Start execution, paste what image you want",
+        )
+
+    def _function(self, environment: ImageBuildEnvironment, log_retention_days: int) -> Function:
+        return Function(
+            self,
+            "ImageBuild",
+            package="image_build",
+            libraries=("admission",),
+            description="Checks requests for images, and collects what stands where",
+            environment=environment,
+            layer=Layer(self, "Libraries"),
+            # A context of 1 GB that unpacks to 10 GB is read to its end: two to three minutes, on a whole processor.
+            timeout=cdk.Duration.minutes(10),
+            memory_mb=1769,
+            log_retention_days=log_retention_days,
+        )

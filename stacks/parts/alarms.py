@@ -1,0 +1,88 @@
+"""Alarms that reach people: each says what it means, what to do, and where the runbook says more."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+SILENT_MINUTES = 15
+"""How many minutes in a row must be empty until a heartbeat counts as silent.
+
+With a beat every 5 minutes one may be missed and two may not. The last beat falls into some minute; the 15 after it are empty
+when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18 minutes, of the 20 promised.
+Minutes, and not one period of a quarter of an hour, which might begin anywhere and last half an hour until it is empty.
+"""
+STEP = cdk.Duration.minutes(5)
+"""Of everything that is counted; as often as the reaper looks."""
+
+
+class Alarms(Construct):
+    """Alarms named `<deployment>-<name>`; each tells the topic when it begins and when it ends."""
+
+    def __init__(self, scope: Construct, name: str, *, deployment: str, topic: sns.ITopic) -> None:
+        super().__init__(scope, name)
+        self._deployment, self._tell = deployment, actions.SnsAction(topic)
+
+    def on_silence(self, name: str, heartbeat: cloudwatch.Metric, description: str) -> None:
+        """No beat for SILENT_MINUTES. Without FILL an alarm looks back for older numbers before it takes silence for an answer."""
+        minute = cdk.Duration.minutes(1)
+        beats = cloudwatch.MathExpression(
+            expression="FILL(beats, 0)",
+            using_metrics={"beats": heartbeat.with_(period=minute, statistic="Sum")},
+            label=f"{heartbeat.metric_name}, 0 where there is none",
+            period=minute,
+        )
+        self._alarm(
+            name,
+            beats,
+            description,
+            comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+            evaluation_periods=SILENT_MINUTES,
+            datapoints_to_alarm=SILENT_MINUTES,
+            # A heartbeat that never was leaves FILL nothing to fill, and is as silent as one that ended.
+            treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def on_any(
+        self, name: str, metric: cloudwatch.Metric, description: str, *, steps: int = 1, of: int | None = None
+    ) -> None:
+        """One or more in a step of five minutes, in `steps` of the last `of` (of so many, where `of` is not given)."""
+        self._alarm(
+            name,
+            metric.with_(period=STEP),
+            description,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            evaluation_periods=of or steps,
+            datapoints_to_alarm=steps,
+            # What did not run has no errors to count; that it did not run is for the alarm on silence.
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+
+    def _alarm(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        description: str,
+        *,
+        comparison_operator: cloudwatch.ComparisonOperator,
+        evaluation_periods: int,
+        datapoints_to_alarm: int,
+        treat_missing_data: cloudwatch.TreatMissingData,
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            "".join(word.capitalize() for word in name.split("-")),
+            alarm_name=f"{self._deployment}-{name}",
+            alarm_description=f'{description} More: docs/runbook.md, "{name}".',
+            metric=metric,
+            threshold=1,
+            comparison_operator=comparison_operator,
+            evaluation_periods=evaluation_periods,
+            datapoints_to_alarm=datapoints_to_alarm,
+            treat_missing_data=treat_missing_data,
+        )
+        alarm.add_alarm_action(self._tell)
+        alarm.add_ok_action(self._tell)

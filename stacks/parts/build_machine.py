@@ -1,0 +1,195 @@
+"""The Build machine: Check, Build, Collect. Nothing is made before Check has found nothing against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from contract.images import ORDER
+from stacks.parts import jsonata
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.rights import Right, grant
+from stacks.parts.train_machine import MARGIN, SERVICE_ERRORS
+
+FOLLOWING = "StepFunctionsGetEventForCodeBuildStartBuildRule"
+"""The rule by which Step Functions hears of a build's end; it makes the rule itself, once an account and region."""
+BUSY = [
+    "CodeBuild.AccountLimitExceededException",
+    "CodeBuild.ThrottlingException",
+    "CodeBuild.SdkClientException",
+    "CodeBuild.CodeBuildException",
+]
+"""A new account may run one build at a time, and have few of them wait."""
+NOTHING_TO_DO = "{% $plan.order = '' %}"
+BUILD_MARGIN = cdk.Duration.minutes(10)
+
+
+class BuildMachine(Construct):
+    """`machine` brings an image into every region, or says why it does not."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        physical_name: str,
+        function: lambda_.Function,
+        project_name: str,
+        longest_build: cdk.Duration,
+    ) -> None:
+        super().__init__(scope, name)
+        longest = longest_build.plus(BUILD_MARGIN)
+        check, build, collect = self._check(function), self._build(project_name, longest), self._collect(function)
+        failed = self._failed()
+
+        check.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        build.add_catch(collect, errors=["States.ALL"], assign={"problem": "{% $states.errorOutput %}"})
+        collect.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+
+        needed = sfn.Choice.jsonata(self, "Needed", comment="An image that stands in every region is not built again.")
+        needed.when(sfn.Condition.jsonata(NOTHING_TO_DO), collect, comment="The image stands in every region")
+        needed.otherwise(build)
+        check.next(needed)
+        build.next(collect)
+        collect.next(self._done())
+
+        role = self._role(function, project_name)
+        self.machine = sfn.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=physical_name,
+            state_machine_type=sfn.StateMachineType.STANDARD,
+            query_language=sfn.QueryLanguage.JSONATA,
+            definition_body=sfn.DefinitionBody.from_chainable(check),
+            comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
+            timeout=longest.plus(cdk.Duration.hours(1)),
+            # On its own account the CDK would add the right to invoke every version of the function.
+            role=role.without_policy_updates(),
+        )
+        self.machine.node.add_dependency(role)
+        acknowledge(
+            self.machine,
+            "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
+            "AwsSolutions-SF1",
+            "AwsSolutions-SF2",
+        )
+        acknowledge(self.machine, "CDK writes a dependency that a reference makes already.", "W3005")
+
+    def _role(self, function: lambda_.Function, project_name: str) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            ),
+            description="The Build machine: invokes its function, runs its builds",
+        )
+        here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
+        project = f"arn:{cdk.Aws.PARTITION}:codebuild:{here}:project/{project_name}"
+        rule = f"arn:{cdk.Aws.PARTITION}:events:{here}:rule/{FOLLOWING}"
+        grant(
+            role,
+            Right("InvokeTheSteps", ["lambda:InvokeFunction"], [function.function_arn]),
+            Right("RunBuilds", ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"], [project]),
+            Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
+        )
+        return role
+
+    def _check(self, function: lambda_.Function) -> tasks.LambdaInvoke:
+        return self._invoke(
+            "Check",
+            function,
+            "Looks at the request, its context and what stands under the tag in every region. Nothing is made or changed.",
+            payload={"door": "check", "request": "{% $states.input %}"},
+            assign={"plan": "{% $states.result.Payload %}", "build": "{% null %}", "problem": "{% null %}"},
+        )
+
+    def _build(self, project_name: str, longest: cdk.Duration) -> sfn.CustomState:
+        """The CDK's own task has no idempotency token: with it a repeated request, its answer lost, starts no second build."""
+        build = sfn.CustomState(
+            self,
+            "Build",
+            state_json={
+                "Type": "Task",
+                "Comment": "Builds the image, or finds the one to copy, and pushes it to each region that lacks it.",
+                "Resource": f"arn:{cdk.Aws.PARTITION}:states:::codebuild:startBuild.sync",
+                "Arguments": {
+                    "ProjectName": project_name,
+                    "IdempotencyToken": "{% $states.context.Execution.Name & '-' & $states.context.State.EnteredTime %}",
+                    "EnvironmentVariablesOverride": [
+                        {"Name": ORDER, "Type": "PLAINTEXT", "Value": "{% $plan.order %}"}
+                    ],
+                },
+                "Assign": {"build": "{% $states.result.Build.Id %}"},
+                "TimeoutSeconds": longest.to_seconds(),
+            },
+        )
+        build.add_retry(
+            errors=BUSY,
+            interval=cdk.Duration.seconds(30),
+            max_attempts=20,
+            backoff_rate=1.5,
+            max_delay=cdk.Duration.minutes(5),
+        )
+        return build
+
+    def _collect(self, function: lambda_.Function) -> tasks.LambdaInvoke:
+        return self._invoke(
+            "Collect",
+            function,
+            "Asks every region which image stands under the tag now; after a failed build, reads the end of its log.",
+            payload={
+                "door": "collect",
+                "plan": "{% $plan %}",
+                "build": "{% $build %}",
+                "problem": "{% $problem %}",
+            },
+            outputs="{% $states.result.Payload %}",
+        )
+
+    def _done(self) -> sfn.Succeed:
+        return sfn.Succeed.jsonata(
+            self, "Done", comment="One image under the tag in every region; the output has its addresses."
+        )
+
+    def _failed(self) -> sfn.Fail:
+        return sfn.Fail.jsonata(
+            self,
+            "Failed",
+            comment="What was wrong with the request, or how the build ended.",
+            error="{% $problem.error %}",
+            cause="{% $problem.cause %}",
+        )
+
+    def _invoke(
+        self, name: str, function: lambda_.Function, comment: str, *, payload: Mapping[str, Any], **options: Any
+    ) -> tasks.LambdaInvoke:
+        timeout = function.timeout
+        assert timeout is not None
+        step = tasks.LambdaInvoke.jsonata(
+            self,
+            name,
+            comment=comment,
+            lambda_function=function,
+            payload=sfn.TaskInput.from_object(dict(payload)),
+            task_timeout=sfn.Timeout.duration(timeout.plus(MARGIN)),
+            # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
+            retry_on_service_exceptions=False,
+            **options,
+        )
+        step.add_retry(
+            errors=SERVICE_ERRORS,
+            interval=cdk.Duration.seconds(2),
+            max_attempts=12,
+            backoff_rate=2,
+            max_delay=cdk.Duration.minutes(1),
+            jitter_strategy=sfn.JitterType.FULL,
+        )
+        return step

@@ -1,0 +1,73 @@
+"""What may be done with images: one named statement a right, for the repositories of one deployment and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from contract import names
+from stacks.parts.rights import Right
+
+PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+PUSH = ("ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRights:
+    """Statements for one deployment's images."""
+
+    deployment: str
+    home_region: str
+    regions: tuple[str, ...]
+    repositories: tuple[str, ...]
+    """Short names."""
+    base_account: str
+    """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
+    copy_accounts: tuple[str, ...]
+
+    def push(self) -> list[Right]:
+        """All that a build needs of registries: log in, read what may be read, write the deployment's own."""
+        cache = _repository(self.home_region, cdk.Aws.ACCOUNT_ID, names.build_cache(self.deployment))
+        return [
+            Right(
+                "LogInToRegistries",
+                ["ecr:GetAuthorizationToken"],
+                ["*"],
+                "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
+            ),
+            Right("PushImages", [*PULL, *PUSH, "ecr:DescribeImages"], [*self._ours(), cache]),
+            *self.read_sources(),
+        ]
+
+    def look(self) -> list[Right]:
+        """What is enough to ask which image stands where."""
+        return [
+            Right("LookAtImages", ["ecr:DescribeImages", "ecr:BatchGetImage"], self._ours()),
+            *self.read_sources(),
+        ]
+
+    def read_sources(self) -> list[Right]:
+        """AWS's containers of the home region, and the registries that the settings name."""
+        found = []
+        if self.base_account:
+            reason = "AWS adds containers to its public account all the time; they may be read and nothing more."
+            containers = [_repository(self.home_region, self.base_account, "*")]
+            found.append(Right("PullBaseImages", PULL, containers, reason))
+        if self.copy_accounts:
+            reason = "The settings give these accounts' images to this deployment, in whatever region they lie."
+            others = [_repository("*", account, "*") for account in self.copy_accounts]
+            found.append(Right("PullWhatIsCopied", PULL, others, reason))
+        return found
+
+    def _ours(self) -> Sequence[str]:
+        return [
+            _repository(region, cdk.Aws.ACCOUNT_ID, names.repository(self.deployment, name))
+            for region in self.regions
+            for name in self.repositories
+        ]
+
+
+def _repository(region: str, account: str, name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:ecr:{region}:{account}:repository/{name}"

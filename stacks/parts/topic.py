@@ -1,0 +1,45 @@
+"""The topic that people subscribe to, under a key of its own: what alarms say under AWS's key is dropped without a word."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+ALARMS = "cloudwatch.amazonaws.com"
+WAIT_BEFORE_DELETION = cdk.Duration.days(7)
+"""The shortest that KMS allows; nothing but messages on their way is encrypted with the key."""
+
+
+class Topic(sns.Topic):
+    """CloudWatch's alarms of this account may publish, and whoever has the right in its own policy.
+
+    Rules of EventBridge may not: SNS does not support a condition on their account in the key's policy, and none of ours
+    publishes (https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html).
+    """
+
+    def __init__(self, scope: Construct, name: str, *, display_name: str) -> None:
+        key = kms.Key(
+            scope,
+            f"{name}Key",
+            description=f"{display_name}: messages of the notification topic",
+            enable_key_rotation=True,
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            pending_window=WAIT_BEFORE_DELETION,
+        )
+        super().__init__(scope, name, display_name=display_name, enforce_ssl=True, master_key=key)
+        self.key = key
+        # The key's own policy leaves every role of the account to that role's policy; services have none.
+        key.add_to_resource_policy(self._alarms("AlarmsEncrypt", ["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
+        self.add_to_resource_policy(self._alarms("AlarmsPublish", ["sns:Publish"], self.topic_arn))
+
+    def _alarms(self, name: str, actions: list[str], resource: str) -> iam.PolicyStatement:
+        return iam.PolicyStatement(
+            sid=name,
+            principals=[iam.ServicePrincipal(ALARMS)],
+            actions=actions,
+            resources=[resource],
+            conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+        )

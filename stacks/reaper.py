@@ -1,0 +1,262 @@
+"""The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
+
+It knows the workflow, which does not know it, and is destroyed first: its drain ends what runs before anything is taken away.
+"""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from contract import keys, metrics, names
+from contract.environments import DrainEnvironment, ReaperEnvironment
+from contract.timing import Timing
+from stacks.foundation import FoundationExports
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.alarms import Alarms
+from stacks.parts.drain_machine import DrainMachine
+from stacks.parts.function import Function, Layer
+from stacks.parts.queue import DeadLetters
+from stacks.parts.rights import Rights
+from stacks.parts.schedules import Schedules
+from stacks.workflow import WorkflowExports
+
+EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
+PASS_TIMEOUT = cdk.Duration.minutes(5)
+"""The schedule's own period: passes do not pile up, and two at once do no harm."""
+WHOLE_CPU_MB = 1769
+"""From so much memory on a function has a whole processor, which is what a pass over 100,000 instances needs."""
+DRAIN_TIMEOUT = cdk.Duration.minutes(5)
+CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
+"""The longest that CloudFormation waits for a custom resource."""
+
+
+class ReaperStack(cdk.Stack):
+    """Depends on the workflow and on every region: what these hold is there for as long as the drain needs it."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        env: cdk.Environment,
+        foundation: FoundationExports,
+        workflow: WorkflowExports,
+        rights: Rights,
+        max_hours: float,
+        report_only: bool,
+        max_share: float,
+        max_least: int,
+        keep_data: bool,
+        timing: Timing,
+        log_retention_days: int,
+    ) -> None:
+        deployment = rights.deployment
+        super().__init__(
+            scope,
+            name,
+            env=env,
+            description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
+        )
+        self._foundation, self._workflow, self._rights = foundation, workflow, rights
+        self._timing, self._log_retention_days = timing, log_retention_days
+        # A layer of its own: one that another stack exports could never be replaced while this one reads it.
+        self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
+
+        reaper = self._reaper(letters, max_hours, report_only, max_share, max_least)
+        self._wake(reaper, letters)
+        self._alarms(reaper, letters)
+        drain = self._drain(keep_data)
+        DrainMachine(self, "DrainMachine", physical_name=names.drain_machine(deployment), function=drain, timing=timing)
+        self._drain_first(drain)
+
+        for output, value, what in (
+            ("ReaperFunction", reaper.function_name, "Invoke it with report_only to see what it would end"),
+            (
+                "ReaperLogGroup",
+                reaper.log_group.log_group_name,
+                "Every verdict of the reaper that is not a silent keep",
+            ),
+            ("ReaperDeadLetters", letters.queue_url, "Passes and weekly words that failed or were not delivered"),
+            ("DrainLogGroup", drain.log_group.log_group_name, "What a destroy waits for"),
+        ):
+            cdk.CfnOutput(self, output, value=value, description=what)
+
+    def _reaper(
+        self, letters: DeadLetters, max_hours: float, report_only: bool, max_share: float, max_least: int
+    ) -> Function:
+        rights, foundation = self._rights, self._foundation
+        profile = foundation.instance_profile.instance_profile_arn
+        function = Function(
+            self,
+            "Reaper",
+            package="reaper",
+            description="Ends what runs after its time, and tells people",
+            environment=ReaperEnvironment(
+                deployment=rights.deployment,
+                bucket=foundation.home.bucket_name,
+                home_region=rights.home_region,
+                regions=rights.regions,
+                instance_profile=profile,
+                machine=self._workflow.machine.state_machine_arn,
+                topic=foundation.topic.topic_arn,
+                report_only=report_only,
+                max_hours=max_hours,
+                max_share=max_share,
+                max_least=max_least,
+                timing=self._timing,
+            ),
+            layer=self._layer,
+            timeout=PASS_TIMEOUT,
+            memory_mb=WHOLE_CPU_MB,
+            log_retention_days=self._log_retention_days,
+        )
+        function.may(
+            rights.look_everywhere(
+                "ec2:DescribeInstances",
+                "ec2:DescribeVolumes",
+                "ec2:DescribeNetworkInterfaces",
+                "ec2:DescribeSpotInstanceRequests",
+            ),
+            rights.terminate_everywhere(),
+            rights.terminate_under(profile),
+            *rights.remove_leftovers(),
+            rights.list_executions(),
+            rights.executions("AskForTheState", "states:DescribeExecution"),
+            rights.home("Mark", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
+            rights.list_home(),
+            *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
+            *rights.figures(),
+            rights.leave_letters(letters.queue_arn),
+        )
+        return function
+
+    def _wake(self, reaper: Function, letters: DeadLetters) -> None:
+        """The next pass makes good one that failed, and the weekly word says how many did."""
+        lambda_.CfnEventInvokeConfig(
+            self,
+            "NoSecondTry",
+            function_name=reaper.function_name,
+            qualifier="$LATEST",
+            maximum_retry_attempts=0,
+            maximum_event_age_in_seconds=int(PASS_TIMEOUT.to_seconds()),
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=letters.queue_arn)
+            ),
+        )
+        schedules = Schedules(
+            self, "Schedule", function=reaper, letters=letters, description="The schedules of the reaper"
+        )
+        schedules.add("Pass", EVERY_PASS, description="A pass over everything that runs", given={})
+        schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"door": "weekly"})
+
+    def _alarms(self, reaper: Function, letters: DeadLetters) -> None:
+        alarms = Alarms(self, "Alarms", deployment=self._rights.deployment, topic=self._foundation.topic)
+        alarms.on_silence(
+            "reaper-silent",
+            self._counted(metrics.PASSES),
+            "No pass of the reaper has seen every region whole for a quarter of an hour: machines whose time is over may run. "
+            "Look at the reaper's log for the last pass and its error, and at running machines by hand until it works again.",
+        )
+        alarms.on_any(
+            "reaper-errors",
+            reaper.metric_errors(statistic="Sum"),
+            "A pass of the reaper ended with an error: a region failed, something refused to end, or the pass broke. "
+            "Its log says which; the next pass comes five minutes later.",
+        )
+        alarms.on_any(
+            "reaper-refused",
+            self._counted(metrics.REFUSED),
+            "AWS did not end something that the reaper told it to end: it runs, and costs. "
+            "The message of the reaper names it; end it by hand.",
+        )
+        alarms.on_any(
+            "reaper-limited",
+            self._counted(metrics.LIMITED),
+            "More was to be ended before its deadline than one pass may end. Either many executions ended at once, or the reaper is "
+            "wrong: look at what its message names before the next pass ends more, and set report_only if it is wrong.",
+        )
+        alarms.on_any(
+            "reaper-failed-regions",
+            self._counted(metrics.FAILED_REGIONS),
+            "A region could not be looked at whole in three passes of four: nothing is known of the machines there. "
+            "The reaper's log has AWS's own error; look at the region by hand.",
+            steps=3,
+            of=4,  # passes do not keep to the quarter-hours of the clock: a step of five minutes may have none
+        )
+        alarms.on_any(
+            "reaper-letters",
+            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "A pass or the weekly word of the reaper failed or was not delivered, and its letter lies in the dead-letter queue. "
+            "Read the letters, mend what they name, and purge the queue.",
+        )
+        alarms.on_any(
+            "cleanup-letters",
+            self._workflow.letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "An execution ended and its machines could not be shown to have ended in time: they may run. "
+            "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
+        )
+        alarms.on_any(
+            "cleanup-errors",
+            self._workflow.cleanup.metric_errors(statistic="Sum"),
+            "The function that cleans up after executions broke or ran out of time; its message comes back after twelve minutes. "
+            "Its log says why; the reaper ends the machines meanwhile.",
+        )
+
+    def _counted(self, name: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=names.METRICS,
+            metric_name=name,
+            dimensions_map={metrics.DEPLOYMENT: self._rights.deployment},
+            statistic="Sum",
+        )
+
+    def _drain(self, keep_data: bool) -> Function:
+        rights, home = self._rights, self._foundation.home
+        function = Function(
+            self,
+            "Drain",
+            package="drain",
+            description="Ends everything that runs, before a destroy takes anything away",
+            environment=DrainEnvironment(
+                deployment=rights.deployment,
+                bucket=home.bucket_name,
+                regions=rights.regions,
+                machine=self._workflow.machine.state_machine_arn,
+                keep_data=keep_data,
+                bytes_buckets=dict(zip(rights.regions, rights.bytes_buckets, strict=True)),
+                timing=self._timing,
+            ),
+            layer=self._layer,
+            timeout=DRAIN_TIMEOUT,
+            libraries=["terminator"],
+            log_retention_days=self._log_retention_days,
+        )
+        function.may(
+            rights.home("OpenAndCloseTheDoor", ["s3:PutObject", "s3:DeleteObject"], keys.ADMISSION),
+            rights.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
+            rights.home("CloseAndReport", ["s3:PutObject"], keys.ANY_CLOSED, keys.ANY_RESULT),
+            rights.list_home(),
+            rights.look_everywhere("ec2:DescribeInstances"),
+            rights.terminate_everywhere(),
+            rights.list_executions(),
+            rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
+            rights.start_drain(),
+            *([] if keep_data else rights.empty()),
+        )
+        return function
+
+    def _drain_first(self, drain: Function) -> None:
+        """The resource that CloudFormation asks to be deleted before anything else of the stack, which it needs for that."""
+        others = self.node.children
+        resource = cdk.CustomResource(
+            self,
+            "DrainOnDelete",
+            resource_type="Custom::Drain",
+            service_token=drain.function_arn,
+            service_timeout=CLOUDFORMATION_WAITS,
+        )
+        resource.node.add_dependency(*others)
+        acknowledge(resource, "Everything of the stack has to outlive the drain, also what nothing refers to.", "W3005")

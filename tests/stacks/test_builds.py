@@ -1,0 +1,339 @@
+"""The Builds stack on an app of its own: its machine, its project, its rights, and what scanners say of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from cdk_nag import AwsSolutionsChecks
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+
+from contract import keys, names
+from contract.environments import ImageBuildEnvironment
+from contract.images import ORDER
+from stacks.builds import BuildsStack
+from stacks.diagram import transitions
+from stacks.parts.rights import Rights
+from tests.stacks.synth import ROOT, plain, resources
+
+os.environ.setdefault("CDK_VALIDATION", "false")
+REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
+VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
+CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
+WIDE: dict[str, Any] = {
+    "data_buckets": ("imagenet",),
+    "copy_accounts": ("444455556666",),
+    "repositories": ("images", "grid"),
+}
+
+
+def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
+    app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
+    regions = (home, *(region for region in REGIONS if region != home))
+    BuildsStack(
+        app,
+        "yard-builds",
+        env=cdk.Environment(region=home),
+        rights=Rights(deployment="yard", home_region=home, regions=regions),
+        **{
+            "regions": regions,
+            "repositories": ("images",),
+            "data_buckets": (),
+            "copy_accounts": (),
+            "log_retention_days": 30,
+            **changes,
+        },
+    )
+    app.synth()
+    return app
+
+
+def template_of(folder: Path) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads((folder / "yard-builds.template.json").read_text())
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    made = {name: tmp_path_factory.mktemp(name) for name in ("default", "wide")}
+    built(made["default"])
+    built(made["wide"], **WIDE)
+    return made
+
+
+@pytest.fixture(scope="module")
+def template(folders: dict[str, Path]) -> dict[str, Any]:
+    return template_of(folders["default"])
+
+
+@pytest.fixture(scope="module")
+def machine(template: dict[str, Any]) -> dict[str, Any]:
+    (found,) = resources(template, "AWS::StepFunctions::StateMachine").values()
+    parsed: dict[str, Any] = json.loads(plain(found["DefinitionString"]))
+    return parsed
+
+
+@pytest.fixture(scope="module")
+def project(template: dict[str, Any]) -> dict[str, Any]:
+    (found,) = resources(template, "AWS::CodeBuild::Project").values()
+    return found
+
+
+def statements(template: dict[str, Any], begin: str) -> dict[str, dict[str, Any]]:
+    """Name to statement of the role whose name begins so."""
+    return {
+        statement.get("Sid", "WriteTheLog"): statement
+        for policy in resources(template, "AWS::IAM::Policy").values()
+        if policy["Roles"][0]["Ref"].startswith(begin)
+        for statement in policy["PolicyDocument"]["Statement"]
+    }
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def every_allow(template: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for policy in resources(template, "AWS::IAM::Policy").values():
+        for statement in policy["PolicyDocument"]["Statement"]:
+            yield policy["Roles"][0]["Ref"], statement
+
+
+# the machine
+
+
+def test_nothing_is_built_before_the_request_was_checked(machine: dict[str, Any]) -> None:
+    assert machine["StartAt"] == "Check"
+    assert {name for name, state in machine["States"].items() if ("Build", "") in transitions(state)} <= {"Needed"}
+    assert "Build" not in {target for target, _ in transitions(machine["States"]["Check"])}
+
+
+def test_every_step_that_fails_ends_in_failed_with_its_reason(machine: dict[str, Any]) -> None:
+    catches = {
+        name: [(c["ErrorEquals"], c["Next"]) for c in s.get("Catch", [])] for name, s in machine["States"].items()
+    }
+    assert catches["Check"] == catches["Collect"] == [(["States.ALL"], "Failed")]
+    assert catches["Build"] == [(["States.ALL"], "Collect")]
+
+
+def test_what_stands_already_is_collected_without_a_build(machine: dict[str, Any]) -> None:
+    needed = machine["States"]["Needed"]
+    assert [choice["Next"] for choice in needed["Choices"]] == ["Collect"]
+    assert needed["Default"] == "Build"
+
+
+def test_a_failed_build_is_never_built_again_by_itself(machine: dict[str, Any]) -> None:
+    named = {error for retry in machine["States"]["Build"]["Retry"] for error in retry["ErrorEquals"]}
+    assert not named & {"States.ALL", "States.TaskFailed", "States.Timeout"}
+    assert all(error.startswith("CodeBuild.") for error in named)
+
+
+def test_a_build_gets_one_order_as_data_and_a_token_that_makes_a_repeat_the_same_build(machine: dict[str, Any]) -> None:
+    build = machine["States"]["Build"]
+    assert build["Resource"].endswith(":states:::codebuild:startBuild.sync")
+    assert build["Arguments"]["EnvironmentVariablesOverride"] == [
+        {"Name": ORDER, "Type": "PLAINTEXT", "Value": "{% $plan.order %}"}
+    ]
+    assert "$states.context.Execution.Name" in build["Arguments"]["IdempotencyToken"]
+
+
+def test_every_task_and_the_machine_have_a_time_out(machine: dict[str, Any], project: dict[str, Any]) -> None:
+    tasks = [state for state in machine["States"].values() if state["Type"] == "Task"]
+    assert all(state["TimeoutSeconds"] for state in tasks)
+    longest = (project["TimeoutInMinutes"] + project["QueuedTimeoutInMinutes"]) * 60
+    assert longest < machine["States"]["Build"]["TimeoutSeconds"] < machine["TimeoutSeconds"]
+
+
+def test_no_expression_is_of_the_other_query_language(machine: dict[str, Any]) -> None:
+    text = json.dumps(machine)
+    assert "$$." not in text
+    assert not [word for word in ('.$"', "ResultPath", "TimeoutSecondsPath", "InputPath", "OutputPath") if word in text]
+
+
+# the project
+
+
+def test_a_build_runs_the_script_of_the_asset_and_nothing_else(
+    project: dict[str, Any], folders: dict[str, Path]
+) -> None:
+    specification = yaml.safe_load(project["Source"]["BuildSpec"])
+    assert specification["phases"] == {"build": {"commands": ["bash build.sh"]}}
+    assets = json.loads((folders["default"] / "yard-builds.assets.json").read_text())["files"].values()
+    (folder,) = (Path(one["source"]["path"]) for one in assets if one["displayName"].startswith("Build/Script"))
+    assert {file.name for file in folder.iterdir()} == {"build.sh", "order.py", "unpack.py", "contract"}
+    assert not list(folder.rglob("*.pyc"))
+
+
+def test_builds_have_docker_and_no_more_than_they_need(project: dict[str, Any]) -> None:
+    environment = project["Environment"]
+    assert environment["PrivilegedMode"] is True
+    assert environment["ComputeType"] == "BUILD_GENERAL1_SMALL"
+    assert environment["Image"].startswith("aws/codebuild/")
+    assert "EnvironmentVariables" not in environment
+    assert "VpcConfig" not in project
+
+
+def test_the_log_is_the_deployments_own(template: dict[str, Any], project: dict[str, Any]) -> None:
+    group = template["Resources"][project["LogsConfig"]["CloudWatchLogs"]["GroupName"]["Ref"]]["Properties"]
+    assert group == {**group, "LogGroupName": names.build_log_group("yard"), "RetentionInDays": 30}
+
+
+def test_the_cache_goes_with_its_stack_and_its_tags_move(template: dict[str, Any]) -> None:
+    (cache,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::ECR::Repository")
+    assert cache["DeletionPolicy"] == "Delete"
+    assert cache["Properties"]["RepositoryName"] == names.build_cache("yard")
+    assert cache["Properties"]["ImageTagMutability"] == "MUTABLE"
+
+
+# rights
+
+
+def test_a_build_writes_the_deployments_repositories_and_no_others(template: dict[str, Any]) -> None:
+    push = statements(template, "Build")["PushImages"]
+    assert [plain(one) for one in push["Resource"]] == [
+        *(f"arn:aws:ecr:{region}:111122223333:repository/yard/images" for region in REGIONS),
+        "arn:aws:ecr:eu-central-1:111122223333:repository/yard/build-cache",
+    ]
+    writing = {
+        name
+        for name, statement in statements(template, "Build").items()
+        if {"ecr:PutImage", "ecr:InitiateLayerUpload"} & set(listed(statement["Action"]))
+    }
+    assert writing == {"PushImages"}
+
+
+def test_a_build_writes_nothing_to_s3_and_reads_contexts_only(template: dict[str, Any]) -> None:
+    s3 = {
+        (action, plain(resource))
+        for statement in statements(template, "Build").values()
+        for action in listed(statement["Action"])
+        for resource in listed(statement["Resource"])
+        if action.startswith("s3:")
+    }
+    assert {action for action, _ in s3} == {"s3:GetObject", "s3:GetObjectVersion"}
+    places = {place for _, place in s3 if "cdk-" not in place}
+    assert places == {f"arn:aws:s3:::yard-home-111122223333-eu-central-1/{keys.UPLOADS}*"}
+
+
+def test_the_function_changes_nothing_but_its_log(template: dict[str, Any]) -> None:
+    actions = {a for one in statements(template, "ImageBuild").values() for a in listed(one["Action"])}
+    reading = ("Get", "BatchGet", "BatchCheck", "Describe", "List")
+    assert {a for a in actions if not a.split(":")[1].startswith(reading)} == {
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
+    }
+
+
+def test_the_machine_runs_its_own_project_and_function_only(template: dict[str, Any]) -> None:
+    run = statements(template, "Images")
+    assert plain(run["RunBuilds"]["Resource"]) == "arn:aws:codebuild:eu-central-1:111122223333:project/yard-build"
+    assert set(run["RunBuilds"]["Action"]) == {
+        "codebuild:StartBuild",
+        "codebuild:StopBuild",
+        "codebuild:BatchGetBuilds",
+    }
+    assert plain(run["HearOfTheirEnd"]["Resource"]).endswith(":rule/StepFunctionsGetEventForCodeBuildStartBuildRule")
+    assert set(run) == {"InvokeTheSteps", "RunBuilds", "HearOfTheirEnd"}
+
+
+@pytest.mark.parametrize("name", ["default", "wide"])
+def test_nothing_is_allowed_on_everything_but_asking_for_a_password(folders: dict[str, Path], name: str) -> None:
+    wide = [s for _, s in every_allow(template_of(folders[name])) if "*" in listed(s["Resource"])]
+    assert [one["Action"] for one in wide] == ["ecr:GetAuthorizationToken"]
+
+
+def test_settings_add_no_more_than_reading(folders: dict[str, Path]) -> None:
+    added = {
+        action
+        for _, statement in every_allow(template_of(folders["wide"]))
+        if statement.get("Sid") in {"ReadData", "ListData", "PullWhatIsCopied", "PullBaseImages"}
+        for action in listed(statement["Action"])
+    }
+    assert all(action.split(":")[1].startswith(("Get", "List", "BatchGet", "BatchCheck")) for action in added)
+
+
+def test_a_region_without_known_containers_deploys_all_the_same(tmp_path: Path) -> None:
+    built(tmp_path, home="mx-central-1")
+    template = template_of(tmp_path)
+    assert "PullBaseImages" not in {statement.get("Sid") for _, statement in every_allow(template)}
+    (function,) = resources(template, "AWS::Lambda::Function").values()
+    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+    assert ImageBuildEnvironment.read(variables).base_account == ""
+
+
+def test_the_functions_environment_is_what_it_reads(template: dict[str, Any]) -> None:
+    (function,) = resources(template, "AWS::Lambda::Function").values()
+    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+    environment = ImageBuildEnvironment.read(variables)
+    assert environment.base_account == "763104351884"
+    assert environment.regions == REGIONS
+    assert environment.bucket == "yard-home-111122223333-eu-central-1"
+
+
+# scanners
+
+
+@pytest.mark.parametrize("name", ["default", "wide"])
+def test_cfn_lint_finds_nothing(folders: dict[str, Path], name: str) -> None:
+    text = (folders[name] / "yard-builds.template.json").read_text()
+    assert [f"{m.rule.id} {m.message}" for m in lint(text, config=ManualArgs(regions=["eu-central-1"]))] == []
+
+
+@pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
+def test_cdk_nag_finds_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
+    app = built(tmp_path, **changes)
+    found = [
+        f"{violation.rule_name} {resource.construct_path}"
+        for violation in AwsSolutionsChecks(app).validate_scope(app).violations
+        for resource in violation.violating_resources
+    ]
+    assert found == []
+
+
+def test_checkov_finds_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
+    if not CHECKOV.exists():
+        pytest.fail("Checkov is not installed: run `make setup`")
+    files = [str(folder / "yard-builds.template.json") for folder in folders.values()]
+    command = [str(CHECKOV), *(part for file in files for part in ("-f", file))]
+    command += ["--framework", "cloudformation", "--skip-download", "--compact", "-o", "json"]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, env=environment)
+    report = json.loads(done.stdout)
+    assert report["summary"]["parsing_errors"] == 0
+    assert report["summary"]["passed"] > 20
+    assert {(one["check_id"], one["resource"]) for one in report["results"]["failed_checks"]} == set()
+
+
+def test_the_asl_validator_finds_nothing(machine: dict[str, Any], tmp_path: Path) -> None:
+    node = shutil.which("node")
+    if node is None or not VALIDATOR.exists():
+        pytest.fail("asl-validator is not installed: run `make setup`")
+    for state in machine["States"].values():
+        if "FunctionName" in state.get("Arguments", {}):
+            state["Arguments"]["FunctionName"] = "arn:aws:lambda:eu-central-1:111122223333:function:f"
+    file = tmp_path / "machine.asl.json"
+    file.write_text(json.dumps(machine))
+    done = subprocess.run(
+        [node, str(VALIDATOR), "--json-path", str(file)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["default", "wide"])
+def test_every_acknowledgement_has_its_reason_in_a_sentence(folders: dict[str, Path], name: str) -> None:
+    comments = {
+        entry["comment"]
+        for resource in template_of(folders[name])["Resources"].values()
+        for entry in resource.get("Metadata", {}).get("checkov", {}).get("skip", [])
+    }
+    assert comments
+    assert [one for one in comments if len(one) < 30 or not one.endswith(".")] == []

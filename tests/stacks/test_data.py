@@ -1,0 +1,53 @@
+"""Data outlives a destroy unless the settings say that it shall not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.environments import DrainEnvironment
+from tests.stacks.synth import Synthesised, plain, resources, synthesise
+
+
+@pytest.fixture(scope="module")
+def passing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """A deployment that keeps nothing."""
+    folder: Path = tmp_path_factory.mktemp("passing")
+    return synthesise(folder, keep_data=False)
+
+
+def buckets(deployment: Synthesised) -> Iterator[dict[str, Any]]:
+    for template in deployment.stacks.values():
+        yield from (one for one in template["Resources"].values() if one["Type"] == "AWS::S3::Bucket")
+
+
+def test_every_bucket_outlives_its_stack(deployment: Synthesised) -> None:
+    policies = {(one["DeletionPolicy"], one["UpdateReplacePolicy"]) for one in buckets(deployment)}
+    assert policies == {("Retain", "Retain")}
+
+
+def test_no_bucket_outlives_its_stack_where_data_is_not_kept(passing: Synthesised) -> None:
+    policies = {(one["DeletionPolicy"], one["UpdateReplacePolicy"]) for one in buckets(passing)}
+    assert policies == {("Delete", "Delete")}
+
+
+def test_the_drain_empties_every_bucket_of_ours_where_data_is_not_kept(passing: Synthesised) -> None:
+    (function,) = [
+        one
+        for one in resources(passing.template("reaper"), "AWS::Lambda::Function").values()
+        if one["Handler"].startswith("drain.")
+    ]
+    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+    environment = DrainEnvironment.read(variables)
+    assert environment.keep_data is False
+    made = {plain(one["Properties"]["BucketName"]) for one in buckets(passing)}
+    assert made == {*environment.bytes_buckets.values(), "trainyard-home-111122223333-eu-central-1"}
+
+
+def test_images_go_with_their_stack_whatever_is_kept(deployment: Synthesised, passing: Synthesised) -> None:
+    for each in (deployment, passing):
+        (repository,) = resources(each.template("region-eu-central-1"), "AWS::ECR::Repository").values()
+        assert repository["EmptyOnDelete"] is True

@@ -1,0 +1,272 @@
+"""The reaper looks every five minutes, its silence is told within twenty, and a destroy drains before it takes anything away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from contract import metrics, names
+from contract.environments import DrainEnvironment, ReaperEnvironment
+from stacks.diagram import DRAIN_PAGE, definition, page
+from tests.stacks.synth import ROOT, Synthesised, plain, resources
+
+TWENTY_MINUTES_S = 1200
+EVALUATED_LATE_S = 180
+"""CloudWatch looks every minute, and a number may be two minutes late."""
+COUNTED = {
+    "reaper-refused": metrics.REFUSED,
+    "reaper-limited": metrics.LIMITED,
+    "reaper-failed-regions": metrics.FAILED_REGIONS,
+}
+
+
+@pytest.fixture(scope="module")
+def reaper(deployment: Synthesised) -> dict[str, Any]:
+    return deployment.template("reaper")
+
+
+@pytest.fixture(scope="module")
+def alarms(reaper: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By their names, without the deployment's."""
+    found = resources(reaper, "AWS::CloudWatch::Alarm").values()
+    return {one["AlarmName"].removeprefix("trainyard-"): one for one in found}
+
+
+@pytest.fixture(scope="module")
+def schedules(reaper: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["ScheduleExpression"]: one for one in resources(reaper, "AWS::Scheduler::Schedule").values()}
+
+
+def logical_id(template: dict[str, Any], kind: str, begin: str) -> str:
+    (found,) = [name for name in resources(template, kind) if name.startswith(begin)]
+    return found
+
+
+# Schedules
+
+
+def test_the_reaper_looks_every_five_minutes_and_speaks_every_monday(schedules: dict[str, dict[str, Any]]) -> None:
+    assert schedules.keys() == {"rate(5 minutes)", "cron(0 8 ? * MON *)"}
+    given = {expression: json.loads(one["Target"]["Input"]) for expression, one in schedules.items()}
+    assert given == {"rate(5 minutes)": {}, "cron(0 8 ? * MON *)": {"door": "weekly"}}
+    for one in schedules.values():
+        assert one["ScheduleExpressionTimezone"] == "UTC"
+        assert one["FlexibleTimeWindow"] == {"Mode": "OFF"}
+        assert one.get("State", "ENABLED") == "ENABLED"
+
+
+def test_no_pass_is_tried_again_and_none_is_lost_without_a_letter(
+    reaper: dict[str, Any], schedules: dict[str, dict[str, Any]]
+) -> None:
+    letters = {"Fn::GetAtt": [logical_id(reaper, "AWS::SQS::Queue", "Letters"), "Arn"]}
+    for one in schedules.values():
+        assert one["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
+        assert one["Target"]["DeadLetterConfig"] == {"Arn": letters}
+    (config,) = resources(reaper, "AWS::Lambda::EventInvokeConfig").values()
+    assert config["FunctionName"] == {"Ref": logical_id(reaper, "AWS::Lambda::Function", "Reaper")}
+    assert config["MaximumRetryAttempts"] == 0
+    assert config["DestinationConfig"] == {"OnFailure": {"Destination": letters}}
+
+
+def test_a_pass_ends_before_a_third_one_begins(reaper: dict[str, Any]) -> None:
+    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Reaper")]["Properties"]
+    assert function["Timeout"] <= 300
+    (config,) = resources(reaper, "AWS::Lambda::EventInvokeConfig").values()
+    assert config["MaximumEventAgeInSeconds"] <= 300
+
+
+def test_the_schedules_role_is_for_the_schedules_of_this_account_alone(reaper: dict[str, Any]) -> None:
+    role = reaper["Resources"][logical_id(reaper, "AWS::IAM::Role", "Schedule")]["Properties"]
+    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert statement["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    asked = statement["Condition"]["StringEquals"]
+    assert asked["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+    assert plain(asked["aws:SourceArn"]) == "arn:aws:scheduler:eu-central-1:111122223333:schedule-group/default"
+
+
+def test_the_reaper_is_told_what_it_needs(reaper: dict[str, Any]) -> None:
+    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Reaper")]["Properties"]
+    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+    environment = ReaperEnvironment.read(variables)
+    assert (environment.report_only, environment.max_share, environment.max_least) == (False, 0.2, 5)
+    assert environment.max_hours == 72
+    assert function["MemorySize"] >= 1769
+
+
+# Alarms
+
+
+def test_silence_is_told_within_twenty_minutes_of_the_last_pass(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["reaper-silent"]
+    fill, beats = sorted(alarm["Metrics"], key=lambda one: "MetricStat" in one)
+    assert fill["Expression"] == f"FILL({beats['Id']}, 0)"
+    assert fill.get("ReturnData", True)
+    assert beats["ReturnData"] is False
+    period = beats["MetricStat"]["Period"]
+    # The minute of the last pass, the empty ones, and what CloudWatch takes.
+    assert period + alarm["EvaluationPeriods"] * period + EVALUATED_LATE_S < TWENTY_MINUTES_S
+
+
+def test_silence_is_not_told_when_one_pass_is_missed(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["reaper-silent"]
+    (beats,) = [one for one in alarm["Metrics"] if "MetricStat" in one]
+    assert alarm["DatapointsToAlarm"] == alarm["EvaluationPeriods"]
+    assert alarm["EvaluationPeriods"] * beats["MetricStat"]["Period"] > 2 * 300
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+
+
+def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]]) -> None:
+    assert alarms["reaper-silent"]["TreatMissingData"] == "breaching"
+    others = {one["TreatMissingData"] for name, one in alarms.items() if name != "reaper-silent"}
+    assert others == {"notBreaching"}
+
+
+def test_alarms_read_the_metrics_that_the_reaper_writes(alarms: dict[str, dict[str, Any]]) -> None:
+    dimensions = [{"Name": metrics.DEPLOYMENT, "Value": "trainyard"}]
+    (beats,) = [one["MetricStat"] for one in alarms["reaper-silent"]["Metrics"] if "MetricStat" in one]
+    assert beats["Metric"] == {
+        "Namespace": names.METRICS,
+        "MetricName": metrics.PASSES,
+        "Dimensions": dimensions,
+    }
+    for name, metric in COUNTED.items():
+        found = alarms[name]
+        assert (found["Namespace"], found["MetricName"]) == (names.METRICS, metric)
+        assert (found["Dimensions"], found["Statistic"]) == (dimensions, "Sum")
+
+
+@pytest.mark.parametrize("name", ["reaper-refused", "reaper-limited", "reaper-errors", "cleanup-errors"])
+def test_one_of_these_is_enough(alarms: dict[str, dict[str, Any]], name: str) -> None:
+    alarm = alarms[name]
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
+    assert (alarm["EvaluationPeriods"], alarm["Period"]) == (1, 300)
+
+
+def test_a_region_may_fail_once_or_twice(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["reaper-failed-regions"]
+    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"], alarm["Period"]) == (3, 4, 300)
+
+
+def test_the_first_letter_of_any_dead_letter_queue_is_told(
+    deployment: Synthesised, alarms: dict[str, dict[str, Any]]
+) -> None:
+    dead = {json.dumps(config) for template in deployment.stacks.values() for config in dead_letter_queues(template)}
+    watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
+    assert len(watched) == len(dead) == 2
+    for alarm in watched:
+        assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
+    own, other = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    assert "Letters" in json.dumps(own["Dimensions"])
+    assert "trainyard-workflow" in json.dumps(other["Dimensions"])
+    assert "CleanupLetters" in json.dumps(other["Dimensions"])
+
+
+def dead_letter_queues(template: dict[str, Any]) -> Iterator[Any]:
+    for one in resources(template, "AWS::SQS::Queue").values():
+        if "RedrivePolicy" in one:
+            yield one["RedrivePolicy"]["deadLetterTargetArn"]
+    for one in resources(template, "AWS::Scheduler::Schedule").values():
+        yield one["Target"]["DeadLetterConfig"]["Arn"]
+    for one in resources(template, "AWS::Events::Rule").values():
+        yield from (target["DeadLetterConfig"]["Arn"] for target in one["Targets"] if "DeadLetterConfig" in target)
+
+
+def test_every_alarm_tells_the_topic_when_it_begins_and_when_it_ends(alarms: dict[str, dict[str, Any]]) -> None:
+    for name, alarm in alarms.items():
+        (begins,), (ends,) = alarm["AlarmActions"], alarm["OKActions"]
+        assert begins == ends, name
+        assert "Notifications" in plain(begins), name
+        assert alarm.get("ActionsEnabled", True), name
+
+
+def test_every_alarm_says_what_it_means_what_to_do_and_where_the_runbook_says_more(
+    alarms: dict[str, dict[str, Any]],
+) -> None:
+    runbook = (ROOT / "docs" / "runbook.md").read_text()
+    for name, alarm in alarms.items():
+        description = alarm["AlarmDescription"]
+        assert description.endswith(f'More: docs/runbook.md, "{name}".')
+        assert 120 < len(description) < 1024, name
+        assert f"### {name}\n" in runbook, name
+
+
+def test_the_runbook_has_no_alarm_that_is_gone(alarms: dict[str, dict[str, Any]]) -> None:
+    runbook = (ROOT / "docs" / "runbook.md").read_text()
+    told = {line.removeprefix("### ") for line in runbook.splitlines() if line.startswith("### ")}
+    assert {one for one in told if one.startswith(("reaper-", "cleanup-"))} == alarms.keys()
+
+
+# Drain
+
+
+def test_nothing_of_the_stack_is_taken_away_before_the_drain_is_done(reaper: dict[str, Any]) -> None:
+    """CloudFormation deletes what depends before what it depends on."""
+    (drain,) = [name for name, one in reaper["Resources"].items() if one["Type"] == "Custom::Drain"]
+    others = reaper["Resources"].keys() - {drain}
+    assert set(reaper["Resources"][drain]["DependsOn"]) == others
+    assert [name for name in others if drain in json.dumps(reaper["Resources"][name])] == []
+
+
+def test_the_drain_is_asked_again_at_each_destroy_and_at_no_deploy(reaper: dict[str, Any]) -> None:
+    (drain,) = resources(reaper, "Custom::Drain").values()
+    assert drain == {
+        "ServiceToken": {"Fn::GetAtt": [logical_id(reaper, "AWS::Lambda::Function", "Drain"), "Arn"]},
+        "ServiceTimeout": "3600",
+    }
+
+
+def test_the_drain_keeps_the_data_unless_the_settings_say_otherwise(reaper: dict[str, Any]) -> None:
+    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Drain")]["Properties"]
+    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+    environment = DrainEnvironment.read(variables)
+    assert environment.keep_data is True
+    bucket = names.bytes_bucket("trainyard", "111122223333", "eu-central-1")
+    assert environment.bytes_buckets == {"eu-central-1": bucket}
+
+
+def test_the_function_knows_the_drain_machine_by_its_name(reaper: dict[str, Any]) -> None:
+    (machine,) = resources(reaper, "AWS::StepFunctions::StateMachine").values()
+    assert machine["StateMachineName"] == names.drain_machine("trainyard")
+
+
+def test_the_drain_answers_in_the_time_that_cloudformation_waits(reaper: dict[str, Any]) -> None:
+    states = definition(reaper)["States"]
+    again, service = states["Drain"]["Retry"]
+    (drain,) = resources(reaper, "Custom::Drain").values()
+    patience = DrainEnvironment.read(
+        {
+            name: plain(value)
+            for name, value in resources(reaper, "AWS::Lambda::Function")[
+                logical_id(reaper, "AWS::Lambda::Function", "Drain")
+            ]["Environment"]["Variables"].items()
+        }
+    ).timing.drain_patience_s
+    assert again["ErrorEquals"] == ["StillRunning"]
+    # The function says when patience is over: the retry alone never ends it sooner.
+    assert again["IntervalSeconds"] * again["MaxAttempts"] > patience
+    assert patience + again["IntervalSeconds"] + states["Drain"]["TimeoutSeconds"] < int(drain["ServiceTimeout"])
+    assert "Lambda.TooManyRequestsException" in service["ErrorEquals"]
+
+
+def test_every_end_of_the_drain_is_answered(reaper: dict[str, Any]) -> None:
+    states = definition(reaper)["States"]
+    assert states["Drain"]["Next"] == "Answer"
+    assert [(one["ErrorEquals"], one["Next"]) for one in states["Drain"]["Catch"]] == [(["States.ALL"], "Answer")]
+    assert states["Answer"]["Arguments"]["Payload"]["problem"] == "{% $problem %}"
+    assert states["Answer"]["Retry"][0]["ErrorEquals"] == ["States.ALL"]
+    assert "$problem" in json.dumps(states["Decide"])
+    assert [name for name, one in states.items() if one["Type"] == "Fail"] == ["Failed"]
+
+
+def test_the_drain_machine_speaks_jsonata_alone(reaper: dict[str, Any]) -> None:
+    machine = definition(reaper)
+    assert machine["QueryLanguage"] == "JSONata"
+    assert "$$." not in json.dumps(machine)
+
+
+def test_the_page_of_the_drain_machine_is_as_it_is(reaper: dict[str, Any]) -> None:
+    written = page(definition(reaper), "Drain", "drain_machine")
+    assert DRAIN_PAGE.read_text() == written, "run `python -m stacks.diagram`"
