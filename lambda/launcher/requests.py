@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from contract import tags
-from contract.jobs import Job, Rung
+from contract.jobs import Job, Market, Rung
 from contract.places import Place, Zone
 
 VOLUME_TYPE = "gp3"
@@ -53,9 +53,15 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
         ],
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in _tags(job, attempt).items()]}
-            for kind in ("instance", "volume", "network-interface")
+            for kind in _tagged(rung)
         ],
     }
+
+
+def _tagged(rung: Rung) -> tuple[str, ...]:
+    """Everything that the launch makes; a request for spot capacity exists only where the rung is one."""
+    made = ("instance", "volume", "network-interface")
+    return (*made, "spot-instances-request") if rung.market is Market.SPOT else made
 
 
 def _zone(place: Place, name: str) -> Zone:

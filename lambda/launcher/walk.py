@@ -10,8 +10,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
 from aws.facts import ENDING
-from aws.s3 import Held, JobStore, Raced
-from contract import tags
+from aws.s3 import Held, JobStore, Raced, as_json
+from contract import keys, tags
 from contract.errors import CapacityPending, NodeLost
 from contract.intents import Answer, Intent, Outcome, Step
 from contract.jobs import Job
@@ -56,7 +56,12 @@ class Walker:
         if self.store.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
             self._release(held)
             raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
+        noted = set[str]()
         while (place := policy.next_step(held.intent)) is not None:
+            region = held.intent.steps[place].rung.region
+            if region not in noted:  # before the first call there: the reaper looks where anything was ever launched
+                self.store.ensure(keys.launched_region(region), as_json({"region": region}))
+                noted.add(region)
             held = self._ask(job, held, place)
         step = held.intent.launched
         held = self._release(held)

@@ -98,6 +98,8 @@ class Aws:
                 return self.prices.answer(call)
             case "ssm":
                 return self.directory.ssm(call)
+            case "cloudformation":
+                return self.directory.cloudformation(call)
             case "secretsmanager":
                 return self.directory.secretsmanager(call)
             case "logs":

@@ -1,4 +1,4 @@
-"""The two services that are asked for names only: SSM parameters and secrets."""
+"""The services that are asked for one thing only: SSM parameters, secrets, and how a stack is."""
 
 from __future__ import annotations
 
@@ -10,11 +10,23 @@ from tests.fakes.wire import Call, Refused
 
 @dataclass
 class Directory:
-    """Parameters by region and name, secrets by region and ARN or name."""
+    """Parameters by region and name, secrets by region and ARN or name, stacks by ARN."""
 
     parameters: dict[tuple[str, str], str] = field(default_factory=dict)
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
     """To the ARN."""
+    stacks: dict[str, str] = field(default_factory=dict)
+    """To the status."""
+
+    def cloudformation(self, call: Call) -> dict[str, Any]:
+        """A stack that is not known is an error, never an empty list."""
+        if call.operation != "DescribeStacks":
+            raise Refused("InvalidAction", f"The fake has no {call.name}")
+        stack = call.params["StackName"]
+        if stack not in self.stacks:
+            raise Refused("ValidationError", f"Stack with id {stack} does not exist")
+        name, status = stack.split("/")[1], self.stacks[stack]
+        return {"Stacks": [{"StackName": name, "StackId": stack, "CreationTime": 0, "StackStatus": status}]}
 
     def ssm(self, call: Call) -> dict[str, Any]:
         """A missing parameter is an error, never an empty value."""

@@ -22,6 +22,7 @@ import attendant.handler
 import cleanup.handler
 import drain.handler
 import launcher.handler
+import region_check.handler
 import terminator.handler
 from aws import clients
 from contract import keys
@@ -42,7 +43,14 @@ from tests.fakes.queue import URL
 
 USER_DATA = Path(__file__).parents[2] / "node" / "user_data.sh"
 PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
-TIMEOUTS = {"launcher": 300.0, "attendant": 60.0, "terminator": 120.0, "cleanup": 120.0, "drain": 300.0}
+TIMEOUTS = {
+    "launcher": 300.0,
+    "attendant": 60.0,
+    "terminator": 120.0,
+    "cleanup": 120.0,
+    "drain": 300.0,
+    "region_check": 120.0,
+}
 CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
@@ -52,6 +60,7 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "terminator": terminator.handler.handler,
     "cleanup": cleanup.handler.handler,
     "drain": drain.handler.handler,
+    "region_check": region_check.handler.handler,
 }
 _OURS = frozenset({"aws", *_HANDLERS})
 """The functions' packages."""
@@ -136,7 +145,6 @@ class Functions:
                 regions=tuple(self.aws.ec2),
                 machine=MACHINE,
                 keep_data=True,
-                bytes_buckets={place.region: place.bucket for place in JOB.places.values()},
                 timing=timing,
             ).write()
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -198,8 +199,10 @@ def _operation(service: str, operation: str) -> Any:
 
 @cache
 def _error(service: str, code: str) -> Any:
-    """moto looks through all errors of the service for it, which takes as long as all the rest of a call."""
-    return get_error_model(Refused(code, ""), get_service_model(service))
+    """moto looks through all errors of the service for it, which takes as long as all the rest of a call; and it warns of
+    those that a model leaves out, as most models do with a throttle."""
+    with warnings.catch_warnings(action="ignore"):
+        return get_error_model(Refused(code, ""), get_service_model(service))
 
 
 class _Exact:

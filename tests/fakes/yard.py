@@ -25,7 +25,7 @@ TEMPLATE = Template(
 )
 ABROAD = Place(
     region="eu-west-1",
-    bucket="yard-bytes-abroad",
+    bucket="yard-bytes-123456789012-eu-west-1",
     security_group="sg-2",
     launch_template="lt-2",
     launch_template_version=PLACE.launch_template_version,

@@ -1,0 +1,55 @@
+"""The reaper's doors: the five-minute pass, the same for one look that changes nothing, and the weekly word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from aws.prices import on_demand_usd
+from aws.topic import publish
+from contract import metrics, names
+from contract.environments import ReaperEnvironment
+from reaper import weekly, words
+from reaper.findings import Findings
+from reaper.sweep import Sweep
+
+
+class Unfinished(Exception):
+    """The pass did all it could, and something failed or refused: Lambda's error metric has to show it."""
+
+
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Raises Unfinished at its very end, when everything is ended, counted and told."""
+    env = ReaperEnvironment.read()
+    if event.get("door") == "weekly":
+        return weekly.tell(env, now=time.time())
+    report_only = env.report_only or bool(event.get("report_only"))
+    findings = Sweep(
+        env,
+        report_only=report_only,
+        writer=context.aws_request_id,
+        clock=time.time,
+        left=lambda: context.get_remaining_time_in_millis() / 1000,
+    ).run()
+    _count(env, findings)
+    if not report_only and (subject := words.subject(env.deployment, findings)):
+        publish(env.topic, subject, words.message(env.deployment, findings, on_demand_usd))
+    problems = [f"{what}: {why}" for what, why in findings.failed.items()]
+    problems += [f"{id_}: {why}" for id_, (_, why) in findings.refused.items()]
+    if problems:
+        raise Unfinished("; ".join(problems[: words.SHOWN]))
+    would_end = [words.line(case) for case in findings.would_end[: words.SHOWN]]
+    return {**findings.counts(), "past_deadline": findings.late, "would_end": would_end}
+
+
+def _count(env: ReaperEnvironment, findings: Findings) -> None:
+    """One embedded line of metrics."""
+    counted = EphemeralMetrics(namespace=names.METRICS)
+    counted.add_dimension(metrics.DEPLOYMENT, env.deployment)
+    for name, number in findings.counts().items():
+        counted.add_metric(name, MetricUnit.Count, number)
+    counted.flush_metrics()

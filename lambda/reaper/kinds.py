@@ -1,0 +1,124 @@
+"""What the reaper looks for, a class a kind: how it is found, found again just before its end, and ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aws.belongings import Belongings, Page, filters, profiled, tagged
+from contract.environments import ReaperEnvironment
+
+
+class Kind(Protocol):
+    """One kind of thing in one region. All calls may raise ClientError or BotoCoreError, `pages` part way too."""
+
+    @property
+    def name(self) -> str:
+        """The key of its section in the region's marks."""
+
+    @property
+    def every_s(self) -> float:
+        """How often it is looked for; 0 is in each pass."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether what it finds is among the instances of ours, of which the limit is a share."""
+
+    def pages(self) -> Iterator[Page]:
+        """All there are, without holding more than a page."""
+
+    def again(self, ids: Sequence[str]) -> Page:
+        """Those of `ids` (200 at most) that are still there, and still left over."""
+
+    def end(self, ids: Sequence[str]) -> dict[str, str]:
+        """Ends what can be ended; a reason for each that refused."""
+
+
+Listing = Callable[[list[dict[str, Any]]], Iterator[Page]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged:
+    """Things that carry the deployment's tag. Later kinds need not be EC2's: they only have to fit the protocol."""
+
+    name: str
+    listing: Listing
+    wanted: list[dict[str, Any]]
+    id_filter: str
+    ending: Callable[[Sequence[str]], dict[str, str]]
+    counted: bool = False
+    every_s: float = 0.0
+
+    def pages(self) -> Iterator[Page]:
+        return self.listing(self.wanted)
+
+    def again(self, ids: Sequence[str]) -> Page:
+        return _whole(self.listing([*self.wanted, *filters(**{self.id_filter: ids})]))
+
+    def end(self, ids: Sequence[str]) -> dict[str, str]:
+        return self.ending(ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untagged:
+    """Instances under the instance profile that have not the deployment's tag (those that have are found by it)."""
+
+    belongings: Belongings
+    profile: str
+    deployment: str
+    every_s: float
+    name: str = "untagged"
+    counted: bool = False
+
+    def pages(self) -> Iterator[Page]:
+        for page in self.belongings.instances(profiled(self.profile)):
+            yield Page(tuple(one for one in page.things if one.deployment != self.deployment), page.moment)
+
+    def again(self, ids: Sequence[str]) -> Page:
+        return _whole(self.belongings.instances([*profiled(self.profile), *filters(instance_id=ids)]))
+
+    def end(self, ids: Sequence[str]) -> dict[str, str]:
+        return self.belongings.terminate(ids)
+
+
+def _whole(pages: Iterator[Page]) -> Page:
+    """Pages of one listing as one, with the time of the first: earlier is safer."""
+    every = list(pages)
+    return Page(tuple(thing for page in every for thing in page.things), every[0].moment)
+
+
+def kinds(region: str, env: ReaperEnvironment) -> tuple[Kind, ...]:
+    """All kinds in a region, in the order in which they are looked for: what costs most comes first."""
+    ec2, ours = Belongings(region), tagged(env.deployment)
+    return (
+        Tagged(
+            name="instances",
+            listing=ec2.instances,
+            wanted=ours,
+            id_filter="instance_id",
+            ending=ec2.terminate,
+            counted=True,
+        ),
+        Untagged(
+            belongings=ec2,
+            profile=env.instance_profile,
+            deployment=env.deployment,
+            every_s=env.timing.reaper_profile_every_s,
+        ),
+        Tagged(
+            name="spot-requests",
+            listing=ec2.spot_requests,
+            wanted=ours,
+            id_filter="spot_instance_request_id",
+            ending=ec2.cancel_spot_requests,
+        ),
+        Tagged(name="volumes", listing=ec2.volumes, wanted=ours, id_filter="volume_id", ending=ec2.delete_volumes),
+        Tagged(
+            name="interfaces",
+            listing=ec2.interfaces,
+            wanted=ours,
+            id_filter="network_interface_id",
+            ending=ec2.delete_interfaces,
+        ),
+    )

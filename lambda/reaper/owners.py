@@ -1,0 +1,85 @@
+"""Executions that things name: a list of what runs ahead of the facts, then a question for each that is not in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws import executions
+from aws.clients import BRISK
+from aws.facts import GONE
+from contract import names
+from reaper.policy import Life, Owner
+
+logger = Logger(service="reaper")
+MOST = 500
+"""Executions a pass asks for; Step Functions answers 300 at once, then 15 a second in a small region."""
+FAILURES = 3
+"""After so many in a row the service is taken to be away: each may cost seconds of the pass."""
+OVER = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
+RUNS = Owner(life=Life.RUNS)
+UNASKED = Owner(life=Life.UNKNOWN, why="it has not been asked for yet")
+
+
+class Owners:
+    """What a pass knows of the Train machine's executions. A failed question is never an answer."""
+
+    def __init__(self, machine: str, *, clock: Callable[[], float], has_time: Callable[[], bool]) -> None:
+        self._clock, self._has_time = clock, has_time
+        self._ours = re.compile(
+            re.escape(machine.replace(":stateMachine:", ":execution:")) + f":{names.JOB_PATTERN.pattern}"
+        )
+        self._running = self._list(machine)
+        self._asked: dict[str, tuple[Owner, float]] = {}
+        self._failures = 0
+
+    @staticmethod
+    def _list(machine: str) -> frozenset[str]:
+        """What runs. A list that fails says nothing about any execution: each is asked for then."""
+        try:
+            return frozenset(executions.running(machine, BRISK))
+        except (ClientError, BotoCoreError) as problem:
+            logger.warning("what runs could not be listed", problem=str(problem))
+            return frozenset()
+
+    def known(self, execution: str) -> Owner:
+        """Without a call."""
+        if execution in self._running:
+            return RUNS
+        return self._asked[execution][0] if execution in self._asked else UNASKED
+
+    def ask(self, execution: str, *, fresh_s: float | None = None) -> Owner:
+        """Step Functions' own word; an earlier answer of this pass does, unless it is older than `fresh_s`."""
+        if not self._ours.fullmatch(execution):
+            return Owner(
+                life=Life.UNKNOWN, why=f"{execution!r} is no execution of ours" if execution else "no tag names one"
+            )
+        if execution in self._asked:
+            answer, at = self._asked[execution]
+            if fresh_s is None or self._clock() - at <= fresh_s:
+                return answer
+        elif len(self._asked) >= MOST:
+            return Owner(life=Life.UNKNOWN, why=f"this pass has asked for {MOST} executions already")
+        answer = self._question(execution)
+        self._asked[execution] = (answer, self._clock())
+        return answer
+
+    def _question(self, execution: str) -> Owner:
+        if self._failures >= FAILURES or not self._has_time():
+            return Owner(life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over")
+        try:
+            status = executions.status(execution, BRISK)
+        except (ClientError, BotoCoreError) as problem:
+            self._failures += 1
+            return Owner(life=Life.UNKNOWN, why=str(problem))
+        self._failures = 0
+        if status.runs:
+            return RUNS
+        if status.name == GONE:
+            return Owner(life=Life.OVER, why="Step Functions does not know it any more")
+        if status.ended_at is None or status.name not in OVER:
+            return Owner(life=Life.UNKNOWN, why=f"its status is {status.name}")
+        return Owner(life=Life.OVER, ended_at=status.ended_at, why=status.name)

@@ -1,0 +1,226 @@
+"""Decides what may end: facts, owner and time in, a verdict with its reason out. Not to know means to keep, and to tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from aws.facts import ENDING, Belonging, Sort
+from contract.environments import ReaperEnvironment
+
+REDRIVE_S = 14 * 86_400.0
+"""An execution can be redriven for 14 days, and then launches with its old deadline; an older one is no deadline."""
+
+
+class Action(str, Enum):
+    """What follows from a verdict."""
+
+    KEEP = "keep"
+    MARK = "mark"
+    """Suspicious: the next look may end it."""
+    TERMINATE = "terminate"
+
+
+class Rule(str, Enum):
+    """Which rule a verdict came by: the words of logs and marks."""
+
+    ENDING = "has-begun-to-end"
+    FOREIGN = "not-ours"
+    PROTECTED = "protected"
+    UNKNOWN_AGE = "age-unknown"
+    YOUNG = "young"
+    DEADLINE = "deadline-passed"
+    RUNNING = "execution-runs"
+    RUNNING_UNREADABLE = "execution-runs-deadline-unreadable"
+    ENDED_LATELY = "execution-over-lately"
+    OVER = "execution-over"
+    UNKNOWN_OWNER = "execution-unknown"
+    LOST = "nothing-known-too-old"
+    OTHER_DEPLOYMENT = "other-deployment"
+    UNTAGGED = "untagged"
+    UNTAGGED_RUNNING = "untagged-execution-runs"
+    UNTAGGED_OLD = "untagged-too-old"
+
+
+ASKS_OWNER = frozenset({Rule.UNKNOWN_OWNER, Rule.LOST, Rule.ENDED_LATELY, Rule.OVER, Rule.UNTAGGED_OLD})
+"""Rules that another answer about the execution would change."""
+
+
+class Life(str, Enum):
+    """What is known of an execution."""
+
+    RUNS = "runs"
+    OVER = "over"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The execution that a thing's tags name."""
+
+    life: Life
+    ended_at: float | None = None
+    """UTC epoch seconds; None where it is over since longer than Step Functions remembers."""
+    why: str = ""
+    """Of an unknown one: why; of one that is over: how it ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """What an earlier look found: the first one for this rule, and when that was."""
+
+    rule: Rule
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A decision about one thing, with its reason in words."""
+
+    action: Action
+    rule: Rule
+    reason: str
+    tell: bool = False
+    """Kept for want of knowledge: somebody should look."""
+
+    @property
+    def quiet(self) -> bool:
+        return self.action is Action.KEEP and not self.tell
+
+    @property
+    def at_once(self) -> bool:
+        """Wants no second look."""
+        return self.action is Action.TERMINATE and self.rule is Rule.DEADLINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a deployment's settings say. Seconds."""
+
+    deployment: str
+    profile: str
+    longest_s: float
+    """The longest allowed job and a margin."""
+    grace_s: float
+    second_look_s: float
+    after_deadline_s: float
+    max_share: float
+    max_least: int
+
+    @classmethod
+    def of(cls, env: ReaperEnvironment) -> Rules:
+        return cls(
+            deployment=env.deployment,
+            profile=env.instance_profile,
+            longest_s=env.max_hours * 3600 + env.timing.reaper_longest_margin_s,
+            grace_s=env.timing.reaper_grace_s,
+            second_look_s=env.timing.reaper_second_look_s,
+            after_deadline_s=env.timing.reaper_after_deadline_s,
+            max_share=env.max_share,
+            max_least=env.max_least,
+        )
+
+    def most(self, seen: int) -> int:
+        """How many things may end in a pass before their deadline, where `seen` of ours were seen."""
+        return max(self.max_least, math.floor(self.max_share * seen))
+
+
+def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """Keep unless there is a positive reason to end. `now` is AWS's time, or earlier: later is safer."""
+    ours = thing.deployment == rules.deployment
+    if thing.state in ENDING:
+        return _keep(Rule.ENDING, "it has begun to end")
+    if not ours and thing.profile != rules.profile:
+        return _keep(Rule.FOREIGN, "it has neither our tag nor our instance profile")
+    if thing.protected:
+        return _keep(Rule.PROTECTED, "a person protects it by its tag")
+    if thing.born_at is None and thing.sort is not Sort.INTERFACE:
+        return _tell(Rule.UNKNOWN_AGE, "how old it is is not known")
+    born = thing.born_at or 0.0  # an interface's age is not known: its two looks have to do
+    deadline = read_deadline(thing, rules) if ours else None
+    if deadline is not None and now >= max(deadline, born) + rules.after_deadline_s:
+        return _past_deadline(thing, now - deadline, suspect, now, rules)
+    if now - born < rules.grace_s:
+        return _keep(Rule.YOUNG, f"it is younger than {span(rules.grace_s)}")
+    if ours:
+        return _by_owner(thing, owner, deadline, suspect, now, rules)
+    return _by_profile(thing, owner, suspect, now, rules)
+
+
+def read_deadline(thing: Belonging, rules: Rules) -> float | None:
+    """The deadline of the tag, None where it is no time that a deadline of this thing can be."""
+    text = thing.deadline
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12):
+        return None
+    deadline = float(text)
+    if thing.born_at is None:
+        return deadline
+    return deadline if thing.born_at - REDRIVE_S <= deadline <= thing.born_at + rules.longest_s else None
+
+
+def _past_deadline(thing: Belonging, late: float, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """Before the grace period is over, too: what is launched at its deadline has to be gone ten minutes later."""
+    reason = f"its deadline passed {span(late)} ago"
+    if thing.sort is Sort.INSTANCE:
+        return Verdict(action=Action.TERMINATE, rule=Rule.DEADLINE, reason=reason)
+    return _two_looks(Rule.DEADLINE, reason, suspect, now, rules)
+
+
+def _by_owner(
+    thing: Belonging, owner: Owner, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
+) -> Verdict:
+    if owner.life is Life.RUNS:
+        if deadline is None:
+            return _tell(
+                Rule.RUNNING_UNREADABLE, f"its execution runs, and its deadline cannot be read: {thing.deadline!r}"
+            )
+        return _keep(Rule.RUNNING, "its execution runs")
+    if owner.life is Life.OVER:
+        if owner.ended_at is None:
+            return _two_looks(Rule.OVER, f"its execution is over: {owner.why}", suspect, now, rules)
+        over = now - owner.ended_at
+        if over < rules.grace_s:
+            return _keep(Rule.ENDED_LATELY, f"its execution ended {span(over)} ago: others end its things first")
+        return _two_looks(Rule.OVER, f"its execution ended {span(over)} ago ({owner.why})", suspect, now, rules)
+    if deadline is None and thing.born_at is not None and now >= thing.born_at + rules.longest_s:
+        reason = f"nothing is known of its execution or deadline, and it is {span(now - thing.born_at)} old"
+        return _two_looks(Rule.LOST, reason, suspect, now, rules)
+    return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")
+
+
+def _by_profile(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """An instance under our profile without our tag: somebody removed it, or launched by hand."""
+    if thing.deployment is not None:
+        reason = f"it runs under our instance profile and is tagged as deployment {thing.deployment!r}'s"
+        return _tell(Rule.OTHER_DEPLOYMENT, reason)
+    age = now - (thing.born_at or now)
+    if owner.life is Life.RUNS:
+        return _tell(Rule.UNTAGGED_RUNNING, "it has lost its deployment's tag, and its execution runs")
+    if age < rules.longest_s:
+        return _tell(Rule.UNTAGGED, "it runs under our instance profile and has no deployment's tag")
+    reason = f"it has no deployment's tag, and at {span(age)} it is older than any job of ours can be"
+    return _two_looks(Rule.UNTAGGED_OLD, reason, suspect, now, rules)
+
+
+def _two_looks(rule: Rule, reason: str, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """Ends what an earlier look, long enough ago, suspected for the same reason."""
+    seen = suspect is not None and suspect.rule is rule and now - suspect.since >= rules.second_look_s
+    return Verdict(action=Action.TERMINATE if seen else Action.MARK, rule=rule, reason=reason)
+
+
+def _keep(rule: Rule, reason: str) -> Verdict:
+    return Verdict(action=Action.KEEP, rule=rule, reason=reason)
+
+
+def _tell(rule: Rule, reason: str) -> Verdict:
+    return Verdict(action=Action.KEEP, rule=rule, reason=reason, tell=True)
+
+
+def span(seconds: float) -> str:
+    """A duration as a person says it."""
+    minutes = max(0, round(seconds / 60))
+    if minutes < 100:
+        return f"{minutes} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} days"

@@ -1,0 +1,225 @@
+"""A pass: facts of every region first, owners second, then verdicts; what is past its deadline ends first, and unlimited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.belongings import FILTER_VALUES
+from aws.clients import BRISK
+from aws.facts import Belonging
+from aws.s3 import JobStore
+from contract.environments import ReaperEnvironment
+from reaper.findings import Case, Findings
+from reaper.kinds import kinds
+from reaper.look import Look, OutOfTime
+from reaper.marks import Book, Section
+from reaper.owners import UNASKED, Owners
+from reaper.policy import ASKS_OWNER, Action, Rule, Rules, judge
+from reaper.words import when
+
+logger = Logger(service="reaper")
+RESERVE_S = 20.0
+"""With less time left nothing more is looked at: verdicts, marks and words want it."""
+ASK_S = 10.0
+"""With less time left no more executions are asked for."""
+LAST_S = 5.0
+"""With less time left nothing more is ended: metrics and message want it."""
+FRESH_S = 30.0
+"""Just before a kill an older answer about an execution is asked for again."""
+
+
+@dataclass(slots=True)
+class Region:
+    """What a pass holds of a region until it has looked at all of them."""
+
+    name: str
+    book: Book | None
+    """None where the marks could not be read: nothing is marked then, and only what is past its deadline ends."""
+    looks: list[Look] = field(default_factory=list)
+    sections: dict[str, Section] = field(default_factory=dict)
+    news: list[Case] = field(default_factory=list)
+
+    def section(self, kind: str) -> Section:
+        return self.book.section(kind) if self.book else Section()
+
+
+class Sweep:
+    """One pass. `left` is what remains of the function's time in seconds, `writer` the invocation's id."""
+
+    def __init__(
+        self,
+        env: ReaperEnvironment,
+        *,
+        report_only: bool,
+        writer: str,
+        clock: Callable[[], float],
+        left: Callable[[], float],
+    ) -> None:
+        self.findings = Findings()
+        self._env, self._rules = env, Rules.of(env)
+        self._report_only, self._writer, self._left = report_only, writer, left
+        self._store = JobStore(env.bucket, config=BRISK)
+        self._owners = Owners(env.machine, clock=clock, has_time=lambda: left() >= ASK_S)
+        self._regions: list[Region] = []
+
+    def run(self) -> Findings:
+        """Does all that can be done, whatever fails; what did fail is in the findings."""
+        for name in self._where():
+            with self._going_on(name):
+                self._look_at(name)
+        doomed = [(look, case) for region in self._regions for look, case in self._verdicts(region)]
+        chosen = self._limited(doomed)
+        for region in self._regions:
+            with self._going_on(region.name):
+                self._settle(region, [(look, case) for look, case in chosen if look.region == region.name])
+        return self.findings
+
+    # Facts
+
+    def _where(self) -> list[str]:
+        """The regions of the settings, and every one where anything was ever launched."""
+        regions = set(self._env.regions)
+        with self._going_on("the list of regions"):
+            regions |= self._store.launched_regions()
+        return sorted(regions)
+
+    def _look_at(self, name: str) -> None:
+        if not self._has_time():
+            raise OutOfTime("it was not looked at: the function's time was nearly over")
+        region = Region(name, self._book(name))
+        self._regions.append(region)
+        now = 0.0
+        for kind in kinds(name, self._env):
+            look = Look(kind, name, region.section(kind.name))
+            if kind.every_s and now < look.section.looked_at + kind.every_s:
+                continue
+            region.looks.append(look)
+            try:
+                look.stream(self._owners, self._rules, self._has_time)
+            except BotoCoreError as problem:  # the region does not answer: no other kind is worth its time-outs
+                look.problem = str(problem)
+                raise
+            finally:
+                self._end_late(look)
+            if look.problem:
+                self.findings.fail(name, f"{kind.name}: {look.problem}")
+            now = look.moment.latest if look.moment else now
+
+    def _book(self, region: str) -> Book | None:
+        try:
+            return Book(self._store, region, self._writer)
+        except (ClientError, BotoCoreError) as problem:
+            self.findings.fail(region, f"its marks could not be read: {problem}")
+            return None
+
+    def _end_late(self, look: Look) -> None:
+        """What is past its deadline ends at the first look, also where the rest of the listing failed."""
+        self.findings.seen += look.seen
+        late = [case for case in look.late if not look.told_lately(case, self._rules)]
+        for case in late:
+            self.findings.note(case)
+        if self._report_only:
+            self.findings.would_end += late
+        else:
+            self._end(look, late)
+
+    # Owners and verdicts
+
+    def _verdicts(self, region: Region) -> Iterator[tuple[Look, Case]]:
+        """What may end at its second look; and the region's marks after this pass."""
+        for look in region.looks:
+            cases = list(look.judged(self._owners, self._rules))
+            for case in cases:
+                self.findings.note(case)
+                if self._report_only and case.verdict.action is not Action.KEEP:
+                    self.findings.would_end.append(case)
+            region.news += [case for case in cases if look.is_news(case)]
+            region.sections[look.kind.name] = look.remember(cases)
+            for case in cases:
+                if case.verdict.action is Action.TERMINATE and not look.told_lately(case, self._rules):
+                    yield look, case
+
+    def _limited(self, doomed: Sequence[tuple[Look, Case]]) -> list[tuple[Look, Case]]:
+        """As many as a pass may end: what is past its deadline, then the oldest marks. The others wait for the next pass."""
+        late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
+        early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
+        early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
+        spent = sum(look.spent(self._rules) for region in self._regions for look in region.looks)
+        most = max(0, self._rules.most(self.findings.seen) - spent)
+        self.findings.limited = [case for _, case in early[most:]]
+        return late + early[:most]
+
+    # Acts
+
+    def _settle(self, region: Region, chosen: Sequence[tuple[Look, Case]]) -> None:
+        """Writes the marks, which claims what is to end, then ends it. Where another pass wrote first, it acts, and not this."""
+        if self._report_only or region.book is None:
+            return
+        for look, case in chosen:
+            section = region.sections[look.kind.name]
+            region.sections[look.kind.name] = replace(section, ended=section.ended | {case.thing.id: case.at})
+        if not region.book.write(region.sections, claim=bool(chosen)):
+            logger.warning("another pass wrote first", region=region.name)
+            return
+        self.findings.news += region.news
+        for look in region.looks:
+            mine = [case for of, case in chosen if of is look]
+            self._end(look, mine)
+            left_alone = {case.thing.id for case in mine} - look.ended.keys()
+            section = region.sections[look.kind.name]
+            ended = {id_: at for id_, at in section.ended.items() if id_ not in left_alone}
+            region.sections[look.kind.name] = replace(section, ended=ended)
+        region.book.write(region.sections, claim=False)
+
+    def _end(self, look: Look, cases: Sequence[Case]) -> None:
+        """Looks once more, a chunk at a time, and ends what still has to. What refused is in the findings."""
+        for start in range(0, len(cases), FILTER_VALUES):
+            chunk = {case.thing.id: case for case in cases[start : start + FILTER_VALUES]}
+            if self._left() < LAST_S:
+                self.findings.fail(
+                    look.region, f"{len(cases) - start} could not be ended: the function's time was over"
+                )
+                return
+            try:
+                page = look.kind.again(list(chunk))
+            except (ClientError, BotoCoreError) as problem:
+                self.findings.fail(look.region, f"the last look before the end failed, so nothing was ended: {problem}")
+                return
+            sure = [thing.id for thing in page.things if self._still(look, thing, chunk, page.moment.earliest)]
+            refused = look.kind.end(sure) if sure else {}
+            for id_ in sure:
+                if id_ in refused:
+                    self.findings.refuse(chunk[id_], refused[id_])
+                    continue
+                look.ended[id_] = page.moment.latest
+                if before := look.section.ended.get(id_):
+                    self.findings.refuse(chunk[id_], f"it was told to end at {when(before)}, and it is still there")
+                else:
+                    self.findings.ended.append(chunk[id_])
+
+    def _still(self, look: Look, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
+        """Whether the newest facts, and the execution's newest word, come to the same verdict."""
+        case = chunk.get(thing.id)
+        if case is None:
+            return False
+        asks = case.verdict.rule in ASKS_OWNER
+        owner = self._owners.ask(thing.execution, fresh_s=FRESH_S) if asks else UNASKED
+        verdict = judge(thing, owner, look.section.suspects.get(thing.id), now, self._rules)
+        return verdict.action is Action.TERMINATE and verdict.rule is case.verdict.rule
+
+    def _has_time(self) -> bool:
+        return self._left() >= RESERVE_S
+
+    @contextmanager
+    def _going_on(self, what: str) -> Iterator[None]:
+        """Whatever goes wrong in one region, the others are looked at; the handler raises when all is done."""
+        try:
+            yield
+        except Exception as problem:
+            logger.exception("failed", what=what)
+            self.findings.fail(what, f"{type(problem).__name__}: {problem}")

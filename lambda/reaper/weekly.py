@@ -1,0 +1,105 @@
+"""The weekly word: the week's figures, what runs, what is protected. That it arrives proves the path of all other messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.belongings import Belongings, tagged
+from aws.clients import BRISK
+from aws.facts import ENDING, Belonging
+from aws.figures import sums
+from aws.s3 import JobStore
+from aws.topic import publish
+from contract import metrics
+from contract.environments import ReaperEnvironment
+from reaper.words import RUNBOOK, SHOWN, when
+
+logger = Logger(service="reaper")
+DAYS = 7
+PASSES = DAYS * 24 * 60 // 5
+"""One each five minutes."""
+ENOUGH = 0.9
+"""Of the passes; the schedule may skip one, and a deployment takes some."""
+TROUBLE = (metrics.TOLD, metrics.REFUSED, metrics.LIMITED, metrics.FAILED_REGIONS)
+
+
+@dataclass(slots=True)
+class Running:
+    """What EC2 shows of the deployment, all regions together."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    """By region and state."""
+    protected: list[Belonging] = field(default_factory=list)
+    unseen: dict[str, str] = field(default_factory=dict)
+    """Regions that could not be looked at."""
+
+
+def tell(env: ReaperEnvironment, *, now: float) -> dict[str, Any]:
+    """Publishes the word. Raises ClientError or BotoCoreError where it cannot, or where the figures cannot be read."""
+    week = sums(env.deployment, metrics.ALL, days=DAYS, until=now)
+    running = _running(env)
+    subject, message = word(env.deployment, week, running)
+    publish(env.topic, subject, message)
+    logger.info("told the week", subject=subject)
+    return {"subject": subject}
+
+
+def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str, str]:
+    """Subject and text."""
+    passes = week[metrics.PASSES]
+    missing = passes < ENOUGH * PASSES
+    well = not missing and not running.unseen and not any(week[name] for name in TROUBLE)
+    lines = [
+        f"The reaper of the deployment {deployment} looked {passes:.0f} times in the last {DAYS} days; {PASSES} were due."
+    ]
+    if missing:
+        lines.append(
+            "That is too few, unless the deployment is younger than that: while the reaper does not look, nothing but the "
+            f'machines\' own timers ends what was left behind. What to do: {RUNBOOK}, "A machine is still running".'
+        )
+    lines += [
+        f"It ended {week[metrics.ENDED]:.0f} things, and would have ended {week[metrics.WOULD_END]:.0f} in report-only mode.",
+        f"Counted once a pass: kept for want of knowledge {week[metrics.TOLD]:.0f}, not ended by AWS "
+        f"{week[metrics.REFUSED]:.0f}, left for the next pass {week[metrics.LIMITED]:.0f}, regions not seen "
+        f"{week[metrics.FAILED_REGIONS]:.0f}. All four should be 0; the messages of those passes say more.",
+        "",
+        *_shown(running),
+        "",
+        "This word comes every week. If it stays away, nobody hears of alarms either.",
+    ]
+    state = "all is well" if well else "look at this"
+    return f"Trainyard {deployment}: {state}", "\n".join(lines)
+
+
+def _shown(running: Running) -> list[str]:
+    lines = [f"{count} in {where}" for where, count in sorted(running.counts.items())]
+    lines = [f"Instances now: {', '.join(lines) or 'none'}."]
+    lines += [f"{region} could not be looked at: {why}." for region, why in sorted(running.unseen.items())]
+    if running.protected:
+        lines.append("Protected by a person, so that nothing of Trainyard ends them:")
+        lines += [
+            f"- {one.id} ({one.instance_type}) in {one.region}, job {one.job or 'unknown'}, owner {one.owner or 'unknown'}"
+            + (f", launched {when(one.born_at)}" if one.born_at is not None else "")
+            for one in running.protected[:SHOWN]
+        ]
+        if len(running.protected) > SHOWN:
+            lines.append(f"- and {len(running.protected) - SHOWN} more")
+    return lines
+
+
+def _running(env: ReaperEnvironment) -> Running:
+    found = Running()
+    for region in sorted({*env.regions, *JobStore(env.bucket, config=BRISK).launched_regions()}):
+        try:
+            for page in Belongings(region).instances(tagged(env.deployment)):
+                alive = [one for one in page.things if one.state not in ENDING]
+                found.counts.update(f"{region} ({one.state})" for one in alive)
+                found.protected += [one for one in alive if one.protected]
+        except (ClientError, BotoCoreError) as problem:
+            found.unseen[region] = str(problem)
+    return found

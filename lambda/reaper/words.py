@@ -1,0 +1,108 @@
+"""The messages of a pass, for a person who has never heard of the reaper: what, where, since when, what it cost, what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+from aws.facts import Belonging, Sort
+from reaper.findings import Case, Findings
+from reaper.policy import span
+
+SHOWN = 40
+"""So many things of a kind are named; of the others the log tells."""
+RUNBOOK = "docs/runbook.md"
+Price = Callable[[str, str], float | None]
+"""Region and instance type to dollars an hour."""
+
+
+def when(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
+def subject(deployment: str, findings: Findings) -> str:
+    """Of the pass's one message; empty where there is nothing to say."""
+    parts = [
+        (len(findings.refused), "could not end {n}"),
+        (len(findings.limited), "reached its limit, {n} left for later"),
+        (len(findings.ended), "ended {n}"),
+        (len(findings.news), "asks you to look at {n}"),
+    ]
+    said = [text.format(n=number) for number, text in parts if number]
+    return f"Trainyard {deployment}: the reaper {', '.join(said)}" if said else ""
+
+
+def message(deployment: str, findings: Findings, price: Price) -> str:
+    """Sections in the order of their urgency, each with where to look."""
+    sections = [
+        _section(
+            f"AWS did not end these {len(findings.refused)}, or they run on although they were told to end. They cost money "
+            f'until they end; every pass tries again. What to do: {RUNBOOK}, "A machine is still running".',
+            [(case, f"Not ended: {problem}") for case, problem in findings.refused.values()],
+            price,
+        ),
+        _section(
+            "A pass ends only so many things before their deadline, and there were more. The first were ended; these "
+            f'{len(findings.limited)} wait for the next pass. If they should stay, act now: {RUNBOOK}, "Protect an instance".',
+            [(case, "Left for the next pass.") for case in findings.limited],
+            price,
+        ),
+        _section(
+            f'The reaper ended these {len(findings.ended)}. If that was wrong: {RUNBOOK}, "The reaper ended something".',
+            [(case, _done(case.thing)) for case in findings.ended],
+            price,
+        ),
+        _section(
+            f"These {len(findings.news)} were kept, because it is not known whether they are still needed. Please look: "
+            f'{RUNBOOK}, "A machine is still running".',
+            [(case, "Kept.") for case in findings.news],
+            price,
+        ),
+        f'To switch everything off at once: {RUNBOOK}, "Turn it off now". This is the reaper of the deployment '
+        f"{deployment}; its log says more about each of them.",
+    ]
+    return "\n\n".join(section for section in sections if section)
+
+
+def _section(title: str, cases: Sequence[tuple[Case, str]], price: Price) -> str:
+    if not cases:
+        return ""
+    lines = [described(case, done, price) for case, done in cases[:SHOWN]]
+    if len(cases) > SHOWN:
+        lines.append(f"- and {len(cases) - SHOWN} more")
+    return "\n".join([title, *lines])
+
+
+def described(case: Case, done: str, price: Price) -> str:
+    """One thing, in a few sentences."""
+    thing = case.thing
+    what = f"- {thing.sort.value} {thing.id}"
+    if thing.instance_type:
+        what += f" ({thing.instance_type}, {thing.state})"
+    whose = f" of job {thing.job}" if thing.job else " of no job that its tags name"
+    owner = f", owner {thing.owner}" if thing.owner else ""
+    return f"{what} in {thing.region}{whose}{owner}. {_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
+
+
+def _done(thing: Belonging) -> str:
+    if thing.sort is Sort.INSTANCE:
+        return "It was told to terminate; it costs nothing from the moment it begins to."
+    return "It was deleted." if thing.sort is not Sort.SPOT_REQUEST else "It was cancelled."
+
+
+def _cost(thing: Belonging, now: float, price: Price) -> str:
+    if thing.born_at is None:
+        return ""
+    age = span(now - thing.born_at)
+    if thing.sort is not Sort.INSTANCE:
+        return f"There since {when(thing.born_at)} ({age}). "
+    hours = max(0.0, now - thing.born_at) / 3600
+    dollars = price(thing.region, thing.instance_type)
+    cost = f"about ${hours * dollars:.2f} at the on-demand price" if dollars else "at a price that is not known here"
+    return f"Launched {when(thing.born_at)}: {hours:.1f} instance-hours, {cost}. "
+
+
+def line(case: Case) -> str:
+    """For the answer of a report-only pass."""
+    thing, verdict = case.thing, case.verdict
+    return f"{thing.sort.value} {thing.id} in {thing.region} ({verdict.action.value}): {verdict.reason}"

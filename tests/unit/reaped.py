@@ -1,0 +1,80 @@
+"""A deployment in two regions with one execution and its reaper, for tests of whole passes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from contract import keys
+from tests.builders import JOB, PLACE
+from tests.fakes.aws import Aws
+from tests.fakes.ec2 import Ec2
+from tests.fakes.ec2_machine import Machine
+from tests.fakes.executions import Execution
+from tests.fakes.functions import Outcome
+from tests.fakes.reaping import HOUR, Reaping, our_tags, put
+from tests.fakes.yard import ABROAD, deployed, home
+
+WRITES = ("Put", "Delete", "Terminate", "Cancel", "Create", "Publish", "Stop", "Start", "Modify")
+
+
+@dataclass
+class Yard:
+    """A deployment in two regions with one execution, and its reaper."""
+
+    fake: Aws
+    reaping: Reaping
+    execution: Execution
+
+    @property
+    def now(self) -> float:
+        return self.fake.clock.now
+
+    @property
+    def ec2(self) -> Ec2:
+        return home(self.fake)
+
+    def instance(
+        self, marks: Mapping[str, str] | None = None, *, deadline: float = 10 * HOUR, age: float = 2 * HOUR
+    ) -> Machine:
+        """Of our execution, its deadline in so many seconds, with `marks` over its tags."""
+        usual = our_tags(execution=self.execution.arn, deadline=self.now + deadline)
+        return put(self.ec2, usual | dict(marks or {}), launched_at=self.now - age)
+
+    def over(self, ago: float = HOUR, status: str = "ABORTED") -> None:
+        self.fake.states.executions.end(self.execution, status)
+        self.execution.ended_at = self.now - ago
+
+    def run(self, times: int = 1) -> Outcome:
+        """So many passes, five minutes apart; the last one's outcome."""
+        outcome = self.reaping.run()
+        for _ in range(times - 1):
+            outcome = self.reaping.later()
+        return outcome
+
+    def run_beside(self) -> None:
+        """A whole pass, in the middle of another one."""
+        self.reaping.run()
+
+    def calls(self, name: str) -> list[dict[str, Any]]:
+        return [call.params for call in self.fake.calls if call.name == name]
+
+    def written(self) -> list[str]:
+        return [call.name for call in self.fake.calls if call.operation.startswith(WRITES)]
+
+    def marks(self, region: str = PLACE.region) -> dict[str, Any]:
+        body = self.fake.s3.read(JOB.home_bucket, keys.marks(region))
+        sections: dict[str, Any] = json.loads(body).get("sections", {}) if body else {}
+        return sections
+
+
+@contextmanager
+def reaped(**settings: Any) -> Iterator[Yard]:
+    """`settings` of the reaper's environment."""
+    fake = deployed(places=(PLACE, ABROAD))
+    reaping = Reaping(fake, **settings)
+    with reaping.installed():
+        yield Yard(fake, reaping, fake.states.executions.begin(JOB.id))
