@@ -17,6 +17,7 @@ from contract.commits import Commit
 from contract.keys import JobPrefix
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
+from tests.builders import PLACE
 from tests.node.fakes import refusal, until
 from tests.node.world import FAST, Site
 
@@ -74,10 +75,10 @@ print("bye", end="")
     assert report.progress is not None
     assert (report.progress.step, report.progress.metric) == (12, None)
     assert set(report.timeline) == {"booted", "prepared", "addressed", "started", "first_step", "ended"}
-    commit = decode(Commit, site.aws.s3.objects["yard-bytes", report.checkpoint])
+    commit = decode(Commit, site.aws.s3.objects[PLACE.bucket, report.checkpoint])
     assert (commit.step, commit.final, [file.path for file in commit.files]) == (12, True, ["model.pt"])
-    artifacts = decode(Commit, site.aws.s3.objects["yard-bytes", report.artifacts])
-    assert site.aws.s3.objects["yard-bytes", artifacts.files[0].key] == b"result"
+    artifacts = decode(Commit, site.aws.s3.objects[PLACE.bucket, report.artifacts])
+    assert site.aws.s3.objects[PLACE.bucket, artifacts.files[0].key] == b"result"
     assert site.aws.logs.streams == ["job-1/1/0"]
     assert {"JOB_ID job-1", "MASTER_ADDR 10.0.0.5", "NUM_NODES 2", "secret is here: True blue", "agent's own: []"} <= {
         *site.lines
@@ -149,7 +150,7 @@ def test_an_order_lets_the_trainer_save_and_commits_what_it_saved(site: Site) ->
     assert (ending.error, ending.reason, ending.ordered) == ("Interrupted", "spot", True)
     report = site.report(urgent=True)
     assert report.checkpoint_step == 7
-    assert [file.path for file in decode(Commit, site.aws.s3.objects["yard-bytes", report.checkpoint]).files] == [
+    assert [file.path for file in decode(Commit, site.aws.s3.objects[PLACE.bucket, report.checkpoint]).files] == [
         "last.pt"
     ]
 

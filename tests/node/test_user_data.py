@@ -17,6 +17,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 USER_DATA = ROOT / "node" / "user_data.sh"
 AGENT = "s3://assets/agent.zip"
+WITH_SYSTEMD = pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="This machine has no systemd-analyze: that systemd understands the units and the timer's time is not shown.",
+)
 
 
 @dataclass
@@ -242,13 +246,12 @@ def test_user_data_fits_into_its_limit() -> None:
     assert len(USER_DATA.read_bytes()) < 8192
 
 
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing() -> None:
     done = subprocess.run(["shellcheck", str(USER_DATA)], capture_output=True, text=True, check=False)
     assert done.stdout == ""
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@WITH_SYSTEMD
 def test_systemd_understands_the_units(machine: Machine) -> None:
     machine.boot()
     units = [str(unit) for unit in machine.timer.parent.iterdir()]
@@ -257,3 +260,21 @@ def test_systemd_understands_the_units(machine: Machine) -> None:
         ["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False, env=os.environ
     )
     assert [line for line in done.stderr.splitlines() if "trainyard" in line] == []
+
+
+@WITH_SYSTEMD
+def test_systemd_reads_the_timers_time_as_the_second_that_was_asked_for(machine: Machine) -> None:
+    machine.boot()
+    at = int(time.time()) + 100 * 24 * 3600
+    arm = machine.root / "opt/trainyard/arm-power-off"
+    subprocess.run([arm, str(at)], env={"PATH": str(machine.programs)}, check=True, timeout=10)
+    found = re.search(r"^OnCalendar=(.*)$", machine.timer.read_text(), re.M)
+    assert found
+    done = subprocess.run(
+        ["systemd-analyze", "calendar", found[1]],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"TZ": "UTC"},
+    )
+    assert time.strftime("Next elapse: %a %Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) in done.stdout

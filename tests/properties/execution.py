@@ -6,20 +6,79 @@ Its JSONata runs in the rehearsal. Here it is what brings the functions into eve
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from contract import errors
 from contract.jobs import Job
+from contract.timing import Timing
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Outcome
 from tests.fakes.states import Wait
 
 Invoke = Callable[[str, dict[str, object]], Outcome]
 KILLED = "Sandbox.Timedout"
-SERVICE_RETRIES = 6
-LOOKS = 20
+THROTTLED = "Lambda.TooManyRequestsException"
+LAMBDAS_OWN = (
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    THROTTLED,
+    "Lambda.Unknown",
+    "Runtime.ExitError",
+    KILLED,
+)
 MENDABLE = {error.__name__ for error in errors.NEW_ATTEMPT}
+STATE_OF = {"launcher": "Launch", "attendant": "Train", "terminator": "Terminate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Retrier:
+    """One entry of a state's Retry."""
+
+    errors: frozenset[str]
+    most: int
+    interval_s: float = 1.0
+    backoff: float = 1.0
+    longest_s: float = math.inf
+    jitter: bool = False
+    """FULL: anything from nothing to the whole pause."""
+
+    def fits(self, error: str) -> bool:
+        wild = "States.TaskFailed" in self.errors and error != "States.Timeout"
+        return wild or not self.errors.isdisjoint({error, "States.ALL"})
+
+    def pause_s(self, used: int, chance: random.Random) -> float:
+        whole = min(self.interval_s * self.backoff**used, self.longest_s)
+        return chance.uniform(0.0, whole) if self.jitter else whole
+
+
+def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
+    """Every state's Retry; a test of the stacks compares it with the synthesised machine."""
+    return {
+        "Launch": (
+            Retrier(frozenset(LAMBDAS_OWN), 12, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
+            Retrier(
+                frozenset({errors.CapacityPending.__name__}),
+                math.ceil(timing.launch_patience_s / timing.launch_again_s) + 5,
+                interval_s=timing.launch_again_s,
+            ),
+        ),
+        "Train": (
+            Retrier(frozenset(errors.BY_NAME), 0),
+            Retrier(frozenset({"States.HeartbeatTimeout"}), 20),
+            Retrier(frozenset({*LAMBDAS_OWN, "States.TaskFailed"}), 100, interval_s=timing.heartbeat_s / 5),
+        ),
+        "Terminate": (
+            Retrier(
+                frozenset({"States.ALL"}),
+                math.ceil(timing.terminate_patience_s / timing.terminate_again_s),
+                interval_s=timing.terminate_again_s,
+            ),
+        ),
+    }
 
 
 @dataclass
@@ -38,11 +97,17 @@ class Execution:
     terminated: set[int] = field(default_factory=set)
     """Attempts for which Terminate succeeded."""
     launched: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    throttled: dict[str, float] = field(default_factory=dict)
+    """Function to the time until which Lambda invokes it for nobody."""
     ended_at: float = math.inf
-    tries: dict[str, int] = field(default_factory=dict)
-    """Of the state at hand: retrier to how often it was used."""
+    _used: dict[Retrier, int] = field(default_factory=dict)
+    """How often each retrier of the state at hand was used."""
+    _chance: random.Random = field(default_factory=lambda: random.Random(0))
     _turn: int = 0
     _running: Callable[[Outcome], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._retriers = retriers(self.job.timing)
 
     @property
     def over(self) -> bool:
@@ -51,18 +116,29 @@ class Execution:
     def start(self) -> None:
         self._soon(5.0, self._launch)
 
-    def give_up(self) -> None:
-        """The running function's answer is lost on its way: the machine has its error and goes on, the function does too."""
+    def give_up(self, throttled_s: float = 0.0) -> None:
+        """The running function's answer is lost on its way: the machine has its error and goes on, the function does too.
+
+        For `throttled_s` the machine does not get through to that function again.
+        """
         if self._running is not None:
             ends, self._running = self._running, None
             self._turn += 1
+            self.throttle(next(name for name, state in STATE_OF.items() if state == self.state), throttled_s)
             ends(Outcome(error=KILLED, cause="the answer was lost"))
+
+    def throttle(self, function: str, seconds: float) -> None:
+        """Lambda invokes it for nobody, for so long."""
+        self.throttled[function] = self.aws.clock.now + seconds
 
     def _run(self, name: str, event: dict[str, object], ends: Callable[[Outcome], None]) -> None:
         """Invokes a function; an answer that nobody waits for any more is dropped."""
         self._turn += 1
         turn, self._running = self._turn, ends
-        outcome = self.invoke(name, event)
+        if self.aws.clock.now < self.throttled.get(name, 0.0):
+            outcome = Outcome(error=THROTTLED, cause="Rate Exceeded.")
+        else:
+            outcome = self.invoke(name, event)
         if turn == self._turn:
             self._running = None
             ends(outcome)
@@ -71,38 +147,32 @@ class Execution:
         self.aws.clock.at(self.aws.clock.now + seconds, action)
 
     def _enter(self, state: str, action: Callable[[], None]) -> None:
-        self.state, self.tries, self.wait = state, {}, None
+        self.state, self.wait = state, None
+        self._used.clear()
         self._soon(0.05, action)
 
-    def _again(self, retrier: str, most: int, seconds: float, action: Callable[[], None]) -> bool:
-        used = self.tries[retrier] = self.tries.get(retrier, 0) + 1
-        if used > most:
-            return False
-        self._soon(seconds, action)
-        return True
-
-    def _retried(self, outcome: Outcome, action: Callable[[], None]) -> bool:
-        """The second chances for Lambda's own troubles, a killed function among them."""
-        used = self.tries.get(KILLED, 0)
-        return outcome.error == KILLED and self._again(KILLED, SERVICE_RETRIES, 2.0 * 2**used, action)
+    def _failed(self, error: str, cause: str, again: Callable[[], None]) -> None:
+        """The first retrier that fits, as often as it may; then the state's Catch."""
+        retrier = next((one for one in self._retriers[self.state] if one.fits(error)), None)
+        used = self._used.get(retrier, 0) if retrier else 0
+        if retrier and used < retrier.most:
+            self._used[retrier] = used + 1
+            self._soon(retrier.pause_s(used, self._chance), again)
+        elif self.state == "Terminate":
+            self._end("Failed")
+        else:
+            self.problem = (error, cause)
+            self._go_to_terminate()
 
     def _launch(self) -> None:
         self._run("launcher", {"job": self.job.id, "attempt": self.attempt}, self._after_launch)
 
     def _after_launch(self, outcome: Outcome) -> None:
-        timing = self.job.timing
-        if not outcome.error:
+        if outcome.error:
+            self._failed(outcome.error, outcome.cause, self._launch)
+        else:
             self.launched[self.attempt] = tuple(outcome.value["instances"])
             self._enter("Train", self._train)
-        elif outcome.error == errors.CapacityPending.__name__ and self._again(
-            outcome.error,
-            math.ceil(timing.launch_patience_s / timing.launch_again_s) + 5,
-            timing.launch_again_s,
-            self._launch,
-        ):
-            pass
-        elif not self._retried(outcome, self._launch):
-            self._catch(outcome.error, outcome.cause)
 
     def _train(self) -> None:
         """A new token with every try; the function keeps it, and its answer is none of the task's."""
@@ -119,10 +189,9 @@ class Execution:
             return
         if outcome.error and wait.waits(self.aws.clock.now):
             wait.closed = True
-            if not self._retried(outcome, self._train):
-                self._catch(outcome.error, outcome.cause)
-            return
-        self._watch(wait)
+            self._failed(outcome.error, outcome.cause, self._train)
+        else:
+            self._watch(wait)
 
     def _watch(self, wait: Wait) -> None:
         """Ends the wait when it was answered or its time is over; else looks again when its time may be over."""
@@ -132,17 +201,12 @@ class Execution:
         elif wait.output is not None:
             self._go_to_terminate()
         elif wait.error is not None:
-            self._catch(*wait.error)
-        elif not late:
-            self.aws.clock.at(min(wait.until, wait.beaten_at + wait.heartbeat_s), lambda: self._watch(wait))
-        else:
+            self._failed(*wait.error, self._train)
+        elif late:
             wait.closed = True
-            if late != "States.HeartbeatTimeout" or not self._again(late, LOOKS, 1.0, self._train):
-                self._catch(late, "")
-
-    def _catch(self, error: str, cause: str) -> None:
-        self.problem = (error, cause)
-        self._go_to_terminate()
+            self._failed(late, "", self._train)
+        else:
+            self.aws.clock.at(min(wait.until, wait.beaten_at + wait.heartbeat_s), lambda: self._watch(wait))
 
     def _go_to_terminate(self) -> None:
         self.terminating.add(self.attempt)
@@ -154,19 +218,11 @@ class Execution:
         self._run("terminator", event, self._after_terminate)
 
     def _after_terminate(self, outcome: Outcome) -> None:
-        timing = self.job.timing
-        if not outcome.error:
+        if outcome.error:
+            self._failed(outcome.error, outcome.cause, self._terminate)
+        else:
             self.terminated.add(self.attempt)
             self._decide()
-        elif outcome.error == errors.StillRunning.__name__ and self._again(
-            outcome.error,
-            math.ceil(timing.terminate_patience_s / timing.terminate_again_s),
-            timing.terminate_again_s,
-            self._terminate,
-        ):
-            pass
-        elif not self._retried(outcome, self._terminate):
-            self._end("Failed")
 
     def _decide(self) -> None:
         now = self.aws.clock.now

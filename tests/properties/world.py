@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -13,18 +14,31 @@ from botocore.exceptions import BotoCoreError, ClientError
 from contract import errors, keys, tags
 from contract.codec import encode
 from contract.reports import Exit, NodeReport, Phase, Progress
-from tests.builders import JOB
+from tests.builders import JOB, PLACE, rung
+from tests.fakes.ec2 import Ec2
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.events import Event, fair
-from tests.fakes.faults import Mishap
+from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.yard import admitted, deployed, home
+from tests.fakes.yard import ABROAD, admitted, deployed, home
 from tests.properties.execution import Execution
 
 BEAT_S = 60.0
 BOOT_S = 45.0
-EXPECTED = (errors.JobError, ClientError, BotoCoreError)
+EXPECTED: dict[str, tuple[type[Exception], ...]] = {
+    "launcher": (errors.JobError, ClientError, BotoCoreError),
+    "attendant": (errors.JobError, ClientError, BotoCoreError),
+    "terminator": (errors.StillRunning,),
+}
 """What a function may end with, besides being killed. The attendant puts several of them into one RuntimeError."""
+TAKEN_OVER = "since a moment ago"
+"""What a launcher says that lost the race for its own walk."""
+LADDER = (rung(), rung("eu-central-1b"), rung("eu-west-1a", region=ABROAD.region))
+
+
+def outage(region: str, kind: Kind) -> Mishap:
+    """EC2 of the region answers nobody."""
+    return Mishap("ec2:*", times=math.inf, region=region, fault=kind)
 
 
 @dataclass
@@ -46,23 +60,34 @@ class Node:
 class World:
     """Everything that a rule may touch."""
 
+    abroad_first: bool = False
+    """The ladder begins in the other region."""
     job_hours: float = 2.0
     weather: str = "fair"
     attendant_dead: bool = False
-    armed: dict[str, list[Mishap]] = field(default_factory=dict)
-    """Function to what befalls its next invocation."""
+    armed: dict[str, list[list[Mishap]]] = field(default_factory=dict)
+    """Function to what befalls its next invocations, one after the other."""
+    doomed: dict[str, tuple[float, int]] = field(default_factory=dict)
+    """Function to the time until which every invocation is killed, and before which of its calls."""
+    outages: dict[str, tuple[float, Kind]] = field(default_factory=dict)
+    """Region to the time until which EC2 does not answer there, and how it does not."""
+    protected: dict[str, float] = field(default_factory=dict)
+    """Ids of instances that a person protects, and since when."""
     nodes: dict[str, Node] = field(default_factory=dict)
     surprises: list[str] = field(default_factory=list)
     """Errors that no function may end with."""
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.aws = deployed()
-        self.ec2 = home(self.aws)
+        self.aws = deployed(places=(PLACE, ABROAD))
+        self.ec2s = list(self.aws.ec2.values())
         self.functions = Functions(self.aws)
-        self.job = admitted(self.aws, replace(JOB, max_hours=self.job_hours))
+        ladder = LADDER[::-1] if self.abroad_first else LADDER
+        places = {place.region: place for place in (PLACE, ABROAD)}
+        self.job = admitted(self.aws, replace(JOB, max_hours=self.job_hours, ladder=ladder, places=places))
         self.execution = Execution(self.job, self.aws, self.invoke)
-        self.strangers = [self._stranger(marks) for marks in _foreign_tags()]
+        self._launches = 0
+        self.strangers = [self._stranger(home(self.aws), marks) for marks in _foreign_tags()]
         self._chance = random.Random(0)
         self._installed = ExitStack()
         self._installed.enter_context(self.functions.installed())
@@ -75,12 +100,45 @@ class World:
         self._installed.close()
 
     def invoke(self, name: str, event: dict[str, object]) -> Outcome:
-        """An invocation, with what was armed for the next one of this function."""
-        outcome = self.functions.invoke(name, event, self.armed.pop(name, []))
-        problem = outcome.problem
-        if problem is not None and not isinstance(problem, EXPECTED) and "looks failed" not in outcome.cause:
-            self.surprises.append(f"{name}: {outcome.error}: {outcome.cause}")
+        """An invocation, with all that befalls it."""
+        now, waiting = self.aws.clock.now, self.armed.get(name, [])
+        mishaps = waiting.pop(0) if waiting else []
+        until, nth = self.doomed.get(name, (0.0, 0))
+        if now < until:
+            mishaps = [*mishaps, Mishap("*", nth, death=Death.BEFORE)]
+        out = [outage(region, kind) for region, (until, kind) in self.outages.items() if now < until]
+        mishaps = [*mishaps, *out]
+        to_end = self._to_end(int(str(event["attempt"])), mishaps) if name == "terminator" else []
+        self._launches += name == "launcher"
+        before = self._launches
+        outcome = self.functions.invoke(name, event, mishaps)
+        self._judge(name, outcome)
+        if left := [one.id for one in to_end if one.runs(self.aws.clock.now)]:
+            self.surprises.append(f"{name} left {left} to run, and nothing kept it from ending them: {outcome}")
+        if TAKEN_OVER in outcome.cause and self._launches == before:
+            self.surprises.append(f"{name} lost a race against itself")
         return outcome
+
+    def _judge(self, name: str, outcome: Outcome) -> None:
+        problem = outcome.problem
+        if problem is not None and not isinstance(problem, EXPECTED[name]) and "looks failed" not in outcome.cause:
+            self.surprises.append(f"{name}: {outcome.error}: {outcome.cause}")
+
+    def _to_end(self, attempt: int, mishaps: Collection[Mishap]) -> list[Machine]:
+        """What a Terminate of now has to end by itself: all that those regions show which nothing befalls."""
+        now, troubled = self.aws.clock.now, {mishap.region for mishap in mishaps}
+        if "" in troubled:
+            return []
+        well = [ec2 for ec2 in self.ec2s if ec2.region not in troubled]
+        shown = [machine for ec2 in well for machine in ec2.running() if machine.seen(now)]
+        ours = [machine for machine in shown if machine not in self.strangers and machine.id not in self.protected]
+        return [machine for machine in ours if int(machine.tags[tags.ATTEMPT]) <= attempt]
+
+    def arm(self, function: str, mishap: Mishap, *, after: int = 0) -> None:
+        """`mishap` befalls the function's next invocation, or the one that many later."""
+        waiting = self.armed.setdefault(function, [])
+        waiting += [[] for _ in range(after + 1 - len(waiting))]
+        waiting[after].append(mishap)
 
     def launch(self, attempt: int) -> Outcome:
         return self.invoke("launcher", {"job": self.job.id, "attempt": attempt})
@@ -93,8 +151,23 @@ class World:
         return self.invoke("attendant", self.aws.events.event("aws.events", "Scheduled Event", {}))
 
     def ours(self) -> list[Machine]:
-        """Machines of the job that run, whether or not EC2 shows them."""
-        return [machine for machine in self.ec2.running() if machine not in self.strangers]
+        """Machines of the job that run, whether or not EC2 shows them, but for those that a person keeps."""
+        running = [machine for ec2 in self.ec2s for machine in ec2.running()]
+        return [machine for machine in running if machine not in self.strangers and machine.id not in self.protected]
+
+    def every(self) -> list[Machine]:
+        """Whatever was launched, and the strangers."""
+        return [machine for ec2 in self.ec2s for machine in ec2.machines.values()]
+
+    def break_down(self, machine: Machine) -> None:
+        """Its host fails."""
+        ec2 = next(ec2 for ec2 in self.ec2s if machine.id in ec2.machines)
+        ec2.end(machine, "Server.InternalError", "Server.InternalError: host failed")
+
+    def protect(self, machine: Machine) -> None:
+        """A person wants to keep it."""
+        machine.tags[tags.PROTECTED] = "ada looks at it"
+        self.protected[machine.id] = self.aws.clock.now
 
     def living(self) -> list[Node]:
         self._meet()
@@ -128,9 +201,12 @@ class World:
     def heal(self) -> None:
         """Nothing goes wrong any more but what waits for a function already."""
         self.weather, self.attendant_dead = "fair", False
-        self.aws.faults.waiting.clear()
-        self.ec2.capacity.clear()
-        self.ec2.vcpu_quota, self.ec2.lag_s, self.ec2.invisible_s = None, 0.5, 1.0
+        self.doomed.clear()
+        self.outages.clear()
+        self.execution.throttled.clear()
+        for ec2 in self.ec2s:
+            ec2.capacity.clear()
+            ec2.vcpu_quota, ec2.lag_s, ec2.invisible_s = None, 0.5, 1.0
 
     def run(self, seconds: float) -> None:
         self.aws.clock.run(seconds)
@@ -170,12 +246,12 @@ class World:
         for machine in self.ours():
             self.nodes.setdefault(machine.id, Node(machine))
 
-    def _stranger(self, marks: dict[str, str]) -> Machine:
+    def _stranger(self, ec2: Ec2, marks: dict[str, str]) -> Machine:
         """An instance that is none of this job's, looking as much like one as it can."""
         request = {"ImageId": "ami-1", "InstanceType": "g5.xlarge", "NetworkInterfaces": [{"SubnetId": "subnet-a"}]}
         now = self.aws.clock.now
         machine = Machine(
-            id=self.ec2.name("i"),
+            id=ec2.name("i"),
             zone="eu-central-1a",
             request=request,
             index=0,
@@ -183,10 +259,10 @@ class World:
             launched_at=now - 7200,
             visible_at=0.0,
             running_at=0.0,
-            reservation=self.ec2.name("r"),
+            reservation=ec2.name("r"),
             tags=marks,
         )
-        self.ec2.machines[machine.id] = machine
+        ec2.machines[machine.id] = machine
         return machine
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from contract import tags
-from contract.jobs import Job
+from contract.jobs import Job, Rung
+from tests.builders import JOB, PLACE, rung
 from tests.fakes.aws import Aws
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.yard import admitted, deployed, home
+from tests.fakes.yard import ABROAD, admitted, deployed, home
 
 
 @dataclass
@@ -41,7 +44,7 @@ class Yard:
         raise AssertionError("Terminate never succeeded")
 
     def running(self) -> list[Machine]:
-        return home(self.aws).running()
+        return [machine for ec2 in self.aws.ec2.values() for machine in ec2.running()]
 
 
 @pytest.fixture
@@ -49,6 +52,25 @@ def yard() -> Iterator[Yard]:
     aws = deployed()
     made = Yard(aws, Functions(aws), admitted(aws))
     with made.functions.installed():
+        yield made
+
+
+@contextmanager
+def two_regions(first: Rung) -> Iterator[Yard]:
+    """A job whose ladder is one rung, in a deployment of two regions."""
+    aws = deployed(places=(PLACE, ABROAD))
+    places = {place.region: place for place in (PLACE, ABROAD)}
+    made = Yard(aws, Functions(aws), admitted(aws, replace(JOB, ladder=(first,), places=places)))
+    with made.functions.installed():
+        yield made
+
+
+@pytest.fixture
+def abroad() -> Iterator[Yard]:
+    """Two regions; the job's nodes run in the one that is not home."""
+    with two_regions(rung("eu-west-1a", region=ABROAD.region)) as made:
+        assert made.launch().error == ""
+        made.aws.clock.run(60)
         yield made
 
 
@@ -137,6 +159,33 @@ def test_a_terminate_that_cannot_ask_says_that_something_may_run(yard: Yard, kin
     assert yard.terminate(Mishap(call, times=40, fault=kind)).error in {"StillRunning", "Sandbox.Timedout"}
     yard.terminate_patiently()
     assert yard.running() == []
+
+
+@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.ERROR, Kind.DENIED])
+def test_a_region_that_cannot_be_asked_keeps_no_other_regions_nodes_running(abroad: Yard, kind: Kind) -> None:
+    outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=kind)
+    assert "eu-central-1 could not be asked" in abroad.terminate(outage).cause
+    assert abroad.running() == []
+    abroad.aws.clock.run(15)
+    assert abroad.terminate().error == ""
+
+
+def test_a_region_that_answers_late_makes_no_other_regions_invisible_nodes_visible() -> None:
+    with two_regions(rung()) as yard:
+        assert yard.launch(Mishap("ec2:CreateTags", fault=Kind.DENIED)).error == "ClientError"
+        slow = Mishap("ec2:DescribeInstances", times=2, region=ABROAD.region, fault=Kind.UNREACHABLE)
+        assert "may be invisible yet" in yard.terminate(slow).cause
+        yard.terminate_patiently()
+        yard.aws.clock.run(60)
+        assert yard.running() == []
+
+
+def test_a_region_that_cannot_be_asked_is_asked_again_before_terminate_succeeds(abroad: Yard) -> None:
+    outage = Mishap("ec2:*", times=math.inf, region=ABROAD.region, fault=Kind.UNREACHABLE)
+    assert abroad.terminate(outage).error == "StillRunning"
+    assert len(abroad.running()) == 2
+    abroad.terminate_patiently()
+    assert abroad.running() == []
 
 
 def test_a_protected_node_keeps_no_other_from_ending_and_is_named(yard: Yard) -> None:

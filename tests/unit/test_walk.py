@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
@@ -12,8 +13,11 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 from aws.ec2 import Ec2
 from aws.facts import Instance
 from aws.s3 import Held, JobStore, Raced
+from contract import keys
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.intents import Intent, Outcome
+from contract.jobs import Market
+from launcher.requests import request
 from launcher.walk import Walker
 from tests.builders import JOB, NOW
 
@@ -25,6 +29,10 @@ class Store:
         self.held: dict[int, Held] = {}
         self.version = 0
         self.is_closed = False
+        self.noted: list[str] = []
+
+    def ensure(self, key: str, _body: bytes) -> None:
+        self.noted.append(key)
 
     def closed(self, _job: str, _attempt: int) -> bool:
         return self.is_closed
@@ -220,3 +228,34 @@ def test_a_throttle_that_never_ends_ends_with_the_functions_time_and_goes_on_in_
     walker(store, ec2, clock, holder="two").launch(JOB, 1)
     assert len(store.held) == 1
     assert len(ec2.calls) == 1
+
+
+def test_a_region_is_noted_once_a_walk_before_the_first_call_there() -> None:
+    store, ec2 = Store(), FakeEc2(["InsufficientInstanceCapacity", "InsufficientInstanceCapacity"])
+    walker(store, ec2, Clock()).launch(JOB, 1)
+    assert store.noted == [keys.launched_region("eu-central-1")]
+
+
+def test_a_region_that_cannot_be_noted_gets_no_launch() -> None:
+    """The reaper would not look there."""
+    store, ec2 = Store(), FakeEc2()
+    refused = ClientError({"Error": {"Code": "AccessDenied"}}, "PutObject")
+    with mock.patch.object(store, "ensure", side_effect=refused), pytest.raises(ClientError):
+        walker(store, ec2, Clock()).launch(JOB, 1)
+    assert ec2.calls == []
+
+
+def test_a_walk_that_launched_already_notes_nothing_more() -> None:
+    store, ec2, clock = Store(), FakeEc2(), Clock()
+    walker(store, ec2, clock).launch(JOB, 1)
+    store.noted.clear()
+    walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert store.noted == []
+
+
+@pytest.mark.parametrize("market", list(Market))
+def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> None:
+    made = request(JOB, 1, replace(JOB.ladder[0], market=market), group="", profile="arn:p")
+    marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
+    assert ("spot-instances-request" in marks) == (market is Market.SPOT)
+    assert all(tags == marks["instance"] for tags in marks.values())

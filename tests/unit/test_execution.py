@@ -1,0 +1,104 @@
+"""Whole executions on the fake: what Lambda's own troubles may cost is time, and never an instance that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from contract.reports import Exit
+from tests.fakes.faults import Mishap
+from tests.properties.world import World
+
+NINE_MINUTES = 540.0
+"""Shorter than Terminate's patience of ten."""
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A job whose nodes train."""
+    made = World()
+    made.run(200)
+    assert made.execution.state == "Train"
+    assert len(made.living()) == 2
+    yield made
+    made.close()
+
+
+def end(world: World, code: int = 0) -> None:
+    for node in world.living():
+        world.leave(node, Exit(code=code))
+
+
+def run_on(world: World, minutes: int) -> None:
+    for _ in range(minutes):
+        world.run(60)
+
+
+def test_nodes_that_end_well_end_their_job_and_are_ended(world: World) -> None:
+    end(world)
+    run_on(world, 2)
+    assert (world.execution.state, world.ours()) == ("Done", [])
+
+
+def test_a_terminate_that_is_throttled_for_nine_minutes_still_ends_every_node(world: World) -> None:
+    world.execution.throttle("terminator", NINE_MINUTES)
+    end(world)
+    run_on(world, 8)
+    assert (world.execution.state, len(world.ours())) == ("Terminate", 2)
+    run_on(world, 3)
+    assert (world.execution.state, world.ours()) == ("Done", [])
+
+
+@pytest.mark.parametrize("nth", [1, 3, 6])
+def test_a_terminate_that_is_killed_again_and_again_for_nine_minutes_still_ends_every_node(
+    world: World, nth: int
+) -> None:
+    world.doomed["terminator"] = (world.aws.clock.now + NINE_MINUTES, nth)
+    end(world, code=1)
+    run_on(world, 8)
+    assert world.execution.state == "Terminate"
+    run_on(world, 3)
+    assert (world.execution.state, world.ours()) == ("Failed", [])
+
+
+def test_a_terminate_whose_answer_is_lost_is_asked_again(world: World) -> None:
+    world.arm("terminator", Mishap("ec2:TerminateInstances", meanwhile=world.execution.give_up))
+    end(world)
+    run_on(world, 3)
+    assert len([name for _, name, _ in world.functions.log if name == "terminator"]) > 1
+    assert (world.execution.state, world.ours()) == ("Done", [])
+
+
+def test_a_terminate_that_never_gets_through_fails_the_job_after_its_patience(world: World) -> None:
+    world.execution.throttle("terminator", 3600.0)
+    end(world)
+    run_on(world, 12)
+    assert (world.execution.state, len(world.ours())) == ("Failed", 2)
+
+
+def test_a_launch_that_is_throttled_for_four_minutes_is_made_all_the_same() -> None:
+    world = World()
+    world.execution.throttle("launcher", 240.0)
+    run_on(world, 8)
+    assert world.execution.state == "Train"
+    world.close()
+
+
+def test_a_launcher_that_is_killed_until_the_machine_gives_up_leaves_nothing() -> None:
+    world = World()
+    world.doomed["launcher"] = (world.aws.clock.now + 3600.0, 5)
+    run_on(world, 30)
+    assert (world.execution.state, world.ours()) == ("Failed", [])
+    world.close()
+
+
+def test_an_attendant_that_does_not_get_through_for_half_an_hour_fails_no_job(world: World) -> None:
+    world.execution.throttle("attendant", 1800.0)
+    world.attendant_dead = True
+    run_on(world, 31)
+    world.attendant_dead = False
+    assert world.execution.state == "Train"
+    end(world)
+    run_on(world, 4)
+    assert (world.execution.state, world.ours()) == ("Done", [])
