@@ -6,7 +6,7 @@ export UV_SYSTEM_CERTS := 1
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test lint types unit rehearsal-tests rehearse-faults test-deep synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup rehearse test lint types unit rehearsal-tests rehearse-faults test-deep bench-reaper synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -42,6 +42,12 @@ build/checkov/ready: .venv/ready requirements-checkov.txt
 	@echo "Putting Checkov in place, apart from everything else (build/checkov) ..."
 	@rm -rf build/checkov && $(BIN)/python -m venv --without-pip build/checkov
 	@uv pip install -q --python build/checkov/bin/python --require-hashes -r requirements-checkov.txt
+	@touch $@
+
+build/custodian/ready: .venv/ready requirements-benchmarks.txt
+	@echo "Putting Cloud Custodian in place, the peer of a benchmark (build/custodian) ..."
+	@rm -rf build/custodian && $(BIN)/python -m venv --without-pip build/custodian
+	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
 	@touch $@
 
 # The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
@@ -82,6 +88,9 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 13 minute
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each
 	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
 
+bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about 15 minutes)
+	@$(BIN)/python -m benchmarks.reaper
+
 synth: setup ## The templates, into cdk.out
 	@npx cdk synth --quiet
 
@@ -93,7 +102,9 @@ destroy: setup ## Takes every stack away again
 
 docs: setup ## Writes the generated pages again: schema, refusals, faults, the machine's diagram
 	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
+	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
 	@$(BIN)/python -m tests.refusals
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.builds.refusals
 	@$(BIN)/python -m rehearsal.faults
 	@$(BIN)/python -m stacks.diagram
 
@@ -101,7 +112,7 @@ snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots
 
 lock: .venv/ready ## Resolves the .in files again
-	@for file in requirements-setup requirements requirements-dev requirements-checkov lambda/requirements node/requirements; do \
+	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks lambda/requirements node/requirements; do \
 	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 

@@ -1,0 +1,178 @@
+"""`make bench-reaper`: the reaper's pass and Cloud Custodian, in turn, against the same server; medians into docs/benchmarks/reaper.md.
+
+Both look for instances of the deployment that are past their deadline; the reaper judges executions as well. Neither ends anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measured import Measured, measured
+from benchmarks.reaper.account import DEPLOYMENT, REGION
+from contract import tags
+
+ROOT = Path(__file__).resolve().parents[2]
+CUSTODIAN = ROOT / "build" / "custodian" / "bin"
+PAGE = ROOT / "docs" / "benchmarks" / "reaper.md"
+MEMORY_MB, SHARE = 128, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """`filtered`: Custodian's query names our tag, so that EC2 does the filtering, as it always does for the reaper."""
+
+    name: str
+    ours: int
+    strangers: int
+    filtered: bool
+
+
+RACES = (
+    Race("100,000 instances, all ours, Custodian filters at EC2", 100_000, 0, True),
+    Race("100,000 instances, all ours, Custodian filters itself", 100_000, 0, False),
+    Race("100,000 instances, 1,000 of them ours, Custodian filters at EC2", 1_000, 99_000, True),
+    Race("100,000 instances, 1,000 of them ours, Custodian filters itself", 1_000, 99_000, False),
+)
+
+
+@dataclass
+class Account:
+    """The server's process."""
+
+    port: int
+    late: int
+    """Instances past their deadline: what both have to find."""
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def counts(self) -> dict[str, int]:
+        """The calls since the last time, by name; starts the counts and the throttles' buckets anew."""
+        with urllib.request.urlopen(f"{self.endpoint}/counts", timeout=30) as answer:
+            found: dict[str, int] = json.load(answer)
+            return found
+
+
+@contextmanager
+def account(race: Race) -> Iterator[Account]:
+    command = [sys.executable, "-m", "benchmarks.reaper.server", str(race.ours), str(race.strangers)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stdout
+        port, late = map(int, server.stdout.readline().split())
+        yield Account(port, late)
+        server.communicate()
+
+
+def variables(endpoint: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": "benchmark",
+        "AWS_SECRET_ACCESS_KEY": "benchmark",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'lambda'}",
+    }
+
+
+def ours(at: Account, work: Path) -> tuple[Measured, int]:
+    run = measured([sys.executable, "-m", "benchmarks.reaper.ours"], variables=variables(at.endpoint), work=work)
+    return run, int(json.loads(run.output.splitlines()[-1])["past_deadline"])
+
+
+def custodian(at: Account, work: Path, *, filtered: bool) -> tuple[Measured, int]:
+    (work / "policy.json").write_text(json.dumps({"policies": [policy(filtered)]}))
+    command = [str(CUSTODIAN / "custodian"), "run", "--dryrun", "--quiet", "-s", "out", "--cache-period", "0"]
+    place = ["--region", REGION]
+    plain = {**variables(at.endpoint), "PYTHONPATH": ""}
+    run = measured([*command, *place, "policy.json"], variables=plain, work=work)
+    return run, len(json.loads((work / "out" / "late" / "resources.json").read_text()))
+
+
+def policy(filtered: bool) -> dict[str, Any]:
+    """Instances of ours, past their deadline."""
+    late = {"type": "value", "key": f"tag:{tags.DEADLINE}", "value_type": "integer", "op": "lt", "value": now()}
+    mine = {f"tag:{tags.DEPLOYMENT}": DEPLOYMENT}
+    query = {"query": [mine]} if filtered else {}
+    return {"name": "late", "resource": "aws.ec2", **query, "filters": [mine, late]}
+
+
+def now() -> int:
+    import time
+
+    return int(time.time())
+
+
+def race(one: Race, rounds: int) -> dict[str, list[tuple[Measured, Mapping[str, int]]]]:
+    """Each in turn, `rounds` times. Raises AssertionError where the two do not find the same."""
+    runs: dict[str, list[tuple[Measured, Mapping[str, int]]]] = {"reaper": [], "custodian": []}
+    with account(one) as at, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        for _ in range(rounds):
+            for name in runs:
+                at.counts()
+                work = Path(folder)
+                run, found = ours(at, work) if name == "reaper" else custodian(at, work, filtered=one.filtered)
+                assert found == at.late, f"{name} found {found} of {at.late}"
+                runs[name].append((run, at.counts()))
+                print(f"  {name:10} {run.seconds:7.2f} s {run.peak_mb:8.0f} MB", flush=True)
+    return runs
+
+
+def row(one: Race, runs: dict[str, list[tuple[Measured, Mapping[str, int]]]]) -> str:
+    took = {name: statistics.median(run.seconds for run, _ in many) for name, many in runs.items()}
+    held = {name: max(run.peak_mb for run, _ in many) for name, many in runs.items()}
+    calls = {name: sum(many[-1][1].values()) - many[-1][1].get("throttled", 0) for name, many in runs.items()}
+    throttled = {name: many[-1][1].get("throttled", 0) for name, many in runs.items()}
+    cells = [one.name]
+    cells += [
+        f"{took[name]:.1f} s, {held[name]:.0f} MB, {calls[name]} calls, {throttled[name]} throttled" for name in runs
+    ]
+    cells += [f"{took['custodian'] / took['reaper']:.1f} x", f"{held['custodian'] / held['reaper']:.1f} x"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> int:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    lines = [
+        __doc__ or "",
+        "",
+        f"{rounds} rounds, medians of time, peaks of memory; {platform.machine()}, {os.cpu_count()} cores,",
+    ]
+    peer = subprocess.run(
+        [str(CUSTODIAN / "custodian"), "version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    lines[-1] += f" Python {platform.python_version()}, boto3 {version('boto3')}, Cloud Custodian {peer}."
+    lines += ["", "| account | reaper | Cloud Custodian | faster | less memory |", "|---|---|---|---|---|"]
+    broken = []
+    for one in RACES:
+        print(one.name, flush=True)
+        runs = race(one, rounds)
+        lines.append(row(one, runs))
+        peaks = {name: max(run.peak_mb for run, _ in many) for name, many in runs.items()}
+        if peaks["reaper"] > MEMORY_MB:
+            broken.append(f"{one.name}: the reaper took {peaks['reaper']:.0f} MB of {MEMORY_MB}")
+        if one.ours >= 100_000 and peaks["custodian"] < SHARE * peaks["reaper"]:
+            broken.append(f"{one.name}: more than an eighth of Custodian's memory")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text("# The reaper beside Cloud Custodian\n\n" + "\n".join(lines) + "\n")
+    print(PAGE.read_text(), *broken, sep="\n")
+    return bool(broken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""One pass of the deployed function, report-only, against `AWS_ENDPOINT_URL`; prints what it found as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from types import SimpleNamespace
+
+from benchmarks.reaper.account import DEPLOYMENT, MACHINE, PROFILE, REGION
+from contract.environments import ReaperEnvironment
+from contract.timing import Timing
+
+
+def main() -> None:
+    environment = ReaperEnvironment(
+        deployment=DEPLOYMENT,
+        bucket="home",
+        home_region=REGION,
+        regions=(REGION,),
+        instance_profile=PROFILE,
+        machine=MACHINE,
+        topic=f"arn:aws:sns:{REGION}:123456789012:topic",
+        report_only=True,
+        max_hours=72.0,
+        max_share=0.2,
+        max_least=5,
+        timing=Timing(),
+    )
+    os.environ.update(environment.write(), AWS_LAMBDA_FUNCTION_NAME="reaper", POWERTOOLS_METRICS_NAMESPACE="Trainyard")
+    from reaper.handler import handler  # as Lambda imports it: with its environment in place
+
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 300_000, aws_request_id="benchmark")
+    print(json.dumps(handler({}, context)))
+
+
+if __name__ == "__main__":
+    main()

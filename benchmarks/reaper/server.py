@@ -1,0 +1,183 @@
+"""The account over HTTP: pages, filters, tokens and EC2's published throttles, so that a client meets what it would meet.
+
+`python -m benchmarks.reaper.server OURS STRANGERS` prints its port, then serves until its standard input ends. Buckets: EC2's user
+guide, "Request throttling for the EC2 API": Describe calls with a filter or MaxResults 100 requests, then 20 a second;
+DescribeInstances with neither 50, then 10 a second. Step Functions' throttles are not modelled.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl
+
+from benchmarks.reaper.account import ACCOUNT, HOUR, Account
+
+PAGE = 1000
+LEAST_PAGE = 5
+"""DescribeInstances takes a MaxResults of 5 to 1,000."""
+EC2 = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    '<{0}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>0</requestId>{1}</{0}Response>'
+)
+EC2_ERROR = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>0</RequestID></Response>"
+)
+EMPTY = {
+    "DescribeVolumes": "volumeSet",
+    "DescribeSpotInstanceRequests": "spotInstanceRequestSet",
+    "DescribeNetworkInterfaces": "networkInterfaceSet",
+}
+"""Describe calls that this account answers with nothing."""
+CALLER = (
+    '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
+    f"<Arn>arn:aws:iam::{ACCOUNT}:user/benchmark</Arn><UserId>benchmark</UserId><Account>{ACCOUNT}</Account>"
+    "</GetCallerIdentityResult></GetCallerIdentityResponse>"
+)
+S3_MISSING = "<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>"
+S3_EMPTY = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>false</IsTruncated></ListBucketResult>'
+
+
+class Bucket:
+    """Tokens: so many at once, then so many a second."""
+
+    def __init__(self, size: float, refill: float) -> None:
+        self._size, self._refill, self._left, self._at = size, refill, size, time.monotonic()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        with self._lock:
+            now = time.monotonic()
+            self._left = min(self._size, self._left + (now - self._at) * self._refill)
+            self._at = now
+            if self._left < 1:
+                return False
+            self._left -= 1
+            return True
+
+
+class Server(ThreadingHTTPServer):
+    """One account; `counts` has the calls by name, and the throttles."""
+
+    daemon_threads = True
+
+    def __init__(self, account: Account) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.account = account
+        self.reset()
+
+    def reset(self) -> None:
+        """Full buckets and no counts: each client begins alike."""
+        self.counts: Counter[str] = Counter()
+        self.describe, self.unpaged = Bucket(100, 20), Bucket(50, 10)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """EC2 and STS (query and XML), Step Functions (JSON), and as much S3 as an empty bucket needs."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Counted, not printed."""
+
+    def do_GET(self) -> None:
+        if self.path == "/counts":
+            answer = json.dumps(self.server.counts)
+            self.server.reset()
+            self._say(200, answer)
+        elif "list-type=2" in self.path:
+            self._count("ListObjectsV2")
+            self._say(200, S3_EMPTY)
+        else:
+            self._count("GetObject")
+            self._say(404, S3_MISSING)
+
+    def do_PUT(self) -> None:
+        self._body()
+        self._count("PutObject")
+        self._say(200, "", ETag='"0"')
+
+    def do_POST(self) -> None:
+        body = self._body()
+        if target := self.headers.get("X-Amz-Target"):
+            return self._states(target.rpartition(".")[2], json.loads(body))
+        return self._ec2(dict(parse_qsl(body)))
+
+    def _states(self, name: str, asked: dict[str, Any]) -> None:
+        self._count(name)
+        if name == "ListExecutions":
+            page = self.server.account.executions(int(asked.get("nextToken", 0)), asked.get("maxResults", 100))
+            return self._say(200, page)
+        if name == "DescribeExecution":
+            job = int(asked["executionArn"].rpartition("-")[2])
+            return self._say(200, json.dumps(self.server.account.shown(job)))
+        return self._say(400, json.dumps({"__type": "UnknownOperationException", "message": name}))
+
+    def _ec2(self, asked: dict[str, str]) -> None:
+        name = asked["Action"]
+        self._count(name)
+        if name == "GetCallerIdentity":
+            return self._say(200, CALLER)
+        filters = _filters(asked)
+        bucket = self.server.describe if filters or "MaxResults" in asked else self.server.unpaged
+        if not bucket.take():
+            self._count("throttled")
+            return self._say(503, EC2_ERROR.format("RequestLimitExceeded", "Request limit exceeded."))
+        if name in EMPTY:
+            return self._say(200, EC2.format(name, f"<{EMPTY[name]}/>"))
+        if name != "DescribeInstances":
+            return self._say(400, EC2_ERROR.format("InvalidAction", name))
+        size = int(asked.get("MaxResults", PAGE))
+        if not LEAST_PAGE <= size <= PAGE:
+            return self._say(400, EC2_ERROR.format("InvalidParameterValue", f"MaxResults {size}"))
+        found, start = self.server.account.wanted(filters), int(asked.get("NextToken", 0))
+        rest = f"<nextToken>{start + size}</nextToken>" if start + size < len(found) else ""
+        page = self.server.account.page(found[start : start + size])
+        return self._say(200, EC2.format(name, f"<reservationSet>{page}</reservationSet>{rest}"))
+
+    def _body(self) -> str:
+        return self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
+
+    def _count(self, name: str) -> None:
+        self.server.counts[name] += 1
+
+    def _say(self, status: int, text: str, **headers: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _filters(asked: dict[str, str]) -> dict[str, list[str]]:
+    """`Filter.1.Name=...&Filter.1.Value.1=...` as name to values."""
+    found: dict[str, list[str]] = {}
+    for key, name in asked.items():
+        if key.startswith("Filter.") and key.endswith(".Name"):
+            prefix = key.removesuffix("Name") + "Value."
+            found[name] = [value for other, value in asked.items() if other.startswith(prefix)]
+    return found
+
+
+def main() -> None:
+    now = int(time.time())
+    launched = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(now - 2 * HOUR))
+    account = Account(ours=int(sys.argv[1]), strangers=int(sys.argv[2]), now=now, launched=launched)
+    server = Server(account)
+    print(server.server_port, account.late(), flush=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    sys.stdin.read()
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
