@@ -6,12 +6,14 @@ import sys
 
 import aws_cdk as cdk
 
-from contract import tags
+from contract import names, tags
+from stacks.builds import BuildsStack
 from stacks.foundation import FoundationStack
 from stacks.parts.assembled import NotSetUp
+from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
 from stacks.reaper import ReaperStack
-from stacks.region import RegionStack
+from stacks.region import RegionStack, Training
 from stacks.settings import BLOCK, BadSettings, Settings
 from stacks.workflow import WorkflowStack
 
@@ -19,11 +21,7 @@ from stacks.workflow import WorkflowStack
 def build(app: cdk.App, settings: Settings) -> None:
     """All stacks of one deployment. Raises NotSetUp where `make setup` has not run."""
     deployment, home = settings.deployment, cdk.Environment(region=settings.home_region)
-    rights = Rights(
-        deployment=deployment,
-        home_region=settings.home_region,
-        regions=tuple(place.region for place in settings.regions),
-    )
+    rights = Rights(deployment=deployment, home_region=settings.home_region, regions=settings.training)
     foundation = FoundationStack(
         app,
         f"{deployment}-foundation",
@@ -34,20 +32,18 @@ def build(app: cdk.App, settings: Settings) -> None:
         log_retention_days=settings.log_retention_days,
         keep_data=settings.keep_data,
     )
-    regions = [
-        RegionStack(
-            app,
-            f"{deployment}-region-{place.region}",
-            env=cdk.Environment(region=place.region),
-            deployment=deployment,
-            cidr=place.cidr,
-            nat_gateways=settings.network.nat_gateways,
-            interface_endpoints=settings.network.interface_endpoints,
-            placement_groups_per_zone=settings.placement_groups_per_zone,
-            keep_data=settings.keep_data,
-        )
-        for place in settings.regions
-    ]
+    regions = _regions(app, settings)
+    builds = BuildsStack(
+        app,
+        f"{deployment}-builds",
+        env=home,
+        rights=rights,
+        regions=settings.everywhere,
+        repositories=settings.repositories,
+        data_buckets=settings.data_buckets,
+        copy_accounts=settings.copy_accounts,
+        log_retention_days=settings.log_retention_days,
+    )
     workflow = WorkflowStack(
         app,
         f"{deployment}-workflow",
@@ -59,6 +55,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         limits=settings.limits,
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
+        regions=settings.everywhere,
     )
     reaper = ReaperStack(
         app,
@@ -67,6 +64,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         foundation=foundation.exports,
         workflow=workflow.exports,
         rights=rights,
+        regions=settings.everywhere,
         max_hours=settings.limits.max_hours,
         report_only=settings.reaper.report_only,
         max_share=settings.reaper.max_share,
@@ -76,11 +74,39 @@ def build(app: cdk.App, settings: Settings) -> None:
         log_retention_days=settings.log_retention_days,
     )
     # What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away.
+    builds.add_stack_dependency(foundation)
+    reaper.add_stack_dependency(builds)
     reaper.add_stack_dependency(workflow)
     for region in regions:
+        builds.add_stack_dependency(region)
         workflow.add_stack_dependency(region)
         reaper.add_stack_dependency(region)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
+
+
+def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
+    """One stack a region; a region without a network serves the grid alone."""
+    readers = Readers(accounts=settings.image_readers.accounts, organizations=settings.image_readers.organizations)
+    return [
+        RegionStack(
+            app,
+            names.region_stack(settings.deployment, place.region),
+            env=cdk.Environment(region=place.region),
+            deployment=settings.deployment,
+            training=Training(
+                cidr=place.cidr,
+                nat_gateways=settings.network.nat_gateways,
+                interface_endpoints=settings.network.interface_endpoints,
+                placement_groups_per_zone=settings.placement_groups_per_zone,
+            )
+            if place.cidr
+            else None,
+            repositories=settings.repositories,
+            image_readers=readers,
+            keep_data=settings.keep_data,
+        )
+        for place in settings.regions
+    ]
 
 
 def main() -> None:

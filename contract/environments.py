@@ -60,6 +60,7 @@ class AdmissionEnvironment(Environment):
     log_group: str
     home_region: str
     regions: tuple[str, ...]
+    """Where jobs may run."""
     images: dict[str, str]
     """Family (`x86_64`, `arm64`, `p3`) to an AMI id or an SSM parameter's name."""
     data_buckets: tuple[str, ...]
@@ -97,7 +98,16 @@ class TerminatorEnvironment(Environment):
     deployment: str
     bucket: str
     regions: tuple[str, ...]
+    """Where jobs may run."""
     timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionCheckEnvironment(Environment):
+    """Of the function that refuses to forget a region whose stack stands."""
+
+    deployment: str
+    bucket: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +128,7 @@ class ReaperEnvironment(Environment):
     bucket: str
     home_region: str
     regions: tuple[str, ...]
-    """Those of the settings; to them come those where anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
+    """All of the settings; to them come those where anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
     instance_profile: str
     """ARN."""
     machine: str
@@ -140,11 +150,11 @@ class DrainEnvironment(Environment):
     deployment: str
     bucket: str
     regions: tuple[str, ...]
+    """All of the settings."""
     machine: str
     """ARN of the Train machine."""
     keep_data: bool
-    bytes_buckets: dict[str, str]
-    """Region to bucket; emptied where data is not kept."""
+    """Without it the deployment's buckets are emptied."""
     timing: Timing
 
 

@@ -7,6 +7,8 @@ import re
 JOB_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 """An execution name that Step Functions, S3 keys, tags and log streams all take as it is."""
 
+BUILD_CACHE = "build-cache"
+"""The short name of the repository that keeps the layers of earlier builds."""
 METRICS = "Trainyard"
 """The namespace of CloudWatch metrics; their names are in contract.metrics."""
 
@@ -23,6 +25,11 @@ def log_stream(job: str, attempt: int, rank: int) -> str:
 def region_parameter(deployment: str, region: str) -> str:
     """The SSM parameter with which a Region stack describes itself (contract.places.Place as JSON)."""
     return f"/trainyard/{deployment}/regions/{region}"
+
+
+def region_stack(deployment: str, region: str) -> str:
+    """The CloudFormation stack of a region, in that region."""
+    return f"{deployment}-region-{region}"
 
 
 def secret_prefix(deployment: str) -> str:
@@ -57,7 +64,7 @@ def repository(deployment: str, name: str = "images") -> str:
 
 def build_cache(deployment: str) -> str:
     """The repository (home region) that keeps the layers of earlier builds; its tags move."""
-    return repository(deployment, "build-cache")
+    return repository(deployment, BUILD_CACHE)
 
 
 def build_machine(deployment: str) -> str:

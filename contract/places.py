@@ -17,13 +17,16 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A training region. JSON in the SSM parameter `names.region_parameter`."""
+    """A region of the deployment. JSON in the SSM parameter `names.region_parameter`.
+
+    One that serves the grid alone has no zones, and nothing that a launch needs.
+    """
 
     region: str
     bucket: str
     """Holds checkpoints and artifacts of attempts in this region."""
-    security_group: str
-    launch_template: str
-    launch_template_version: str
+    security_group: str = ""
+    launch_template: str = ""
+    launch_template_version: str = ""
     """A number: `$Default` stays 1 under CloudFormation."""
-    zones: tuple[Zone, ...]
+    zones: tuple[Zone, ...] = ()

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
-from stacks.parts.build_machine import BuildMachine
+from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.function import Function, Layer
 from stacks.parts.image_rights import ImageRights
@@ -82,7 +82,7 @@ class BuildsStack(cdk.Stack):
             *reads,
             rights.list_home(),
             *images.look(),
-            Right("LookAtBuilds", ["codebuild:BatchGetBuilds"], [project.project.project_arn]),
+            Right("LookAtBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
             Right("ReadTheirLog", ["logs:GetLogEvents"], [log.log_group_arn]),
         )
         build = BuildMachine(

@@ -45,6 +45,7 @@ class ReaperStack(cdk.Stack):
         foundation: FoundationExports,
         workflow: WorkflowExports,
         rights: Rights,
+        regions: tuple[str, ...],
         max_hours: float,
         report_only: bool,
         max_share: float,
@@ -53,6 +54,7 @@ class ReaperStack(cdk.Stack):
         timing: Timing,
         log_retention_days: int,
     ) -> None:
+        """`regions` are all of the settings: what serves the grid alone is looked at as well."""
         deployment = rights.deployment
         super().__init__(
             scope,
@@ -60,7 +62,7 @@ class ReaperStack(cdk.Stack):
             env=env,
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
-        self._foundation, self._workflow, self._rights = foundation, workflow, rights
+        self._foundation, self._workflow, self._rights, self._regions = foundation, workflow, rights, regions
         self._timing, self._log_retention_days = timing, log_retention_days
         # A layer of its own: one that another stack exports could never be replaced while this one reads it.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
@@ -98,7 +100,7 @@ class ReaperStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=foundation.home.bucket_name,
                 home_region=rights.home_region,
-                regions=rights.regions,
+                regions=self._regions,
                 instance_profile=profile,
                 machine=self._workflow.machine.state_machine_arn,
                 topic=foundation.topic.topic_arn,
@@ -223,10 +225,9 @@ class ReaperStack(cdk.Stack):
             environment=DrainEnvironment(
                 deployment=rights.deployment,
                 bucket=home.bucket_name,
-                regions=rights.regions,
+                regions=self._regions,
                 machine=self._workflow.machine.state_machine_arn,
                 keep_data=keep_data,
-                bytes_buckets=dict(zip(rights.regions, rights.bytes_buckets, strict=True)),
                 timing=self._timing,
             ),
             layer=self._layer,

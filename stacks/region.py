@@ -1,4 +1,4 @@
-"""The Region stack (one a training region): network, placement groups, launch template, bucket of bytes, images.
+"""The Region stack, one a region: bucket of bytes and images; where nodes run also network, placement groups, launch template.
 
 It takes nothing from home: role, user data and tags come with each launch.
 """
@@ -6,22 +6,30 @@ It takes nothing from home: role, user data and tags come with each launch.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from contract import names
 from contract.codec import encode
 from contract.places import Place, Zone
-from stacks.parts.acknowledged import acknowledge
 from stacks.parts.bucket import Bucket
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
+from stacks.parts.repository import Readers, Repository
 
-KEPT_IMAGES = 100
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What a region in which nodes run has beside its bucket and its images."""
+
+    cidr: str
+    nat_gateways: int
+    interface_endpoints: tuple[str, ...]
+    placement_groups_per_zone: int
 
 
 class RegionStack(cdk.Stack):
@@ -34,24 +42,17 @@ class RegionStack(cdk.Stack):
         *,
         env: cdk.Environment,
         deployment: str,
-        cidr: str,
-        nat_gateways: int,
-        interface_endpoints: tuple[str, ...],
-        placement_groups_per_zone: int,
+        training: Training | None,
+        repositories: tuple[str, ...],
+        image_readers: Readers,
         keep_data: bool,
     ) -> None:
+        """Without `training` the region serves the grid alone, and nothing in it costs while idle. `repositories` are short
+        names."""
         region = env.region
         assert region is not None
-        super().__init__(scope, name, env=env, description=f"Trainyard {deployment}: where nodes run in {region}")
-        network = Network(
-            self,
-            "Network",
-            region=region,
-            cidr=cidr,
-            nat_gateways=nat_gateways,
-            interface_endpoints=interface_endpoints,
-        )
-        template = LaunchTemplate(self, "Nodes", deployment=deployment)
+        what = "where nodes run" if training else "bytes and images"
+        super().__init__(scope, name, env=env, description=f"Trainyard {deployment}: {what} in {region}")
         bucket = Bucket(
             self,
             "Bytes",
@@ -59,22 +60,9 @@ class RegionStack(cdk.Stack):
             days=1,  # thinned checkpoints are large, and were thinned on purpose
             keep=keep_data,
         )
-        repository = self._repository(deployment)
-        place = Place(
-            region=region,
-            bucket=bucket.bucket_name,
-            security_group=network.security_group.security_group_id,
-            launch_template=template.id,
-            launch_template_version=template.version,
-            zones=tuple(
-                Zone(
-                    name=subnet.availability_zone,
-                    subnet=subnet.subnet_id,
-                    placement_groups=self._placement_groups(index, placement_groups_per_zone),
-                )
-                for index, subnet in enumerate(network.node_subnets, start=1)
-            ),
-        )
+        place = Place(region=region, bucket=bucket.bucket_name)
+        if training:
+            place = self._trains(place, deployment, training)
         ssm.StringParameter(
             self,
             "Place",
@@ -82,9 +70,39 @@ class RegionStack(cdk.Stack):
             string_value=self.to_json_string(json.loads(encode(place))),
             description="What a launch in this region needs to know (contract.places.Place)",
         )
-
         cdk.CfnOutput(self, "BytesBucket", value=bucket.bucket_name, description="Checkpoints and artifacts")
-        cdk.CfnOutput(self, "ImageRepository", value=repository.repository_uri, description="Push images of jobs here")
+        for one in repositories:
+            repository = Repository(
+                self, f"Repository-{one}", physical_name=names.repository(deployment, one), readers=image_readers
+            )
+            output = "".join(word.title() for word in (*one.split("-"), "repository"))
+            cdk.CfnOutput(self, output, value=repository.repository_uri, description=f"Images called {one} here")
+
+    def _trains(self, place: Place, deployment: str, training: Training) -> Place:
+        """The place with all that a launch in it needs."""
+        network = Network(
+            self,
+            "Network",
+            region=place.region,
+            cidr=training.cidr,
+            nat_gateways=training.nat_gateways,
+            interface_endpoints=training.interface_endpoints,
+        )
+        template = LaunchTemplate(self, "Nodes", deployment=deployment)
+        return replace(
+            place,
+            security_group=network.security_group.security_group_id,
+            launch_template=template.id,
+            launch_template_version=template.version,
+            zones=tuple(
+                Zone(
+                    name=subnet.availability_zone,
+                    subnet=subnet.subnet_id,
+                    placement_groups=self._placement_groups(index, training.placement_groups_per_zone),
+                )
+                for index, subnet in enumerate(network.node_subnets, start=1)
+            ),
+        )
 
     def _placement_groups(self, zone: int, count: int) -> tuple[str, ...]:
         """A group belongs to the zone of its first instance; by number, so that a group never has to change zones."""
@@ -92,25 +110,3 @@ class RegionStack(cdk.Stack):
             ec2.CfnPlacementGroup(self, f"Zone{zone}Group{number}", strategy="cluster").ref
             for number in range(1, count + 1)
         )
-
-    def _repository(self, deployment: str) -> ecr.Repository:
-        repository = ecr.Repository(
-            self,
-            "Images",
-            repository_name=names.repository(deployment),
-            image_scan_on_push=True,
-            image_tag_mutability=ecr.TagMutability.IMMUTABLE,
-            encryption=ecr.RepositoryEncryption.AES_256,
-            lifecycle_rules=[
-                ecr.LifecycleRule(description=f"The newest {KEPT_IMAGES} images", max_image_count=KEPT_IMAGES)
-            ],
-            # Images can be built again, and a repository that stayed would be in the way of the next deployment.
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-            empty_on_delete=True,
-        )
-        acknowledge(
-            repository,
-            "ECR encrypts with a key of its own; every node may pull, so another key would hide nothing.",
-            "CKV_AWS_136",
-        )
-        return repository

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.dataclasses import dataclass
 
 from contract.environments import Limits
+from contract.names import BUILD_CACHE
 from contract.timing import Timing
 
 BLOCK = "trainyard"
@@ -27,17 +28,25 @@ class BadSettings(ValueError):
 
 
 # 20: the longest bucket name is <deployment>-bytes-<12 digits>-<region of 14>, of 63 allowed characters.
+MOST_REGIONS = 40
+"""AWS has 30-odd. Policies, variables and templates hold so many; a test measures them."""
 DEPLOYMENT = r"^[a-z](-?[a-z0-9]){1,19}$"
 REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
 BUCKET = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 IMAGE = r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$"
 INSTANCE_TYPES = r"^[a-z0-9*][a-z0-9*.-]*$"
+REPOSITORY = r"^[a-z](-?[a-z0-9]){1,39}$"
+ACCOUNT = r"^[0-9]{12}$"
+ORGANIZATION = r"^o-[a-z0-9]{10,32}$"
 WORDS = {
     DEPLOYMENT: "2 to 20 lower-case letters, digits and single hyphens, a letter first",
     REGION: "the name of a region, such as eu-central-1",
     BUCKET: "the name of a bucket",
     IMAGE: "an AMI id (ami-...) or the name of an SSM parameter (/...)",
     INSTANCE_TYPES: "an instance type, * for any letters, such as g5.*",
+    REPOSITORY: "2 to 40 lower-case letters, digits and single hyphens, a letter first",
+    ACCOUNT: "the twelve digits of an account",
+    ORGANIZATION: "the id of an organization, such as o-a1b2c3d4e5",
 }
 """What the patterns allow, for a person."""
 
@@ -46,6 +55,9 @@ Region = Annotated[str, StringConstraints(pattern=REGION)]
 Bucket = Annotated[str, StringConstraints(pattern=BUCKET)]
 MachineImage = Annotated[str, StringConstraints(pattern=IMAGE)]
 InstanceTypes = Annotated[str, StringConstraints(pattern=INSTANCE_TYPES)]
+Repository = Annotated[str, StringConstraints(pattern=REPOSITORY, max_length=40)]
+Account = Annotated[str, StringConstraints(pattern=ACCOUNT)]
+Organization = Annotated[str, StringConstraints(pattern=ORGANIZATION)]
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -68,18 +80,25 @@ class Block(BaseModel):
     model_config = CLOSED | ConfigDict(frozen=True)
 
 
-class TrainingRegion(Block):
-    """A region with a network of ours."""
+class RegionSettings(Block):
+    """A region: with a network of ours it trains, without one it serves the grid alone, and costs nothing while idle."""
 
     region: Region
-    cidr: str
+    cidr: str | None = None
 
     @field_validator("cidr")
     @classmethod
-    def _fits(cls, cidr: str) -> str:
-        if not 16 <= IPv4Network(cidr).prefixlen <= 24:
+    def _fits(cls, cidr: str | None) -> str | None:
+        if cidr is not None and not 16 <= IPv4Network(cidr).prefixlen <= 24:
             raise ValueError("a prefix length of 16 to 24 (59 to 16379 nodes a zone)")
         return cidr
+
+
+class ImageReaders(Block):
+    """Who outside the account may pull the deployment's images; their own policies have to allow it too."""
+
+    accounts: tuple[Account, ...] = Field(default=(), max_length=100)
+    organizations: tuple[Organization, ...] = Field(default=(), max_length=20)
 
 
 class NetworkSettings(Block):
@@ -158,8 +177,10 @@ class Settings(Block):
     deployment: Deployment = "trainyard"
     """Part of every name: several deployments can live in one account."""
     home_region: Region = "eu-central-1"
-    regions: tuple[TrainingRegion, ...] = Field(default=(TrainingRegion(region="eu-central-1", cidr="10.70.0.0/16"),))
-    """Where nodes run."""
+    regions: tuple[RegionSettings, ...] = Field(
+        default=(RegionSettings(region="eu-central-1", cidr="10.70.0.0/16"),), max_length=MOST_REGIONS
+    )
+    """Home among them."""
     network: NetworkSettings = NetworkSettings()
     placement_groups_per_zone: int = Field(default=2, ge=1, le=10)
     """So many jobs of several nodes find a cluster placement group of their own; 10, because an SSM parameter holds 4 KB."""
@@ -173,6 +194,11 @@ class Settings(Block):
     """Family to an AMI id or the name of an SSM parameter that holds one."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
+    repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
+    """Of images, the same in every region; `images` is called `<deployment>/images` there."""
+    image_readers: ImageReaders = ImageReaders()
+    copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
+    """Other accounts whose private images may be copied in."""
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
     reaper: ReaperSettings = ReaperSettings()
@@ -192,17 +218,37 @@ class Settings(Block):
         yield from (f"regions names {name} twice" for name in sorted({n for n in names if names.count(n) > 1}))
         if self.home_region not in names:
             yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
-        elif away := [name for name in names if name != self.home_region]:
-            yield f"regions names {', '.join(away)}; only the home region ({self.home_region}) trains yet"
-        if "us-west-1" in names:
-            yield "regions names us-west-1; allowed: regions in which every account sees three zones"
-        for one, other in combinations(self.regions, 2):
-            if IPv4Network(one.cidr).overlaps(IPv4Network(other.cidr)):
-                yield f"regions: {one.cidr} of {one.region} overlaps {other.cidr} of {other.region}"
-        for name in sorted(
-            {n for n in self.network.interface_endpoints if self.network.interface_endpoints.count(n) > 1}
+        elif self.home_region not in self.training:
+            yield f"regions has no cidr for the home region {self.home_region}; allowed: a network, because home trains"
+        if "us-west-1" in self.training:
+            yield (
+                "regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr), "
+                "and training where every account sees three"
+            )
+        for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
+            if IPv4Network(cidr).overlaps(IPv4Network(another)):
+                yield f"regions: {cidr} of {one} overlaps {another} of {other}"
+        if BUILD_CACHE in self.repositories:
+            yield f"repositories names {BUILD_CACHE}, where builds keep their layers; allowed: any other name"
+        for where, listed in (
+            ("network.interface_endpoints", self.network.interface_endpoints),
+            ("repositories", self.repositories),
+            ("image_readers.accounts", self.image_readers.accounts),
+            ("image_readers.organizations", self.image_readers.organizations),
+            ("copy_accounts", self.copy_accounts),
         ):
-            yield f"network.interface_endpoints names {name} twice"
+            yield from (f"{where} names {name} twice" for name in sorted({n for n in listed if listed.count(n) > 1}))
+
+    @property
+    def training(self) -> tuple[str, ...]:
+        """Regions in which jobs run, home first."""
+        return tuple(name for name in self.everywhere if any(one.region == name and one.cidr for one in self.regions))
+
+    @property
+    def everywhere(self) -> tuple[str, ...]:
+        """All regions, home first, otherwise as they are listed."""
+        others = (one.region for one in self.regions if one.region != self.home_region)
+        return (self.home_region, *others)
 
     @classmethod
     def parse(cls, raw: object) -> Settings:
@@ -251,7 +297,8 @@ def _known(path: list[str | int]) -> tuple[str, ...]:
     """The keys that the block at `path` takes."""
     blocks: dict[tuple[str, ...], Any] = {
         (): Settings.model_fields,
-        ("regions",): TrainingRegion.model_fields,
+        ("regions",): RegionSettings.model_fields,
+        ("image_readers",): ImageReaders.model_fields,
         ("network",): NetworkSettings.model_fields,
         ("limits",): Limits.__dataclass_fields__,
         ("timing",): Timing.__dataclass_fields__,

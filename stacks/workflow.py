@@ -22,6 +22,7 @@ from contract.environments import (
     Environment,
     LauncherEnvironment,
     Limits,
+    RegionCheckEnvironment,
     TerminatorEnvironment,
 )
 from contract.timing import Timing
@@ -44,6 +45,8 @@ WALK_AND_REFUSALS = 1.5
 """A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
 FEWEST_RECEIVES = 5
 """AWS's advice: Lambda's own throttles count as well."""
+CHECK_TIMEOUT = cdk.Duration.minutes(5)
+"""Of CloudFormation's patience with the region check, which asks once a region."""
 EVERY_JOB = f"{keys.JOBS}*"
 
 
@@ -73,7 +76,9 @@ class WorkflowStack(cdk.Stack):
         limits: Limits,
         timing: Timing,
         log_retention_days: int,
+        regions: tuple[str, ...],
     ) -> None:
+        """`regions` are all of the settings; jobs run in those of `rights`."""
         deployment = rights.deployment
         super().__init__(
             scope, name, env=env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -97,6 +102,7 @@ class WorkflowStack(cdk.Stack):
             timing=timing,
         )
         self._wake(attendant)
+        self._check_regions(regions)
         self.exports = self._clean_up_after(train.machine)
 
         arn = train.machine.state_machine_arn
@@ -287,6 +293,26 @@ class WorkflowStack(cdk.Stack):
             ],
         )
         return WorkflowExports(machine=machine, cleanup=function, letters=letters)
+
+    def _check_regions(self, regions: tuple[str, ...]) -> None:
+        """A deploy that forgets a region whose stack stands fails here: no later one would change that stack or take it away."""
+        rights = self._rights
+        function = self._function(
+            "RegionCheck",
+            "region_check",
+            "Refuses to forget a region whose stack stands",
+            RegionCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
+            timeout=cdk.Duration.minutes(2),
+        )
+        function.may(rights.list_home(), rights.descriptions(), rights.own_stack(self.stack_name))
+        cdk.CustomResource(
+            self,
+            "Regions",
+            resource_type="Custom::Regions",
+            service_token=function.function_arn,
+            service_timeout=CHECK_TIMEOUT,
+            properties={"Regions": list(regions)},
+        )
 
     def _end_jobs(self) -> list[Right]:
         rights = self._rights

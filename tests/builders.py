@@ -20,7 +20,7 @@ ZONES = tuple(
 )
 PLACE = Place(
     region="eu-central-1",
-    bucket="yard-bytes",
+    bucket="yard-bytes-123456789012-eu-central-1",
     security_group="sg-1",
     launch_template="lt-1",
     launch_template_version="3",

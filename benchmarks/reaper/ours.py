@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from types import SimpleNamespace
+from typing import Any
 
 from benchmarks.reaper.account import DEPLOYMENT, MACHINE, PROFILE, REGION
 from contract.environments import ReaperEnvironment
@@ -29,7 +30,7 @@ def main() -> None:
     os.environ.update(environment.write(), AWS_LAMBDA_FUNCTION_NAME="reaper", POWERTOOLS_METRICS_NAMESPACE="Trainyard")
     from reaper.handler import handler  # as Lambda imports it: with its environment in place
 
-    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 300_000, aws_request_id="benchmark")
+    context: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 900_000, aws_request_id="benchmark")
     print(json.dumps(handler({}, context)))
 
 

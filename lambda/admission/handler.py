@@ -89,8 +89,8 @@ def _copy_code(store: JobStore, job: Job) -> None:
 
 
 def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
-    region, ec2 = env.home_region, Ec2(env.home_region)
-    described = parameter(names.region_parameter(env.deployment, region), region)
+    ec2 = Ec2(asked.region or env.home_region)
+    described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))

@@ -41,6 +41,8 @@ class Execution:
 class Questions:
     """What of a request is worth looking up: names that are well-formed, and places that the deployment may look at."""
 
+    region: str
+    """Empty: the deployment does not train there."""
     instance_types: tuple[str, ...]
     code: str
     """Empty: nothing to look up."""
@@ -53,6 +55,7 @@ class Facts:
     """What AWS said to the questions."""
 
     place: Place | None
+    """Of the region that is asked for; None where no stack describes it."""
     types: dict[str, InstanceType] = field(default_factory=dict)
     zones: dict[str, set[str]] = field(default_factory=dict)
     images: dict[str, Image | None] = field(default_factory=dict)
@@ -68,6 +71,10 @@ class Facts:
     """The other execution whose job has the name already."""
 
 
+def _region(request: Request, env: AdmissionEnvironment) -> str:
+    return request.region or env.home_region
+
+
 def family(kind: InstanceType) -> str:
     """The family of images that a type needs: P3's GPUs want the proprietary driver, which the common image lacks."""
     if kind.name.split(".")[0] in {"p3", "p3dn"}:
@@ -77,8 +84,11 @@ def family(kind: InstanceType) -> str:
 
 def questions(request: Request, execution: Execution, env: AdmissionEnvironment) -> Questions:
     """What to ask AWS; nothing about buckets and secrets that are none of the deployment's business."""
+    region = _region(request, env)
+    trains = region in env.regions
     return Questions(
-        instance_types=tuple(name for name in request.instance_types if _is_allowed(name, env)),
+        region=region if trains else "",
+        instance_types=tuple(name for name in request.instance_types if trains and _is_allowed(name, env)),
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
@@ -174,28 +184,38 @@ def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
 
 def _ladder(request: Request, facts: Facts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
     """Every type in the order of the request, in each zone of ours that offers it."""
-    rungs, problems = list[Rung](), list[str]()
-    place, patterns = facts.place, ", ".join(env.limits.instance_types)
-    if place is None:
-        parameter = names.region_parameter(env.deployment, env.home_region)
-        problems.append(
-            f"region: {env.home_region} has no Region stack ({parameter} is missing); allowed: deploy it first"
-        )
+    rungs, region = list[Rung](), _region(request, env)
+    problems, place, patterns = _region_problems(region, facts, env), facts.place, ", ".join(env.limits.instance_types)
     for name in request.instance_types:
         if not _is_allowed(name, env):
             problems.append(
                 f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
             )
+        elif region not in env.regions:
+            continue  # nothing was looked up there
         elif (kind := facts.types.get(name)) is None:
             problems.append(
-                f"instance_types: {name} does not exist in {env.home_region}; allowed: EC2 types that the region has"
+                f"instance_types: {name} does not exist in {region}; allowed: EC2 types that the region has"
             )
         elif (image := facts.images.get(family(kind))) is None:
-            problems.append(_no_image(kind, env))
+            problems.append(_no_image(kind, region, env))
         elif place is not None:
             rungs += (more := _rungs(request, kind, image, place, facts.zones.get(name, set())))
             problems += _place_problems(request, name, image, more, place)
     return rungs, problems
+
+
+def _region_problems(region: str, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+    if region not in env.regions:
+        trains = ", ".join(env.regions)
+        return [
+            f"region: the deployment does not train in {region}; allowed: {trains} (regions with a cidr in cdk.json)"
+        ]
+    if facts.place is None or not facts.place.zones:
+        parameter = names.region_parameter(env.deployment, region)
+        what = "is missing" if facts.place is None else "has no zones"
+        return [f"region: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
+    return []
 
 
 def _rungs(request: Request, kind: InstanceType, image: Image, place: Place, zones: set[str]) -> list[Rung]:
@@ -213,11 +233,11 @@ def _rungs(request: Request, kind: InstanceType, image: Image, place: Place, zon
     ]
 
 
-def _no_image(kind: InstanceType, env: AdmissionEnvironment) -> str:
+def _no_image(kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
     name = family(kind)
     setting = f"{env.images[name]} names none" if name in env.images else "none is set"
     return (
-        f"instance_types: {kind.name} needs an image of family {name}, and in {env.home_region} {setting}; "
+        f"instance_types: {kind.name} needs an image of family {name}, and in {region} {setting}; "
         f"allowed: types whose images.<family> in cdk.json names an image ({', '.join(sorted(env.images))} are set)"
     )
 

@@ -19,6 +19,7 @@ ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
+REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
 OWNER = r"^[\p{L}\p{N} _.:/=+@-]*$"
 """What AWS takes in the value of a tag, by the pattern that its services publish; of its spaces only the common one."""
 DEFAULT_HOURS = 24.0
@@ -95,6 +96,11 @@ class Request(BaseModel):
         description="Tried in this order, each in every zone that has it.",
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
+    )
+    region: Annotated[str, Field(pattern=REGION)] | None = Field(
+        default=None,
+        description="Where to train: one of the deployment's training regions, its home region where none is named.",
+        examples=["eu-central-1"],
     )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."

@@ -40,6 +40,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "code": "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip",
         "command": "a list of 1 to 1,000 texts, or one text of such words",
         "instance_types": "a list of 1 to 10 different EC2 types, as in g5.xlarge",
+        "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
         "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
         "market": "on-demand",
         "max_hours": f"a number from 0.01 to {limits.max_hours:g} (limits.max_hours in cdk.json)",

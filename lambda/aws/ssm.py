@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from aws.clients import client
+from aws.clients import PATIENT, client
 
 if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
 
 
-def parameter(name: str, region: str) -> str | None:
+def parameter(name: str, region: str, config: Config = PATIENT) -> str | None:
     """A parameter's value, None where the region has no such parameter."""
-    ssm: SSMClient = client("ssm", region)
+    ssm: SSMClient = client("ssm", region, config)
     try:
         return ssm.get_parameter(Name=name)["Parameter"]["Value"]
     except ClientError as problem:

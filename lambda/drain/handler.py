@@ -11,10 +11,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from botocore.exceptions import ClientError
 
 from aws import executions
+from aws.cloudformation import REQUEST, send
 from aws.s3 import JobStore
 from contract import names
 from contract.environments import DrainEnvironment
-from drain.answer import REQUEST, send
 from drain.look import Look
 from drain.policy import NotDrained, closed
 

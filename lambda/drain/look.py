@@ -14,7 +14,7 @@ from aws import executions
 from aws.ec2 import Ec2
 from aws.facts import Instance, Status
 from aws.s3 import Bucket, JobStore
-from contract import keys
+from contract import keys, names
 from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
@@ -116,7 +116,9 @@ class Look:
     def _empty(self) -> list[str]:
         """The note that closes admission goes last."""
         home = Bucket(self.env.bucket)
-        others = [Bucket(name, region) for region, name in sorted(self.env.bytes_buckets.items())]
+        env = self.env
+        account = env.machine.split(":")[4]
+        others = [Bucket(names.bytes_bucket(env.deployment, account, one), one) for one in sorted(env.regions)]
         left = [line for one in (*others, home) for line in emptied(one, spare=keys.ADMISSION, left=self.left)]
         if not left:
             emptied(home, spare="", left=self.left)

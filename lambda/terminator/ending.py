@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.ec2 import Ec2
 from aws.facts import Instance
 from aws.s3 import JobStore
+from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent
 from terminator.policy import may_appear, protected, remembered, to_end, told
@@ -39,7 +40,7 @@ class Ending:
     store: JobStore
     deployment: str
     regions: tuple[str, ...]
-    """Looked at for every job, beside those where its launches went."""
+    """Looked at for a job of which nobody knows where it was to run."""
     visibility_s: float
 
     def end(self, job: str, attempt: int) -> Ended:
@@ -57,8 +58,9 @@ class Ending:
         for number in numbers:  # before the intents are read: a launch that did not see it is seen here
             self.store.close(job, number)
         intents = [held.intent for number in numbers for held in self.store.intents(job, number)]
+        looked_at = time.time()  # not later: a slow region must not make another one's invisible instances old
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
-        for region in sorted({*self.regions, *(step.rung.region for intent in intents for step in intent.steps)}):
+        for region in self._regions(job, intents):
             try:
                 found, after, refused = self._end_in(Ec2(region), job, attempt, intents)
             except (ClientError, BotoCoreError) as problem:  # the other regions' instances end all the same
@@ -67,7 +69,7 @@ class Ending:
             ended += [one.id for one in found]
             shown |= {one.id: one for one in after}
             left += told(to_end(after, attempt), refused)
-        left += may_appear(intents, shown, now=time.time(), visibility_s=self.visibility_s)
+        left += may_appear(intents, shown, now=looked_at, visibility_s=self.visibility_s)
         kept = protected(shown.values())
         logger.info(
             "terminated", job=job, attempt=attempt, instances=ended, left=left, protected=[one.id for one in kept]
@@ -75,6 +77,15 @@ class Ending:
         if left:
             raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
         return Ended(instances=ended, kept=kept, intents=intents)
+
+    def _regions(self, job: str, intents: list[Intent]) -> list[str]:
+        """Where the job may have launched: its own places, so that one region's silence keeps no job of another from its end."""
+        try:
+            admitted = self.store.job(job)
+        except Garbled:  # somebody's hand was in it: look everywhere
+            admitted = None
+        planned = {step.rung.region for intent in intents for step in intent.steps}
+        return sorted({*(admitted.places if admitted else self.regions), *planned})
 
     def _end_in(
         self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]

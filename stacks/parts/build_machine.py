@@ -92,12 +92,15 @@ class BuildMachine(Construct):
             description="The Build machine: invokes its function, runs its builds",
         )
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
-        project = f"arn:{cdk.Aws.PARTITION}:codebuild:{here}:project/{project_name}"
         rule = f"arn:{cdk.Aws.PARTITION}:events:{here}:rule/{FOLLOWING}"
         grant(
             role,
             Right("InvokeTheSteps", ["lambda:InvokeFunction"], [function.function_arn]),
-            Right("RunBuilds", ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"], [project]),
+            Right(
+                "RunBuilds",
+                ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"],
+                [project_arn(project_name)],
+            ),
             Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
         )
         return role
@@ -193,3 +196,8 @@ class BuildMachine(Construct):
             jitter_strategy=sfn.JitterType.FULL,
         )
         return step
+
+
+def project_arn(name: str) -> str:
+    """Of a CodeBuild project in the stack's own account and region."""
+    return f"arn:{cdk.Aws.PARTITION}:codebuild:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:project/{name}"

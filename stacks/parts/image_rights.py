@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -37,14 +36,15 @@ class ImageRights:
                 ["*"],
                 "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
             ),
-            Right("PushImages", [*PULL, *PUSH, "ecr:DescribeImages"], [*self._ours(), cache]),
+            self._ours("PushImages", *PULL, *PUSH, "ecr:DescribeImages"),
+            Right("KeepLayers", [*PULL, *PUSH], [cache]),
             *self.read_sources(),
         ]
 
     def look(self) -> list[Right]:
         """What is enough to ask which image stands where."""
         return [
-            Right("LookAtImages", ["ecr:DescribeImages", "ecr:BatchGetImage"], self._ours()),
+            self._ours("LookAtImages", "ecr:DescribeImages", "ecr:BatchGetImage"),
             *self.read_sources(),
         ]
 
@@ -61,12 +61,13 @@ class ImageRights:
             found.append(Right("PullWhatIsCopied", PULL, others, reason))
         return found
 
-    def _ours(self) -> Sequence[str]:
-        return [
-            _repository(region, cdk.Aws.ACCOUNT_ID, names.repository(self.deployment, name))
-            for region in self.regions
-            for name in self.repositories
+    def _ours(self, right: str, *actions: str) -> Right:
+        """On the deployment's repositories. A list of them in every region would be too long for a role's policy."""
+        wanted = [
+            _repository("*", cdk.Aws.ACCOUNT_ID, names.repository(self.deployment, one)) for one in self.repositories
         ]
+        reason = "Each region has repositories of these names; the condition keeps to the regions of the settings."
+        return Right(right, actions, wanted, reason, {"StringEquals": {"aws:RequestedRegion": list(self.regions)}})
 
 
 def _repository(region: str, account: str, name: str) -> str:

@@ -19,6 +19,8 @@ PRICE_LIST = "us-east-1"
 UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
 """For the operator Null: there is no such tag. So IAM itself keeps what was protected since the function looked."""
+OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
+"""Anybody may give a bucket of theirs a name that fits a pattern of ours."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
@@ -60,19 +62,25 @@ def _readable(resource: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """Statements for one deployment with these training regions."""
+    """Statements for one deployment.
+
+    ARNs leave the region open and a condition names the regions, or the account for buckets, whose names say the rest: statements
+    that listed each region's ARNs would be too long for a role after a dozen regions.
+    """
 
     deployment: str
     home_region: str
     regions: tuple[str, ...]
+    """Where jobs run."""
 
     @property
     def home_bucket(self) -> str:
         return names.home_bucket(self.deployment, cdk.Aws.ACCOUNT_ID, self.home_region)
 
     @property
-    def bytes_buckets(self) -> tuple[str, ...]:
-        return tuple(names.bytes_bucket(self.deployment, cdk.Aws.ACCOUNT_ID, region) for region in self.regions)
+    def bytes_buckets(self) -> str:
+        """A pattern of their names, every region's."""
+        return names.bytes_bucket(self.deployment, cdk.Aws.ACCOUNT_ID, "*")
 
     @property
     def train_machine(self) -> str:
@@ -92,22 +100,23 @@ class Rights:
 
     def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """`actions` on objects of every region's bucket of bytes."""
-        wanted = [_objects(bucket, pattern) for bucket in self.bytes_buckets for pattern in patterns]
-        return Right(
-            name, actions, wanted, "Jobs and their files come and go; the folder says which kind of file it is."
-        )
+        wanted = [_objects(self.bytes_buckets, pattern) for pattern in patterns]
+        reason = "There is a bucket a region; jobs and their files come and go, and the folder says which kind of file it is."
+        return Right(name, actions, wanted, reason, OF_THIS_ACCOUNT)
 
     def list_bytes(self) -> Right:
-        return Right("ListBytes", ["s3:ListBucket"], [_bucket(bucket) for bucket in self.bytes_buckets])
+        reason = "There is a bucket a region, of this account."
+        return Right("ListBytes", ["s3:ListBucket"], [_bucket(self.bytes_buckets)], reason, OF_THIS_ACCOUNT)
 
     def empty(self) -> list[Right]:
         """Takes every version of every object out of the deployment's own buckets."""
-        buckets = [self.home_bucket, *self.bytes_buckets]
-        everything = [_objects(bucket, "*") for bucket in buckets]
+        buckets = [self.home_bucket, self.bytes_buckets]
+        whole, everything = [_bucket(one) for one in buckets], [_objects(one, "*") for one in buckets]
         reason = "The settings say that no data is kept: a bucket goes only once nothing at all is in it."
+        listing, deleting = ["s3:ListBucket", "s3:ListBucketVersions"], ["s3:DeleteObject", "s3:DeleteObjectVersion"]
         return [
-            Right("ListVersions", ["s3:ListBucket", "s3:ListBucketVersions"], [_bucket(bucket) for bucket in buckets]),
-            Right("EmptyTheBuckets", ["s3:DeleteObject", "s3:DeleteObjectVersion"], everything, reason),
+            Right("ListVersions", listing, whole, reason, OF_THIS_ACCOUNT),
+            Right("EmptyTheBuckets", deleting, everything, reason, OF_THIS_ACCOUNT),
         ]
 
     def data(self, buckets: Sequence[str]) -> list[Right]:
@@ -125,7 +134,7 @@ class Rights:
     def look_at(self, name: str, *actions: str) -> Right:
         """Describe calls, which know no resources; in our regions only."""
         reason = "Describe calls know no resources; the condition keeps them to our regions."
-        return Right(name, actions, ["*"], reason, _in(*sorted({self.home_region, *self.regions})))
+        return Right(name, actions, ["*"], reason, self._here())
 
     def look_everywhere(self, *actions: str) -> Right:
         """Describe calls in every region: something may run where no setting looks any more."""
@@ -139,27 +148,28 @@ class Rights:
         new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
         known = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
         return [
-            Right("LaunchWhatCarriesOurTag", ["ec2:RunInstances"], made, new, {"StringEquals": self._asked}),
+            Right("LaunchWhatCarriesOurTag", ["ec2:RunInstances"], made, new, self._here(self._asked)),
             Right(
                 "LaunchIntoWhatIsOurs",
                 ["ec2:RunInstances"],
                 self._ec2("subnet", "security-group", "launch-template", "placement-group"),
                 known,
-                {"StringEquals": self._ours},
+                self._here(self._ours),
             ),
             Right(
                 "LaunchFromImages",
                 ["ec2:RunInstances"],
                 # Images may be anybody's: their ARNs have no account.
-                [_arn("ec2", region, "", "image/*") for region in self.regions],
+                [_arn("ec2", "*", "", "image/*")],
                 "Images are AWS's or anybody's, and the id behind a parameter changes; Admit pins the one of the settings.",
+                self._here(),
             ),
             Right(
                 "TagWhileLaunching",
                 ["ec2:CreateTags"],
                 [*made, *request],
                 new,
-                {"StringEquals": {"ec2:CreateAction": "RunInstances"} | self._asked},
+                self._here({"ec2:CreateAction": "RunInstances"} | self._asked),
             ),
             Right(
                 "NameTheMaster",
@@ -168,7 +178,7 @@ class Rights:
                 known,
                 # Without the Null, ForAllValues is true of a request that has no keys.
                 {
-                    "StringEquals": self._ours,
+                    **self._here(self._ours),
                     "ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)},
                     "Null": {"aws:TagKeys": "false"},
                 },
@@ -184,6 +194,7 @@ class Rights:
                 ["ec2:RunInstances"],
                 self._ec2("spot-instances-request"),
                 "A spot request has no id before the launch, and the instances that come of it carry our tag.",
+                self._here(),
             ),
             Right(
                 "MakeTheSpotRole",
@@ -201,7 +212,7 @@ class Rights:
             ["ec2:TerminateInstances"],
             self._ec2("instance"),
             reason,
-            {"StringEquals": self._ours, "Null": UNPROTECTED},
+            {**self._here(self._ours), "Null": UNPROTECTED},
         )
 
     def terminate_everywhere(self) -> Right:
@@ -213,7 +224,7 @@ class Rights:
         return Right(
             "TerminateWhatLostItsTags",
             ["ec2:TerminateInstances"],
-            [_everywhere("instance")],
+            self._ec2("instance"),
             "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
             {"ArnEquals": {"ec2:InstanceProfile": instance_profile}, "Null": UNTAGGED | UNPROTECTED},
         )
@@ -231,7 +242,7 @@ class Rights:
             "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
         )
         conditions = {"StringEquals": self._ours, "Null": UNPROTECTED}
-        return Right(name, [action], [_everywhere(kind)], reason, conditions)
+        return Right(name, [action], self._ec2(kind), reason, conditions)
 
     def pass_to_ec2(self, role_arn: str) -> Right:
         service = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
@@ -289,21 +300,32 @@ class Rights:
 
     def parameters(self, images: Sequence[str]) -> Right:
         """The regions' descriptions of themselves, and the parameters among `images`."""
-        own = {names.region_parameter(self.deployment, region) for region in self.regions}
-        own |= {image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)}
+        own = {image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)}
         public = {image for image in images if image.startswith(PUBLIC_PARAMETERS)}
         owned = [(cdk.Aws.ACCOUNT_ID, one) for one in sorted(own)] + [("", one) for one in sorted(public)]
-        wanted = [_arn("ssm", region, owner, f"parameter{one}") for region in self.regions for owner, one in owned]
-        return Right("ReadParameters", ["ssm:GetParameter"], wanted)
+        wanted = [self._descriptions, *(_arn("ssm", "*", owner, f"parameter{one}") for owner, one in owned)]
+        reason = "Each region has parameters of these names; the condition keeps to our regions."
+        return Right("ReadParameters", ["ssm:GetParameter"], wanted, reason, self._here())
+
+    def descriptions(self) -> Right:
+        """What regions say of themselves, in every region: one that left the settings may still stand."""
+        reason = "A region's stack outlives its settings; the path is the deployment's own."
+        return Right("AskWhatStands", ["ssm:GetParameter"], [self._descriptions], reason)
+
+    def own_stack(self, stack: str) -> Right:
+        """How a stack of the home region is, by its name."""
+        arn = _arn("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
+        reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
+        return Right("AskHowTheStackIs", ["cloudformation:DescribeStacks"], [arn], reason)
 
     def secrets(self, action: str) -> Right:
         """`action` on what stands under the deployment's own path."""
         path = f"secret:{names.secret_prefix(self.deployment)}*"
-        regions = sorted({self.home_region, *self.regions})
-        wanted = [_arn("secretsmanager", one, cdk.Aws.ACCOUNT_ID, path) for one in regions]
-        return Right(
-            "Secrets", [action], wanted, "What people put under the deployment's own path is what jobs may have."
+        reason = (
+            "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
         )
+        wanted = [_arn("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
+        return Right("Secrets", [action], wanted, reason, self._here())
 
     def node(self, *, agent: str, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
         """All that a node may do; `agent` is the ARN of the agent's archive. No EC2 and no states right."""
@@ -335,16 +357,21 @@ class Rights:
     def _asked(self) -> dict[str, str]:
         return {f"aws:RequestTag/{tags.DEPLOYMENT}": self.deployment}
 
+    @property
+    def _descriptions(self) -> str:
+        return _arn("ssm", "*", cdk.Aws.ACCOUNT_ID, f"parameter{names.region_parameter(self.deployment, '*')}")
+
+    def _here(self, also: Mapping[str, object] | None = None) -> dict[str, dict[str, object]]:
+        """Conditions that hold a request to our regions, and to what else is asked for."""
+        return {"StringEquals": {**(also or {}), **_in(*sorted({self.home_region, *self.regions}))["StringEquals"]}}
+
     def _ec2(self, *kinds: str) -> list[str]:
-        return [_arn("ec2", region, cdk.Aws.ACCOUNT_ID, f"{kind}/*") for region in self.regions for kind in kinds]
+        """In every region: to say in which is the condition's part."""
+        return [_arn("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
 
 
 def _arn(service: str, region: str, account: str, resource: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{account}:{resource}"
-
-
-def _everywhere(kind: str) -> str:
-    return _arn("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*")
 
 
 def _in(*regions: str) -> dict[str, dict[str, object]]:

@@ -23,7 +23,7 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
 
 def test_the_functions_are_those_that_are_deployed() -> None:
     steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
-    assert steps | {"cleanup", "reaper", "drain", "image_build"} == FUNCTIONS
+    assert steps | {"cleanup", "reaper", "drain", "image_build", "region_check"} == FUNCTIONS
 
 
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:

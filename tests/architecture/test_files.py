@@ -14,7 +14,7 @@ LONGEST_TEST = 600
 """Tests may be tables."""
 LONGEST_FUNCTION = 80
 ALL = python_files(*EVERYTHING)
-SCRIPTS = [file for place in ("node", "rehearsal") for file in sorted((ROOT / place).glob("*.sh"))]
+SCRIPTS = [file for place in ("builds", "node", "rehearsal") for file in sorted((ROOT / place).glob("*.sh"))]
 
 
 def test_no_file_is_longer_than_a_person_reads() -> None:

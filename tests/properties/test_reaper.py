@@ -183,7 +183,7 @@ class Reaped(RuleBasedStateMachine):
             shuffled.shuffle(order)
             ec2.machines = dict(order)
 
-    @rule(name=st.sampled_from([*OUTAGES, "", ""]), kind=st.sampled_from([Kind.DENIED, Kind.ERROR, Kind.THROTTLED]))
+    @rule(name=st.sampled_from([*OUTAGES, "", ""]), kind=st.sampled_from([Kind.DENIED, Kind.DENIED, Kind.THROTTLED]))
     def a_service_goes_or_comes_back(self, name: str, kind: Kind) -> None:
         self.world.aws.faults.waiting.clear()
         if name:

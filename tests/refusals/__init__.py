@@ -12,6 +12,7 @@ ORDER = (
     "code",
     "command",
     "instance_types",
+    "region",
     "nodes",
     "market",
     "max_hours",

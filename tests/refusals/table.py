@@ -16,7 +16,7 @@ OURS = "s3://yard-home/uploads/..., s3://datasets/..., s3://partner/..., s3://re
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
 VARIABLE = "up to 128 letters, digits and _, not beginning with a digit"
 FIELDS = (
-    "code, command, instance_types, nodes, market, max_hours, max_cost_usd, checkpoint_minutes, environment, secrets, data, "
+    "code, command, instance_types, region, nodes, market, max_hours, max_cost_usd, checkpoint_minutes, environment, secrets, data, "
     "volume_gb, owner"
 )
 

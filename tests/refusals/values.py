@@ -26,7 +26,11 @@ VALUES = (
                 {"instance_type": "g5.xlarge"},
                 "instance_type: there is no such field (did you mean instance_types?)",
             ),
-            Row("a field for regions", {"regions": ["eu-central-1"]}, "regions: there is no such field"),
+            Row(
+                "a field for regions",
+                {"regions": ["eu-central-1"]},
+                "regions: there is no such field (did you mean region?)",
+            ),
             Row(
                 "a field for availability zones",
                 {"availability_zones": ["eu-central-1x"]},
@@ -91,6 +95,31 @@ VALUES = (
                 'command.1: "\\ud800" is no Unicode text (it holds half of a surrogate pair)',
             ),
             Row("an object", {"command": {"python": "train.py"}}, "command: an object is no list"),
+        ),
+    ),
+    Section(
+        "region",
+        "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
+        entry="",
+        rows=(
+            Row("a list", {"region": ["eu-central-1"]}, "region: a list is no text"),
+            Row("a number", {"region": 1}, "region: 1 is no text"),
+            Row("an empty text", {"region": ""}, 'region: "" does not have the right form'),
+            Row("a city", {"region": "Frankfurt"}, 'region: "Frankfurt" does not have the right form'),
+            Row("a zone", {"region": "eu-central-1a"}, 'region: "eu-central-1a" does not have the right form'),
+            Row(
+                "another region's line break and all",
+                {"region": "eu-central-1\n"},
+                'region: "eu-central-1\\n" does not have the right form',
+            ),
+            Row(
+                "a region in which the deployment does not train",
+                {"region": "us-east-1"},
+                (
+                    "region: the deployment does not train in us-east-1"
+                    "; allowed: eu-central-1 (regions with a cidr in cdk.json)"
+                ),
+            ),
         ),
     ),
     Section(

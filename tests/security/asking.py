@@ -29,6 +29,8 @@ NODES_LOG = names.log_group("trainyard")
 ARM_IMAGE, X86_IMAGE = (CONTEXT["trainyard"]["images"][family] for family in ("arm64", "x86_64"))
 JOB = keys.JobPrefix("resnet")
 HERE = {"aws:RequestedRegion": REGION}
+OWN = {"aws:ResourceAccount": ACCOUNT}
+"""Of every bucket but those that say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -45,5 +47,10 @@ class Ask:
 
     @property
     def request(self) -> Request:
-        context = HERE | dict(self.context)
+        there = self.resource.split(":")[3] if self.resource.startswith("arn:") else ""
+        context = (
+            {"aws:RequestedRegion": there or REGION}
+            | (OWN if self.action.startswith("s3:") else {})
+            | dict(self.context)
+        )
         return Request(principal=role(self.role), action=self.action, resource=self.resource, context=context)

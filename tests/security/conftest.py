@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("CDK_VALIDATION", "false")  # as in tests/stacks/conftest.py
-
 import pytest
 
 from rehearsal.simulator import Policies
@@ -17,6 +13,14 @@ WIDE = {
     "data_buckets": ["imagenet", "laion"],
     "images": {"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
     "keep_data": False,
+    "regions": [
+        {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
+        {"region": "us-east-1", "cidr": "10.71.0.0/16"},
+        {"region": "ap-south-1"},
+    ],
+    "repositories": ["images", "grid-child"],
+    "image_readers": {"accounts": ["444455556666"], "organizations": ["o-a1b2c3d4e5"]},
+    "copy_accounts": ["777788889999"],
 }
 """Everything that the settings can add, rights to take everything away among it."""
 

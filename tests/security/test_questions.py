@@ -37,6 +37,9 @@ class Account:
     def machine(self, region: str) -> str:
         return f"arn:aws:states:{region}:{ACCOUNT}:stateMachine:trainyard-train"
 
+    def key_policy(self, key: str) -> Mapping[str, Any]:  # noqa: ARG002
+        return {}
+
     def key(self, region: str, topic: str) -> str:  # noqa: ARG002
         return TOPIC_KEY
 

@@ -10,7 +10,7 @@ import pytest
 from contract import keys, names, tags
 from rehearsal.permissions import listed
 from rehearsal.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security import endings
+from tests.security import endings, images
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -22,6 +22,7 @@ from tests.security.asking import (
     NODE_ROLE,
     NODES_LOG,
     OURS,
+    OWN,
     SECRETS,
     SPOT_ROLE,
     SSM,
@@ -211,7 +212,12 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
-EVERY_ALLOWED, EVERY_DENIED = [*ALLOWED, *endings.ALLOWED], [*DENIED, *endings.DENIED]
+EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED]
+EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED]
+
+
+IN_EVERY_REQUEST = {"aws:requestedregion"}
+"""Of a parameter that belongs to no account the simulator knows no keys at all."""
 
 
 @pytest.fixture(scope="module")
@@ -256,8 +262,8 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
         for index, statement in enumerate(document["Statement"])
         if (principal, policy, index) not in useful
     ]
-    # The archive's key is the hash of the agent: no table can name it.
-    assert useless == [(role("Node"), "FetchTheAgent")]
+    # The archives' keys are hashes of what is in them: no table can name them.
+    assert sorted(useless) == [(role("Build"), "FetchTheScript"), (role("Node"), "FetchTheAgent")]
 
 
 def test_a_node_fetches_the_agents_archive_and_no_other_asset(policies: dict[str, Policies]) -> None:
@@ -286,7 +292,9 @@ def test_no_condition_rests_on_a_key_that_iam_never_fills_in(
         for key in condition
     ]
     known = condition_keys((action, _concrete(resource)) for action, resource, _ in used)
-    unknown = [one for one, keys_ in zip(used, known, strict=True) if _general(one[2]) not in keys_]
+    unknown = [
+        one for one, keys_ in zip(used, known, strict=True) if _general(one[2]) not in {*keys_, *IN_EVERY_REQUEST}
+    ]
     assert used
     assert unknown == []
 
@@ -307,13 +315,13 @@ def test_an_action_that_does_not_exist_is_no_answer(policies: dict[str, Policies
     assert "invalid.action" in answer.error
 
 
-def test_data_buckets_are_read_by_nodes_and_by_admission_alone(wide_policies: dict[str, Policies]) -> None:
+def test_data_buckets_are_read_by_nodes_admission_and_builds_alone(wide_policies: dict[str, Policies]) -> None:
     roles = sorted(wide_policies)
     read = [Request(principal=one, action="s3:GetObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
     write = [Request(principal=one, action="s3:PutObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
     answers = simulate(wide_policies, [*read, *write])
     allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
-    assert allowed == {role("Admission"), role("Node")}
+    assert allowed == {role("Admission"), role("Node"), role("Build"), role("ImageBuild")}
     assert not any(answer.allowed for answer in answers[len(read) :])
 
 
@@ -326,16 +334,20 @@ def test_buckets_are_emptied_by_the_drain_alone_and_only_where_data_is_not_kept(
         for action in ("s3:DeleteObject", "s3:DeleteObjectVersion")
     ]
     ours += [("s3:ListBucketVersions", bucket) for bucket in (HOME, BYTES)]
-    asked = [Request(principal=role("Drain"), action=action, resource=resource) for action, resource in ours]
+    asked = [
+        Request(principal=role("Drain"), action=action, resource=resource, context=OWN) for action, resource in ours
+    ]
     assert not any(answer.allowed for answer in simulate(policies, asked))
 
     assert all(answer.allowed for answer in simulate(wide_policies, asked))
     theirs = [
-        Request(principal=role("Drain"), action="s3:DeleteObjectVersion", resource=f"arn:aws:s3:::{bucket}/x")
+        Request(
+            principal=role("Drain"), action="s3:DeleteObjectVersion", resource=f"arn:aws:s3:::{bucket}/x", context=OWN
+        )
         for bucket in ("imagenet", names.home_bucket("other", ACCOUNT, REGION))
     ]
     others = [
-        Request(principal=one, action="s3:DeleteObjectVersion", resource=f"{HOME}/jobs/resnet/x")
+        Request(principal=one, action="s3:DeleteObjectVersion", resource=f"{HOME}/jobs/resnet/x", context=OWN)
         for one in wide_policies
         if one != role("Drain")
     ]

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-# CloudFormation's validator takes longer to start than the app to synthesise; cfn-lint looks at the templates here.
-os.environ.setdefault("CDK_VALIDATION", "false")
-
 from typing import Any
 
 import pytest

@@ -81,6 +81,7 @@ def test_every_stack_carries_the_deployments_name(deployment: Synthesised) -> No
     assert set(deployment.stacks) == {
         "trainyard-foundation",
         "trainyard-region-eu-central-1",
+        "trainyard-builds",
         "trainyard-workflow",
         "trainyard-reaper",
     }
@@ -153,8 +154,9 @@ def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
 def test_another_name_and_region_reach_every_name(tmp_path: Path) -> None:
     place = {"region": "us-east-2", "cidr": "10.9.0.0/20"}
     other = synthesise(tmp_path, deployment="lab", home_region="us-east-2", regions=[place])
-    assert set(other.stacks) == {"lab-foundation", "lab-region-us-east-2", "lab-workflow", "lab-reaper"}
-    for stack in ("foundation", "region-us-east-2", "workflow", "reaper"):
+    stacks = ("foundation", "region-us-east-2", "builds", "workflow", "reaper")
+    assert set(other.stacks) == {f"lab-{stack}" for stack in stacks}
+    for stack in stacks:
         text = other.text(stack)
         # The tag keys, the variables and descriptions have the product's name; no name of a resource has it.
         for word in ("trainyard-", "/trainyard/trainyard/", "eu-central-1", '"trainyard"'):

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import botocore.session
 import pytest
 import yaml
+from botocore.validate import ParamValidator
 from cdk_nag import AwsSolutionsChecks
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
@@ -23,9 +25,9 @@ from contract.images import ORDER
 from stacks.builds import BuildsStack
 from stacks.diagram import transitions
 from stacks.parts.rights import Rights
+from tests.fakes.limits import beyond
 from tests.stacks.synth import ROOT, plain, resources
 
-os.environ.setdefault("CDK_VALIDATION", "false")
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
@@ -146,6 +148,21 @@ def test_a_build_gets_one_order_as_data_and_a_token_that_makes_a_repeat_the_same
     assert "$states.context.Execution.Name" in build["Arguments"]["IdempotencyToken"]
 
 
+def test_what_starts_a_build_is_what_codebuild_takes(machine: dict[str, Any]) -> None:
+    """As Step Functions sends it: names begin with small letters there."""
+    shape: Any = botocore.session.get_session().get_service_model("codebuild").operation_model("StartBuild").input_shape
+
+    def sent(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name[0].lower() + name[1:]: sent(one) for name, one in value.items()}
+        return [sent(one) for one in value] if isinstance(value, list) else value
+
+    asked = sent(machine["States"]["Build"]["Arguments"])
+    assert not ParamValidator().validate(asked, shape).has_errors()
+    assert beyond(shape, asked) == ""
+    assert ParamValidator().validate({**asked, "environmentVariables": []}, shape).has_errors()
+
+
 def test_every_task_and_the_machine_have_a_time_out(machine: dict[str, Any], project: dict[str, Any]) -> None:
     tasks = [state for state in machine["States"].values() if state["Type"] == "Task"]
     assert all(state["TimeoutSeconds"] for state in tasks)
@@ -198,17 +215,18 @@ def test_the_cache_goes_with_its_stack_and_its_tags_move(template: dict[str, Any
 
 
 def test_a_build_writes_the_deployments_repositories_and_no_others(template: dict[str, Any]) -> None:
-    push = statements(template, "Build")["PushImages"]
-    assert [plain(one) for one in push["Resource"]] == [
-        *(f"arn:aws:ecr:{region}:111122223333:repository/yard/images" for region in REGIONS),
-        "arn:aws:ecr:eu-central-1:111122223333:repository/yard/build-cache",
-    ]
+    granted = statements(template, "Build")
+    assert plain(granted["PushImages"]["Resource"]) == "arn:aws:ecr:*:111122223333:repository/yard/images"
+    assert granted["PushImages"]["Condition"] == {"StringEquals": {"aws:RequestedRegion": list(REGIONS)}}
+    assert (
+        plain(granted["KeepLayers"]["Resource"]) == "arn:aws:ecr:eu-central-1:111122223333:repository/yard/build-cache"
+    )
     writing = {
         name
         for name, statement in statements(template, "Build").items()
         if {"ecr:PutImage", "ecr:InitiateLayerUpload"} & set(listed(statement["Action"]))
     }
-    assert writing == {"PushImages"}
+    assert writing == {"PushImages", "KeepLayers"}
 
 
 def test_a_build_writes_nothing_to_s3_and_reads_contexts_only(template: dict[str, Any]) -> None:

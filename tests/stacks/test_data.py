@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from contract import names
 from contract.environments import DrainEnvironment
 from tests.stacks.synth import Synthesised, plain, resources, synthesise
 
@@ -44,7 +45,8 @@ def test_the_drain_empties_every_bucket_of_ours_where_data_is_not_kept(passing: 
     environment = DrainEnvironment.read(variables)
     assert environment.keep_data is False
     made = {plain(one["Properties"]["BucketName"]) for one in buckets(passing)}
-    assert made == {*environment.bytes_buckets.values(), "trainyard-home-111122223333-eu-central-1"}
+    emptied = {names.bytes_bucket(environment.deployment, "111122223333", region) for region in environment.regions}
+    assert made == {*emptied, "trainyard-home-111122223333-eu-central-1"}
 
 
 def test_images_go_with_their_stack_whatever_is_kept(deployment: Synthesised, passing: Synthesised) -> None:

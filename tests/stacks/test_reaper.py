@@ -223,8 +223,6 @@ def test_the_drain_keeps_the_data_unless_the_settings_say_otherwise(reaper: dict
     variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
     environment = DrainEnvironment.read(variables)
     assert environment.keep_data is True
-    bucket = names.bytes_bucket("trainyard", "111122223333", "eu-central-1")
-    assert environment.bytes_buckets == {"eu-central-1": bucket}
 
 
 def test_the_function_knows_the_drain_machine_by_its_name(reaper: dict[str, Any]) -> None:

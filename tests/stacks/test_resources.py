@@ -20,8 +20,10 @@ from contract.environments import (
     CleanupEnvironment,
     DrainEnvironment,
     Environment,
+    ImageBuildEnvironment,
     LauncherEnvironment,
     ReaperEnvironment,
+    RegionCheckEnvironment,
     TerminatorEnvironment,
 )
 from contract.places import Place, Zone
@@ -37,6 +39,8 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "cleanup": CleanupEnvironment,
     "reaper": ReaperEnvironment,
     "drain": DrainEnvironment,
+    "region_check": RegionCheckEnvironment,
+    "image_build": ImageBuildEnvironment,
 }
 
 
@@ -205,7 +209,8 @@ def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, funct
     assert functions.keys() == ENVIRONMENTS.keys()
     assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
     kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
-    assert [kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind] == ["Custom::Drain"]
+    customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
+    assert customs == {"Custom::Drain", "Custom::Regions"}
 
 
 @pytest.mark.parametrize("package", ENVIRONMENTS)
@@ -226,7 +231,7 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
 
 def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
     retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
-    assert len(retentions) == len(ENVIRONMENTS) + 1
+    assert len(retentions) == len(ENVIRONMENTS) + 2, "one a function, the nodes', and the builds'"
     assert set(retentions.values()) == {30}
 
 

@@ -23,7 +23,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     "no block": (None, "cdk.json has no block context.trainyard"),
     "a list": ([], "cdk.json has no block context.trainyard"),
     "unknown key": ({"netwrk": {}}, "trainyard.netwrk is no setting; did you mean network?"),
-    "unknown key, nothing near": ({"zzz": 1}, "trainyard.zzz is no setting; there are data_buckets, deployment,"),
+    "unknown key, nothing near": ({"zzz": 1}, "trainyard.zzz is no setting; there are copy_accounts, data_buckets,"),
     "unknown key inside": (
         {"network": {"natt": 1}},
         "trainyard.network.natt is no setting; did you mean nat_gateways?",
@@ -48,9 +48,57 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "zone for region": ({"home_region": "eu-central-1a"}, "allowed: the name of a region, such as eu-central-1"),
     "no regions": ({"regions": []}, "trainyard.regions lacks the home region eu-central-1"),
-    "another region": (
-        {"regions": [HOME, AWAY]},
-        "trainyard.regions names eu-west-1; only the home region (eu-central-1)",
+    "home without a network": (
+        {"regions": [{"region": "eu-central-1"}, AWAY]},
+        "trainyard.regions has no cidr for the home region eu-central-1; allowed: a network, because home trains",
+    ),
+    "a region twice, once for the grid alone": (
+        {"regions": [HOME, {"region": "eu-central-1"}]},
+        "trainyard.regions names eu-central-1 twice",
+    ),
+    "more regions than policies hold": (
+        {"regions": [HOME, *({"region": f"xx-east-{n % 10}"} for n in range(40))]},
+        "trainyard.regions is [{",
+    ),
+    "an empty network": ({"regions": [HOME, {"region": "eu-west-1", "cidr": ""}]}, 'regions.1.cidr is ""; allowed: '),
+    "no repositories": ({"repositories": []}, "trainyard.repositories is []; allowed: at least 1 item"),
+    "upper case in a repository": (
+        {"repositories": ["Images"]},
+        'repositories.0 is "Images"; allowed: 2 to 40 lower-case letters, digits and single hyphens, a letter first',
+    ),
+    "a path for a repository": ({"repositories": ["a/b"]}, 'repositories.0 is "a/b"; allowed: 2 to 40 lower-case'),
+    "a repository twice": ({"repositories": ["images", "images"]}, "trainyard.repositories names images twice"),
+    "the cache for a repository": (
+        {"repositories": ["build-cache"]},
+        "trainyard.repositories names build-cache, where builds keep their layers; allowed: any other name",
+    ),
+    "no account": (
+        {"image_readers": {"accounts": ["1234"]}},
+        'image_readers.accounts.0 is "1234"; allowed: the twelve digits of an account',
+    ),
+    "a number for an account": (
+        {"image_readers": {"accounts": [123456789012]}},
+        "accounts.0 is 123456789012; allowed: ",
+    ),
+    "everybody": (
+        {"image_readers": {"accounts": ["*"]}},
+        'image_readers.accounts.0 is "*"; allowed: the twelve digits',
+    ),
+    "no organization": (
+        {"image_readers": {"organizations": ["acme"]}},
+        'image_readers.organizations.0 is "acme"; allowed: the id of an organization, such as o-a1b2c3d4e5',
+    ),
+    "an organization twice": (
+        {"image_readers": {"organizations": ["o-a1b2c3d4e5", "o-a1b2c3d4e5"]}},
+        "trainyard.image_readers.organizations names o-a1b2c3d4e5 twice",
+    ),
+    "unknown reader": (
+        {"image_readers": {"account": []}},
+        "trainyard.image_readers.account is no setting; did you mean accounts?",
+    ),
+    "an account to copy from twice": (
+        {"copy_accounts": ["111122223333", "111122223333"]},
+        "trainyard.copy_accounts names 111122223333 twice",
     ),
     "not home": ({"regions": [AWAY]}, "trainyard.regions lacks the home region eu-central-1"),
     "a region twice": (
@@ -63,13 +111,13 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "two zones only": (
         {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},
-        "trainyard.regions names us-west-1; allowed: regions in which every account sees three zones",
+        "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr)",
     ),
     "no network": ({"regions": [HOME | {"cidr": "ten"}]}, 'trainyard.regions.0.cidr is "ten"; allowed: '),
     "large network": ({"regions": [HOME | {"cidr": "10.0.0.0/8"}]}, "allowed: a prefix length of 16 to 24"),
     "small network": ({"regions": [HOME | {"cidr": "10.0.0.0/25"}]}, "allowed: a prefix length of 16 to 24"),
     "host bits": ({"regions": [HOME | {"cidr": "10.0.0.1/16"}]}, "10.0.0.1/16 has host bits set"),
-    "missing network": ({"regions": [{"region": "eu-central-1"}]}, "trainyard.regions.0.cidr is missing"),
+    "a number for a network": ({"regions": [HOME | {"cidr": 10}]}, "trainyard.regions.0.cidr is 10; allowed: "),
     "no way out": ({"network": {"nat_gateways": 0}}, "nat_gateways is 0; allowed: greater than or equal to 1"),
     "four ways out": ({"network": {"nat_gateways": 4}}, "nat_gateways is 4; allowed: less than or equal to 3"),
     "a number as text": ({"network": {"nat_gateways": "1"}}, 'nat_gateways is "1"; allowed: a valid integer'),
@@ -180,6 +228,13 @@ def test_a_refusal_shows_no_traceback_of_pydantic() -> None:
         Settings.parse({"deployment": "X"})
     assert refusal.value.__cause__ is None
     assert "pydantic" not in str(refusal.value)
+
+
+def test_regions_with_a_network_train_and_the_others_serve_the_grid_home_first() -> None:
+    grid = {"region": "us-west-1"}
+    settings = Settings.parse({"regions": [grid, AWAY, HOME]})
+    assert settings.everywhere == ("eu-central-1", "us-west-1", "eu-west-1")
+    assert settings.training == ("eu-central-1", "eu-west-1")
 
 
 def test_settings_do_not_change_after_they_are_parsed() -> None:

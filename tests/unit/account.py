@@ -19,6 +19,7 @@ from contract import keys, names
 from contract.codec import decode, encode
 from contract.jobs import Job
 from tests.builders import ADMISSION, IMAGE, JOB, PLACE
+from tests.fakes.yard import ABROAD
 
 ADMITTING = replace(
     ADMISSION,
@@ -30,7 +31,7 @@ ARN = "arn:aws:states:eu-central-1:123456789012:execution:yard-train:"
 TAKEN = "taken"
 """The name of a job of another execution."""
 ZONES = {
-    "g5.xlarge": ["eu-central-1a", "eu-central-1c"],
+    "g5.xlarge": ["eu-central-1a", "eu-central-1c", ABROAD.zones[0].name],
     "g4ad.xlarge": ["eu-central-1f"],
     "p3.2xlarge": ["eu-central-1a"],
     "t4g.large": ["eu-central-1b"],
@@ -71,6 +72,8 @@ class Account:
     )
     """Documents of the home bucket."""
     calls: list[str] = field(default_factory=list)
+    regions: dict[str, set[str]] = field(default_factory=dict)
+    """Service to the regions in which it was called."""
     places: bool = True
     """The Region stack is there."""
 
@@ -81,6 +84,7 @@ class Account:
     def answer(self, *, model: Any, context: Mapping[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
         """Stands in for the network: botocore takes what a `before-call` handler returns as the service's answer."""
         self.calls.append(f"{model.service_model.service_name}:{model.name}")
+        self.regions.setdefault(model.service_model.service_name, set()).add(context["client_region"])
         try:
             answer = getattr(self, f"_{model.name}")(context["asked"])
         except Refused as problem:
@@ -123,7 +127,7 @@ class Account:
     def _GetParameter(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         values = {"/aws/service/x": IMAGE.id, "/aws/service/a": "ami-gone"}
         if self.places:
-            values[names.region_parameter("yard", "eu-central-1")] = encode(PLACE).decode()
+            values |= {names.region_parameter("yard", one.region): encode(one).decode() for one in (PLACE, ABROAD)}
         if asked["Name"] not in values:
             raise Refused("ParameterNotFound")
         return {"Parameter": {"Value": values[asked["Name"]]}}

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from aws.cloudformation import LARGEST
 from contract import keys, names
 from contract.errors import StillRunning
 from contract.jobs import Job
-from drain.answer import LARGEST
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.ec2_machine import Machine

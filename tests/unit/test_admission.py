@@ -13,8 +13,11 @@ import pytest
 from admission.policy import Execution, Facts, admit
 from admission.request import Request, read, schema
 from aws.facts import InstanceType, Object
+from contract.errors import InvalidRequest
 from contract.jobs import Image
+from contract.places import Place
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
+from tests.fakes.yard import ABROAD
 from tests.refusals import LEAST
 from tests.refusals.table import SECRET
 from tests.unit.account import Account, account, an_object, start
@@ -53,6 +56,43 @@ def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
     assert [rung.zone for rung in job.ladder] == ["eu-central-1a", "eu-central-1c"]
     assert job.code.key == "jobs/job-1/code/code.tar.gz"
     assert job.code.source_version == "v1"
+
+
+def test_a_job_runs_where_the_request_says_with_that_regions_place_image_and_zones(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_REGIONS", json.dumps(["eu-central-1", ABROAD.region]))
+    start({**LEAST, "region": ABROAD.region})
+    job = there.job("job-1")
+    assert job is not None
+    assert job.places == {ABROAD.region: ABROAD}
+    assert {(rung.region, rung.zone) for rung in job.ladder} == {(ABROAD.region, ABROAD.zones[0].name)}
+    assert job.home_region == "eu-central-1"
+    assert there.regions["ec2"] == there.regions["ssm"] == {ABROAD.region}
+
+
+def test_a_job_without_a_region_runs_at_home(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_REGIONS", json.dumps([ABROAD.region, "eu-central-1"]))
+    start(LEAST)
+    job = there.job("job-1")
+    assert job is not None
+    assert job.places == {"eu-central-1": PLACE}
+    assert there.regions["ec2"] == there.regions["ssm"] == {"eu-central-1"}
+
+
+def test_nothing_is_looked_up_in_a_region_where_the_deployment_does_not_train(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, "region": "us-east-1", "instance_types": ["g9.huge"]})
+    (line,) = str(problem.value).split("\n")[1:]
+    assert "the deployment does not train in us-east-1; allowed: eu-central-1" in line
+    assert "ec2" not in there.regions
+    assert "ssm" not in there.regions
+
+
+def test_a_region_whose_stack_serves_the_grid_alone_trains_nothing() -> None:
+    place = Place(region="eu-central-1", bucket="yard-bytes")
+    with pytest.raises(InvalidRequest, match=r"has no Region stack that trains .* has no zones"):
+        admit(ask(), EXECUTION, replace(FACTS, place=place), ADMISSION)
 
 
 def test_one_node_needs_no_placement_group_and_two_get_one() -> None:

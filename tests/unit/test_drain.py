@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from aws.cloudformation import LARGEST, written
 from contract import keys, tags
 from contract.errors import StillRunning
-from drain.answer import LARGEST, written
 from drain.policy import NotDrained
 from tests.builders import JOB, PLACE
 from tests.fakes.executions import MACHINE
@@ -479,7 +479,7 @@ def test_what_nobody_may_delete_is_named(removing: Yard) -> None:
     removing.aws.s3.buckets[PLACE.bucket].locked = ("held/",)
     answer = removing.destroy()
     assert answer["Status"] == "FAILED"
-    assert "- bucket yard-bytes: held/model.pt could not be deleted: AccessDenied" in answer["Reason"]
+    assert f"- bucket {PLACE.bucket}: held/model.pt could not be deleted: AccessDenied" in answer["Reason"]
 
 
 def test_a_bucket_that_is_gone_is_empty(removing: Yard) -> None:

@@ -306,6 +306,20 @@ def test_two_passes_at_once_stay_within_the_limit_wherever_they_meet(yard: Yard,
     assert [alive(one) for one in machines].count(False) == 5
 
 
+def test_what_a_pass_of_a_moment_ago_ended_counts_though_this_one_does_not_look_for_its_kind(yard: Yard) -> None:
+    """Untagged instances are looked for every half hour only."""
+    untagged = [put(yard.ec2, {}, launched_at=yard.now - 110 * HOUR) for _ in range(4)]
+    yard.run()
+    machines = [yard.instance() for _ in range(6)]
+    yard.over()
+    yard.fake.clock.run(1500)
+    yard.reaping.run()
+    yard.reaping.later()
+    assert [alive(one) for one in untagged + machines].count(False) == 5
+    yard.reaping.run()
+    assert [alive(one) for one in untagged + machines].count(False) == 5
+
+
 def test_a_pass_that_loses_the_race_for_the_marks_ends_nothing_before_its_deadline(yard: Yard) -> None:
     over = yard.instance()
     yard.over()

@@ -30,6 +30,12 @@ REFUSED = [
     ("agent-crash:at=-5", "at is '-5'"),
     ("agent-crash:attempts=0", "attempts is '0'"),
     ("attendant-dead:how=slowly", "how is 'slowly'; wanted fails or hangs"),
+    ("abort-in-state:state=Decide", "state is 'Decide'; wanted Admit or Launch or Train or Sync or Terminate"),
+    ("abort-in-state:rank=1", "no key 'rank'; there are after, job, state"),
+    ("reaper-dead", "there is no such fault"),
+    ("reaper-down:how=slowly", "how is 'slowly'; wanted silent or fails or hangs"),
+    ("terminate-refused:seconds=never", "seconds is 'never'"),
+    ("timer-off:rank=first", "rank is 'first'"),
     ("user-data-fails:line=1", "line is '1'; wanted a whole number from 2"),
     ("clock-skew:seconds=soon", "seconds is 'soon'; wanted seconds"),
 ]
@@ -80,6 +86,12 @@ def test_a_fault_that_lasts_begins_and_ends_by_the_rehearsals_speed(age_s: float
     faults = parse_faults(["attendant-dead:after=10,seconds=30"])
     conditions = Conditions(speed=10.0, faults=faults, faults_since=time.monotonic() - age_s)
     assert (conditions.now_under("attendant-dead") is not None) is on
+
+
+@pytest.mark.parametrize("name", ["cleanup-dead", "reaper-down", "terminate-refused", "terminator-dead"])
+def test_a_layer_is_switched_off_for_ever_unless_somebody_says_how_long(name: str) -> None:
+    assert Conditions(faults=parse_faults([name]), faults_since=0.0).now_under(name)
+    assert not Conditions(faults=parse_faults([f"{name}:seconds=5"]), faults_since=0.0).now_under(name)
 
 
 def test_dropped_events_are_dropped_for_ever_unless_somebody_says_how_long() -> None:

@@ -1,4 +1,4 @@
-"""The pure parts of the rehearsal's gaps: JSONata as Step Functions has it, and how often a schedule fires."""
+"""The pure parts of the rehearsal's gaps: JSONata as Step Functions has it, schedules, alarms, policies of resources."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from rehearsal.gaps import metric_math
+from rehearsal.gaps.cloudformation_stacks import last_first
 from rehearsal.gaps.events import period_s
 from rehearsal.gaps.jsonata import QueryFailed, evaluate
+from rehearsal.gaps.permits import lets
 
 VALUES: list[tuple[str, dict[str, Any], Any]] = [
     ("$x", {"x": "\"a\" 'b'\n{% $y %} \\"}, "\"a\" 'b'\n{% $y %} \\"),
@@ -66,9 +69,98 @@ PERIODS = [
     ("cron(0,30 * * * ? *)", 1800),
     ("cron(15 * * * ? *)", 3600),
     ("cron(0 6 * * ? *)", 86400),
+    ("cron(0 8 ? * MON *)", 604800),
+    ("cron(0 8 ? * MON,THU *)", 302400),
 ]
 
 
 @pytest.mark.parametrize(("expression", "seconds"), PERIODS)
 def test_a_schedule_fires_as_often_as_it_says(expression: str, seconds: float) -> None:
     assert period_s(expression) == seconds
+
+
+MATH: list[tuple[str, list[float | None]]] = [
+    ("FILL(m, 0)", [1, 0, 3]),
+    ("m + n", [2, None, 3]),
+    ("SUM([m, n])", [2, 5, 3]),
+    ("MAX([FILL(m, 9), n])", [1, 9, 3]),
+    ("m * n - n", [0, None, 0]),
+    ("FILL(never, 0)", [None, None, None]),
+]
+
+
+@pytest.mark.parametrize(("expression", "values"), MATH)
+def test_metric_math_keeps_what_is_missing_apart_from_zero(expression: str, values: list[float | None]) -> None:
+    known: dict[str, metric_math.Values] = {"m": [1, None, 3], "n": [1, 5, 0], "never": [None, None, None]}
+    assert metric_math.evaluate(expression, known) == values
+
+
+def test_metric_math_that_nobody_taught_it_is_no_silent_zero() -> None:
+    with pytest.raises(NotImplementedError, match="ANOMALY"):
+        metric_math.evaluate("ANOMALY_DETECTION_BAND(m)", {"m": [1]})
+
+
+NONE: list[float | None] = [None] * 5
+VERDICTS: list[tuple[list[float | None], str, str]] = [
+    ([0, 0, 1, 1, 1], "missing", "ALARM"),
+    ([1, 1, 1, 1, 0], "missing", "OK"),
+    ([1, 1, 1, None, None], "notBreaching", "ALARM"),  # older data stands in for missing data
+    ([0, 0, 0, None, None], "breaching", "OK"),
+    ([None, None, 1, None, None], "breaching", "ALARM"),
+    ([None, None, 1, None, None], "notBreaching", "OK"),
+    ([None, None, 1, None, None], "ignore", "before"),
+    (NONE, "missing", "INSUFFICIENT_DATA"),
+    (NONE, "breaching", "ALARM"),
+    (NONE, "notBreaching", "OK"),
+    (NONE, "ignore", "before"),
+]
+
+
+@pytest.mark.parametrize(("values", "missing", "state"), VERDICTS)
+def test_an_alarm_of_three_periods_judges_as_cloudwatch_does(
+    values: list[float | None], missing: str, state: str
+) -> None:
+    found = metric_math.verdict(
+        values, periods=3, to_alarm=3, breaches=lambda value: value > 0, missing=missing, state="before"
+    )
+    assert found == state
+
+
+def statement(effect: str, principal: object, action: object) -> dict[str, object]:
+    return {"Statement": [{"Effect": effect, "Principal": principal, "Action": action, "Resource": "*"}]}
+
+
+EVENTS = "events.amazonaws.com"
+PERMITS: list[tuple[object, bool]] = [
+    (statement("Allow", {"Service": EVENTS}, "sqs:SendMessage"), True),
+    (statement("Allow", {"Service": [EVENTS, "sns.amazonaws.com"]}, ["SQS:*"]), True),
+    (statement("Allow", {"AWS": "*"}, "sqs:SendMessage"), True),
+    (statement("Allow", "*", "sqs:SendMessage"), True),
+    (statement("Deny", {"Service": EVENTS}, "sqs:SendMessage"), False),
+    (statement("Allow", {"Service": "sns.amazonaws.com"}, "sqs:SendMessage"), False),
+    (statement("Allow", {"AWS": "arn:aws:iam::123456789012:root"}, "sqs:SendMessage"), False),
+    (statement("Allow", {"Service": EVENTS}, "sqs:ReceiveMessage"), False),
+    (None, False),
+]
+
+
+@pytest.mark.parametrize(("policy", "open_"), PERMITS)
+def test_a_service_reaches_what_lets_it(policy: Any, open_: bool) -> None:
+    assert lets(policy, EVENTS, "sqs:SendMessage") is open_
+
+
+RESOURCES: dict[str, Any] = {
+    "Bucket": {"Type": "B"},
+    "Key": {"Type": "K"},
+    "Role": {"Type": "R", "Properties": {"Of": {"Fn::Sub": "arn:${AWS::Partition}:${Bucket}/${Key.Arn}"}}},
+    "Function": {"Type": "F", "DependsOn": "Role", "Properties": {"Name": {"Fn::Join": ["", [{"Ref": "Bucket"}]]}}},
+    "Drain": {"Type": "Custom::D", "DependsOn": ["Role"], "Properties": {"T": {"Fn::GetAtt": ["Function", "Arn"]}}},
+    "Alone": {"Type": "A", "Properties": {"Ref": {"Ref": "AWS::Region"}}},
+}
+
+
+def test_what_names_another_resource_is_deleted_before_it() -> None:
+    order = list(last_first({"Resources": RESOURCES}))
+    assert sorted(order) == sorted(RESOURCES)
+    users = [("Drain", "Function"), ("Drain", "Role"), ("Function", "Role"), ("Role", "Bucket"), ("Role", "Key")]
+    assert [pair for pair in users if order.index(pair[0]) > order.index(pair[1])] == []

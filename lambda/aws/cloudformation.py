@@ -1,4 +1,4 @@
-"""Answers CloudFormation, which waits an hour for a word that does not come."""
+"""Every word to CloudFormation: answers of custom resources, for which it waits an hour, and the question how a stack is."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ import urllib.request
 from bisect import bisect
 from collections.abc import Mapping
 from http.client import HTTPException
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools import Logger
 
-logger = Logger(service="drain")
+from aws.clients import client
+
+if TYPE_CHECKING:
+    from types_boto3_cloudformation.client import CloudFormationClient
+
+logger = Logger(service="cloudformation")
 LARGEST = 4096
 """Bytes of an answer that CloudFormation takes."""
 TRIES = 3
 PAUSE_S = 2.0
 TIMEOUT_S = 20.0
-MORE = " ... (the log of the drain's function has the rest)"
+MORE = " ... (the log of the function has the rest)"
 REQUEST = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId")
 """What of CloudFormation's request an answer needs."""
 
@@ -52,6 +58,13 @@ def written(request: Mapping[str, str], physical: str, problem: str | None) -> b
     if len(whole) <= LARGEST:
         return whole
     return told(bisect(range(len(reason)), LARGEST, key=lambda length: len(told(length))) - 1)
+
+
+def rolls_back(stack: str) -> bool:
+    """Whether the stack, by its ARN, goes back to what it was. Its events are no different from those of a step ahead."""
+    cloudformation: CloudFormationClient = client("cloudformation")
+    (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+    return "ROLLBACK" in found["StackStatus"]
 
 
 def _put(url: str, body: bytes) -> None:

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Brings one image under one tag into every region that the order names: builds or finds it once, then copies it by its
+# digest, region after region. CodeBuild runs it; the order is JSON in $ORDER (contract.images.BuildOrder).
+#
+# The image is built into a repository of its own and copied from there, so that each region gets the same manifest, byte by
+# byte: a second `docker push` may pack layers anew, and then the digests differ.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A single answer of the order.
+one() { # question [value ...]
+  python3 "$here/order.py" "$@" | tr -d '\0'
+}
+
+# Several, into the array `answers`; by way of a file, so that a failure ends the script.
+several() { # question
+  python3 "$here/order.py" "$@" >"$work/answers"
+  mapfile -d '' -t answers <"$work/answers"
+}
+
+log_in() { # region registry
+  local password
+  password=$(aws ecr get-login-password --region "$1") || return
+  docker login --username AWS --password-stdin "$2" <<<"$password" >/dev/null
+}
+
+# Writes what there is to know of the image into a file, and says under which address it lies.
+find_image() { # file
+  if [[ -n $source ]]; then
+    docker buildx imagetools inspect --format '{{json .Manifest}}' "$source" >"$1"
+    return
+  fi
+  local archive
+  archive=$work/$(one archive)
+  several fetch
+  echo "Fetching the context"
+  aws s3api get-object "${answers[@]}" "$archive" >/dev/null
+  python3 "$here/unpack.py" "$archive" "$work/context"
+  several build
+  docker buildx build "${answers[@]}" --metadata-file "$1" "$work/context"
+}
+
+# A manifest goes over as it is, and so does an index: without --prefer-index=false one would be made around the manifest.
+copy_to() { # region registry address
+  log_in "$1" "$2" && docker buildx imagetools create --prefer-index=false --tag "$3" "$image"
+}
+
+# The digest that stands under the tag in a region; nothing where none does.
+standing() { # region
+  aws ecr describe-images --region "$1" --repository-name "$repository" --image-ids "imageTag=$tag" \
+    --query 'imageDetails[0].imageDigest' --output text 2>/dev/null || true
+}
+
+repository=$(one repository)
+tag=$(one tag)
+source=$(one source)
+
+several logins
+for ((i = 0; i < ${#answers[@]}; i += 2)); do
+  log_in "${answers[@]:i:2}"
+done
+
+if [[ -n $source ]]; then echo "Copying $source"; else echo "Building $repository:$tag"; fi
+find_image "$work/image.json"
+digest=$(one digest <"$work/image.json")
+image=$(one pinned "${source:-$(one built)}" "$digest")
+echo "The image is $image"
+
+several targets
+failed=() taken=
+for ((i = 0; i < ${#answers[@]}; i += 3)); do
+  target=("${answers[@]:i:3}")
+  region=${target[0]}
+  # Twice: a connection breaks now and then, and what has been sent is not sent again.
+  if { copy_to "${target[@]}" || copy_to "${target[@]}"; } 2>&1 | tee "$work/push.log"; then
+    echo "$region: ${target[2]} is $digest"
+    continue
+  fi
+  stands=$(standing "$region")
+  if [[ $stands == "$digest" ]]; then
+    echo "$region: ${target[2]} is $digest already"
+  elif [[ $stands == sha256:* ]]; then
+    # Somebody else's image of the same tag came first, and goes on to the other regions: two would mix.
+    taken=$region
+    failed+=("$region: the tag was taken meanwhile by $stands; the regions after it were not tried")
+    break
+  else
+    failed+=("$region: $(tail -n 1 "$work/push.log")")
+  fi
+done
+
+if ((${#failed[@]})); then
+  echo "The image did not get into ${#failed[@]} of the regions:" >&2
+  printf '  %s\n' "${failed[@]}" >&2
+  if [[ -z $taken ]]; then
+    echo "Start the same input again once the reason is gone: what stands in a region is copied to the others." >&2
+  fi
+  exit 1
+fi

@@ -1,0 +1,101 @@
+"""Tells build.sh what it was ordered, one value after the other, each ended by a NUL: `python3 order.py regions`.
+
+Values of people (arguments, keys) reach the shell as the elements of an array and are never part of its text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from contract.codec import decode
+from contract.images import BASE, ORDER, PRIVATE, BuildOrder, Context, Image
+
+PLATFORM = "linux/amd64"
+
+
+def fetch(order: BuildOrder) -> list[str]:
+    """Arguments of `aws s3api get-object`; the version and the ETag are those that were checked."""
+    place = _context(order)
+    version = ["--version-id", place.version] if place.version else []
+    return ["--bucket", place.bucket, "--key", place.key, "--if-match", place.etag, *version]
+
+
+def build(order: BuildOrder) -> list[str]:
+    """Arguments of `docker buildx build`, without the folder.
+
+    Layers come from what the build before pushed (inline cache: nothing but the image itself has to be kept, and Docker's
+    own builder can do it, where another would first be pulled from Docker Hub). Without attestations an image is one
+    manifest, as SageMaker and older runtimes want it.
+    """
+    arguments = {**order.arguments, **({BASE: order.base} if order.base else {})}
+    given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
+    return [
+        *("--platform", PLATFORM, "--provenance=false", "--sbom=false", "--progress=plain"),
+        *("--cache-from", f"type=registry,ref={order.built}", "--cache-to", "type=inline"),
+        *("--tag", str(order.built), "--push"),
+        *given,
+    ]
+
+
+def logins(order: BuildOrder) -> list[str]:
+    """Region and registry of each private registry that the build reads from."""
+    found = ((registry, PRIVATE.fullmatch(registry)) for registry in order.readable)
+    return [part for registry, match in found if match for part in (match["region"], registry)]
+
+
+def targets(order: BuildOrder) -> list[str]:
+    """Region, registry and whole address of every image that is to be."""
+    each = ((region, order.target(region)) for region in order.regions)
+    return [part for region, image in each for part in (region, image.registry, str(image))]
+
+
+def _context(order: BuildOrder) -> Context:
+    if order.context is None:
+        raise SystemExit("The order names neither an image to copy nor a context to build.")
+    return order.context
+
+
+def digest(text: str) -> str:
+    """Of a pushed image, from what `docker buildx build --metadata-file` or `imagetools inspect` wrote."""
+    found = json.loads(text)
+    value = found.get("containerimage.digest") or found.get("digest")
+    if not value:
+        raise SystemExit(f"The image tool named no digest: {text[:500]}")
+    return str(value)
+
+
+def pinned(address: str, digest: str) -> str:
+    """The same image by its digest, which no later push can move."""
+    image = Image.parse(address)
+    return str(Image(image.registry, image.repository, digest=digest))
+
+
+QUESTIONS: dict[str, Callable[[BuildOrder], Sequence[str]]] = {
+    "source": lambda order: [order.source],
+    "built": lambda order: [str(order.built)],
+    "repository": lambda order: [order.repository],
+    "tag": lambda order: [order.tag],
+    "archive": lambda order: [f"context{Path(_context(order).key).suffix}"],
+    "fetch": fetch,
+    "build": build,
+    "logins": logins,
+    "targets": targets,
+}
+
+
+def main(question: str, *given: str) -> None:
+    if question == "digest":
+        answers: Sequence[str] = [digest(sys.stdin.read())]
+    elif question == "pinned":
+        answers = [pinned(*given)]
+    else:
+        answers = QUESTIONS[question](decode(BuildOrder, os.environ[ORDER]))
+    sys.stdout.write("".join(f"{answer}\0" for answer in answers))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,53 @@
+"""Every ECR call of the functions: what stands under a tag, by region."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+
+MANIFESTS = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+)
+
+
+class NoRepository(Exception):
+    """The region has no repository of that name."""
+
+
+def standing(repository: str, tag: str, region: str) -> str | None:
+    """The digest of the image under a tag, None where there is none; raises NoRepository."""
+    ecr: Any = client("ecr", region)
+    try:
+        found = ecr.describe_images(repositoryName=repository, imageIds=[{"imageTag": tag}])["imageDetails"]
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] == "ImageNotFoundException":
+            return None
+        if problem.response["Error"]["Code"] == "RepositoryNotFoundException":
+            raise NoRepository(repository) from None
+        raise
+    return str(found[0]["imageDigest"]) if found else None
+
+
+def holds(account: str, repository: str, tag: str, digest: str, region: str) -> bool:
+    """Whether a registry that may be somebody else's has an image, asked the way a pull asks; raises ClientError
+    where we may not look."""
+    ecr: Any = client("ecr", region)
+    wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
+    try:
+        found = ecr.batch_get_image(
+            registryId=account,
+            repositoryName=repository,
+            imageIds=[wanted],
+            acceptedMediaTypes=list(MANIFESTS),
+        )
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] == "RepositoryNotFoundException":
+            return False
+        raise
+    return bool(found.get("images"))

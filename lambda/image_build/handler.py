@@ -1,0 +1,163 @@
+"""The Build machine's function: `check` looks up what a request names and orders a build, `collect` asks what stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
+
+from admission.addresses import Address
+from aws import builds, pinned, registry
+from contract import names
+from contract.environments import ImageBuildEnvironment
+from contract.errors import BuildFailed
+from contract.images import Image
+from contract.images import registry as host
+from image_build.archive import problems as archive_problems
+from image_build.policy import MOST_CONTEXT, Facts, How, Plan, Questions, decide, order_text, questions
+from image_build.request import read
+
+logger = Logger(service="image-build")
+DENIED = frozenset(
+    {
+        "403",
+        "AccessDenied",
+        "400",
+        "NoSuchBucket",
+        "301",
+        "PermanentRedirect",
+        "PreconditionFailed",
+        "412",
+        "NoSuchVersion",
+    }
+)
+"""S3's answers that say something about the object, and not about S3: the last three, that it changed while it was read."""
+LINE = 500
+"""Characters of a line of the log that a cause repeats."""
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+"""What colours a log and moves a cursor."""
+BUILD = re.compile(r'"Id"\s*:\s*"([^":]+:[0-9a-f-]{36})"')
+"""The id of the build in the cause of a failed Build: JSON that Step Functions may have cut."""
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    env = ImageBuildEnvironment.read()
+    if event["door"] == "check":
+        return _check(event["request"], env)
+    return _collect(event["plan"], event.get("build"), event.get("problem"), env)
+
+
+def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
+    """Nothing but reading happens here, and what is wrong with one field keeps no other from being looked up."""
+    request, problems = read(raw)
+    plan = decide(request, _facts(questions(request, env), request.repository, request.tag, env), env, problems)
+    logger.info("checked", repository=plan.repository, tag=plan.tag, how=plan.how.value)
+    return {
+        "repository": plan.repository,
+        "tag": plan.tag,
+        "how": plan.how.value,
+        "order": _order(plan),
+    }
+
+
+def _order(plan: Plan) -> str:
+    """Empty: there is nothing to do."""
+    return order_text(plan.order) if plan.order else ""
+
+
+def _facts(asked: Questions, repository: str, tag: str, env: ImageBuildEnvironment) -> Facts:
+    standing, without = (
+        _standing(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
+    )
+    found, denied, inside = _context(asked.context)
+    return Facts(
+        standing={region: digest for region, digest in standing.items() if digest},
+        no_repository=tuple(without),
+        context=found,
+        denied=denied,
+        archive=tuple(inside),
+        absent=frozenset(image for image in asked.images if not _there(image)),
+    )
+
+
+def _standing(repository: str, tag: str, regions: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
+    """Region to what stands under the tag, and the regions without the repository."""
+    found, without = dict[str, str | None](), list[str]()
+    for region in regions:
+        try:
+            found[region] = registry.standing(repository, tag, region)
+        except registry.NoRepository:
+            without.append(region)
+    return found, without
+
+
+def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
+    """The archive's head, S3's error code where it may not be looked at, and what is wrong inside."""
+    if not address:
+        return None, "", []
+    place = Address.parse(address)
+    try:
+        found = pinned.head(place.bucket, place.key)
+        if found is None or found.archived or not 0 < found.size <= MOST_CONTEXT:
+            return found, "", []
+        with pinned.opened(found) as file:
+            return found, "", archive_problems(file, place.key)
+    except ClientError as problem:
+        code = problem.response["Error"]["Code"]
+        if code in DENIED:
+            return None, code, []
+        raise
+
+
+def _there(image: Image) -> bool:
+    """True also where its registry does not let us look: the pull will tell."""
+    try:
+        return registry.holds(image.account, image.repository, image.tag, image.digest, image.region)
+    except ClientError as problem:
+        logger.warning("not looked at", image=str(image), error=problem.response["Error"]["Code"])
+        return True
+
+
+def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: ImageBuildEnvironment) -> dict[str, Any]:
+    """What stands in every region is asked, not remembered. Raises BuildFailed where that is not one image."""
+    if problem is not None:
+        raise _failed(problem)
+    repository, tag = plan["repository"], plan["tag"]
+    standing, without = _standing(repository, tag, env.regions)
+    missing = [*(region for region, digest in standing.items() if digest is None), *without]
+    digests = {digest for digest in standing.values() if digest}
+    if missing or len(digests) != 1:
+        told = [f"{region} has {digest or 'no such image'}" for region, digest in standing.items()]
+        told += [f"{region} has no such repository" for region in without]
+        raise BuildFailed(f"{repository}:{tag} is not the same image in every region: {', '.join(told)}.")
+    (digest,) = digests
+    logger.info("collected", repository=repository, tag=tag, digest=digest, build=build or "")
+    return {
+        "repository": repository,
+        "tag": tag,
+        "digest": digest,
+        "images": {
+            region: str(Image(host(env.account, region, env.suffix), repository, digest=digest))
+            for region in env.regions
+        },
+        "build": build or "",
+        "how": plan["how"],
+        "unchanged": plan["how"] == How.UNCHANGED.value,
+    }
+
+
+def _failed(problem: Mapping[str, Any]) -> BuildFailed:
+    """The failure with the last lines of the build's log, where there was a build."""
+    error, cause = str(problem.get("Error", "")), str(problem.get("Cause", ""))
+    identity = BUILD.search(cause)
+    build = builds.build(identity[1]) if identity else None
+    if build is None:
+        return BuildFailed(f"The build did not start or could not be followed ({error}): {cause[:2000]}")
+    head = f"Build {build.id} ended with {build.status} in its phase {build.phase}."
+    where = f"Its log is the stream {build.log_stream} of {build.log_group}."
+    lines = [CONTROL.sub("", line)[:LINE] for line in builds.last_lines(build.log_group, build.log_stream)]
+    told = ["The last lines:", *lines] if lines else ["It wrote no log."]
+    return BuildFailed("\n".join([head, *([build.why] if build.why else []), where, *told]))

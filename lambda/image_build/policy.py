@@ -1,0 +1,256 @@
+"""Decides what an image needs: facts in, an order for CodeBuild or every reason against it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from admission.addresses import Address
+from admission.words import plain, refusal
+from aws.pinned import Pinned
+from contract import keys, names
+from contract.codec import encode
+from contract.environments import ImageBuildEnvironment
+from contract.images import BuildOrder, Context, Image, registry
+from image_build.request import Request
+
+MOST_CONTEXT = 1024**3
+MOST_ORDER = 5000
+"""Characters of an order as JSON: CodeBuild takes 5,500 of all variables of a build together."""
+
+
+class How(str, Enum):
+    """How an image comes to stand in every region."""
+
+    BUILT = "built"
+    COPIED = "copied"
+    COMPLETED = "completed"
+    """An earlier push reached some regions: their image is copied to the others, and nothing is built."""
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What of a request is worth looking up."""
+
+    tag: bool
+    context: str
+    """Empty: nothing to look at; the same for the next."""
+    images: tuple[Image, ...]
+    """In private registries: the base, the source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What AWS said to the questions."""
+
+    standing: Mapping[str, str] = field(default_factory=dict)
+    """Region to the digest under the tag, where there is one."""
+    no_repository: tuple[str, ...] = ()
+    """Regions without the repository."""
+    context: Pinned | None = None
+    denied: str = ""
+    """The error code with which S3 refused to look at the context."""
+    archive: tuple[str, ...] = ()
+    """What is wrong inside of the context, each as the second half of a line."""
+    absent: frozenset[Image] = frozenset()
+    """Images that their registry does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be done."""
+
+    how: How
+    repository: str
+    """Its whole name."""
+    tag: str
+    order: BuildOrder | None
+    """None where nothing is to be done."""
+
+
+def base_image(request: Request, env: ImageBuildEnvironment) -> Image | None:
+    """The whole address of the container that `base` names for short."""
+    if not request.base or not env.base_account:
+        return None
+    repository, _, tag = request.base.partition(":")
+    return Image(registry(env.base_account, env.home_region, env.suffix), repository, tag)
+
+
+def questions(request: Request, env: ImageBuildEnvironment) -> Questions:
+    """Nothing about buckets, repositories and registries that are none of the deployment's business."""
+    source = Image.parse(request.image) if request.image else None
+    private = [one for one in (base_image(request, env), source) if one and one.account]
+    return Questions(
+        tag=bool(request.tag) and request.repository in env.repositories,
+        context=request.context if request.context and not _foreign(Address.parse(request.context), env) else "",
+        images=tuple(one for one in private if one.account in _accounts(env)),
+    )
+
+
+def decide(request: Request, facts: Facts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
+    """Raises InvalidRequest with every reason against the request, `problems` (found while reading) first."""
+    found = [
+        *problems,
+        *_repository_problems(request, facts, env),
+        *_tag_problems(request, facts, env),
+        *_context_problems(request, facts, env),
+        *_base_problems(request, facts, env),
+        *_copy_problems(request, facts, env),
+    ]
+    plan = None if found else _plan(request, facts, env)
+    if plan and plan.order and (size := len(order_text(plan.order))) > MOST_ORDER:
+        found = [
+            f"build_arguments: make an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else "
+            "in it (what is long belongs into a file of the context)"
+        ]
+    if found or plan is None:
+        raise refusal(found)
+    return plan
+
+
+def order_text(order: BuildOrder) -> str:
+    """The order as it travels: one line of ASCII, so that no shell and no console on its way can change it."""
+    return "".join(letter if ord(letter) < 128 else _escaped(letter) for letter in encode(order).decode())
+
+
+def _escaped(letter: str) -> str:
+    """As JSON has it: two halves for what lies beyond the first plane."""
+    code = letter.encode("utf-16-be")
+    return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))
+
+
+def _plan(request: Request, facts: Facts, env: ImageBuildEnvironment) -> Plan:
+    repository = names.repository(env.deployment, request.repository)
+    missing = tuple(region for region in env.regions if region not in facts.standing)
+    order = BuildOrder(
+        account=env.account,
+        suffix=env.suffix,
+        home_region=env.home_region,
+        repository=repository,
+        tag=request.tag,
+        regions=missing,
+    )
+
+    def plan(how: How, order: BuildOrder | None) -> Plan:
+        return Plan(how=how, repository=repository, tag=request.tag, order=order)
+
+    if not missing:
+        return plan(How.UNCHANGED, None)
+    if facts.standing:
+        region = next(one for one in env.regions if one in facts.standing)
+        there = replace(order.target(region), tag="", digest=facts.standing[region])
+        return plan(How.COMPLETED, replace(order, source=str(there)))
+    if request.image:
+        return plan(How.COPIED, replace(order, source=str(Image.parse(request.image))))
+    assert facts.context is not None
+    pinned, base = facts.context, base_image(request, env)
+    built = replace(
+        order,
+        context=Context(bucket=pinned.bucket, key=pinned.key, version=pinned.version, etag=pinned.etag),
+        base=str(base) if base else "",
+        arguments=dict(request.build_arguments),
+        cache=names.build_cache(env.deployment),
+    )
+    return plan(How.BUILT, built)
+
+
+def _repository_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+    if not request.repository:
+        return []
+    ours = ", ".join(env.repositories)
+    if request.repository not in env.repositories:
+        return [f"repository: {plain(request.repository)} is no repository of {env.deployment}; allowed: {ours}"]
+    return [
+        f"repository: {region} has no {names.repository(env.deployment, request.repository)}; allowed: deploy the region first"
+        for region in facts.no_repository
+    ]
+
+
+def _tag_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+    """A tag that stands somewhere is taken, but for one image that an earlier push could not bring everywhere."""
+    digests = sorted(set(facts.standing.values()))
+    where = [region for region in env.regions if region in facts.standing]
+    if len(digests) > 1:
+        told = ", ".join(f"{region} has {facts.standing[region]}" for region in where)
+        return [
+            f"tag: {request.tag} is a different image in different regions: {told}; allowed: a tag that is not taken"
+        ]
+    if len(where) == len(env.regions) and where and not request.if_absent:
+        return [
+            f"tag: {request.tag} is taken in every region ({digests[0]}), and tags never move; "
+            'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there'
+        ]
+    return []
+
+
+def _foreign(address: Address, env: ImageBuildEnvironment) -> bool:
+    return not (
+        address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(keys.UPLOADS))
+    )
+
+
+def _context_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+    if not request.context:
+        return []
+    where = f"context: {plain(request.context)}"
+    if _foreign(Address.parse(request.context), env):
+        ours = ", ".join(f"s3://{one}/..." for one in (f"{env.bucket}/{keys.UPLOADS.rstrip('/')}", *env.data_buckets))
+        return [f"{where} is not where contexts may lie; allowed: {ours} (data_buckets in cdk.json)"]
+    if facts.denied:
+        return [
+            f"{where} cannot be looked at (S3 answers {facts.denied}); allowed: an object that the deployment may read"
+        ]
+    found = facts.context
+    if found is None:
+        return [f"{where} does not exist; allowed: an archive that was uploaded before the start"]
+    if found.archived:
+        return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
+    if not 0 < found.size <= MOST_CONTEXT:
+        size = f"has {found.size / 1024**3:.1f} GB" if found.size else "is empty"
+        return [
+            f"{where} {size}; allowed: up to 1 GB (data and weights belong in S3 and not in an image, which every node "
+            "would have to pull: name them in the job's data)"
+        ]
+    return [f"{where} {problem}" for problem in facts.archive]
+
+
+def _base_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+    if not request.base:
+        return []
+    base = base_image(request, env)
+    if base is None:
+        return [
+            f"base: AWS's registry of Deep Learning Containers in {env.home_region} is not known; "
+            "allowed: leave it out, and name the whole image in the Dockerfile"
+        ]
+    if base in facts.absent:
+        return [
+            f"base: {plain(request.base)} does not exist in {base.registry}; "
+            "allowed: name and tag of a container in the list of AWS Deep Learning Containers"
+        ]
+    return []
+
+
+def _accounts(env: ImageBuildEnvironment) -> tuple[str, ...]:
+    """Whose private registries may be read."""
+    return tuple(one for one in (env.account, env.base_account, *env.copy_accounts) if one)
+
+
+def _copy_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+    if not request.image:
+        return []
+    image = Image.parse(request.image)
+    where = f"copy: {plain(request.image)}"
+    if image.account and image.account not in _accounts(env):
+        return [
+            f"{where} lies in a private registry of account {image.account}; allowed: public registries, and private ones of "
+            f"{', '.join(_accounts(env))}"
+        ]
+    ours = f"{env.deployment}/"
+    if image.account == env.account and not image.repository.startswith(ours):
+        return [f"{where} is no repository of this deployment; allowed: {ours}..., or public registries"]
+    if image in facts.absent:
+        return [f"{where} does not exist; allowed: an image that can be pulled"]
+    return []

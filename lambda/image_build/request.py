@@ -1,0 +1,166 @@
+"""The request that a person pastes into the console to have an image built or copied; what needs AWS is judged in policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from admission.addresses import Address
+from admission.words import line, plain
+from contract.images import ARGUMENT, BASE, REPOSITORY, REPOSITORY_LENGTHS, TAG, Image
+
+ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
+MOST_VALUE = 4000
+"""Characters of a build argument's value: CodeBuild takes 5,500 of all variables together."""
+ALLOWED = {
+    "context": "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip, with a Dockerfile at its root",
+    "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
+    "repository": "one of the deployment's repositories, as in images",
+    "tag": "1 to 128 letters, digits, _, . and -, not beginning with . or -",
+    "build_arguments": f"an object of names and texts, each up to {MOST_VALUE:,} characters",
+    "base": "name and tag of a Deep Learning Container, as in pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
+    "if_absent": "true or false",
+}
+"""Field to what it may be."""
+
+
+def _context(value: str) -> str:
+    if not Address.parse(value).key.endswith(ARCHIVES):
+        raise ValueError(f"{plain(value)} is no archive by its name")
+    return value
+
+
+def _image(value: str) -> str:
+    try:
+        Image.parse(value)
+    except ValueError as problem:
+        raise ValueError(f"{plain(value)} {problem}") from None
+    return value
+
+
+def _repository(value: str) -> str:
+    if not REPOSITORY.fullmatch(value) or len(value) not in REPOSITORY_LENGTHS:
+        raise ValueError(f"{plain(value)} is no repository's name")
+    return value
+
+
+def _tag(value: str) -> str:
+    if not TAG.fullmatch(value):
+        raise ValueError(f"{plain(value)} is no tag")
+    return value
+
+
+def _argument(name: str) -> str:
+    if not ARGUMENT.fullmatch(name):
+        raise ValueError("is no argument's name; allowed: letters, digits and _, not beginning with a digit")
+    if name == BASE:
+        raise ValueError("is what base becomes; allowed: any other name")
+    return name
+
+
+def _value(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("holds a NUL character; allowed: all others")
+    return value
+
+
+def _base(value: str) -> str:
+    repository, _, tag = value.partition(":")
+    if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS or not TAG.fullmatch(tag):
+        raise ValueError(f"{plain(value)} is no name and tag of a container")
+    return value
+
+
+class Request(BaseModel):
+    """An image that is to stand in every region: built from a context, or copied."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard image")
+
+    context: Annotated[str, Field(max_length=1100), AfterValidator(_context)] | None = Field(
+        default=None,
+        description="S3 address of an archive with a Dockerfile at its root; one of context and copy.",
+        examples=["s3://my-bucket/uploads/image_with_code.tar.gz"],
+    )
+    image: Annotated[str, Field(max_length=512), AfterValidator(_image)] | None = Field(
+        default=None,
+        alias="copy",
+        description="An existing image that is copied as it is, with its registry and a tag or a digest.",
+        examples=["public.ecr.aws/docker/library/python:3.12-slim"],
+    )
+    repository: Annotated[str, Field(max_length=256), AfterValidator(_repository)] = Field(
+        description="One of the deployment's repositories, without the deployment's name.", examples=["images"]
+    )
+    tag: Annotated[str, Field(max_length=300), AfterValidator(_tag)] = Field(
+        description="The image's tag in every region. Tags never move: a taken one is refused.",
+        examples=["v1"],
+        json_schema_extra={"pattern": f"^{TAG.pattern}$", "maxLength": 128},
+    )
+    build_arguments: dict[
+        Annotated[str, AfterValidator(_argument)], Annotated[str, Field(max_length=MOST_VALUE), AfterValidator(_value)]
+    ] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="The Dockerfile's ARGs. They stay readable in the image's history: no place for secrets.",
+        examples=[{"EXTRA_PACKAGES": "einops==0.8.1"}],
+    )
+    base: Annotated[str, Field(max_length=400), AfterValidator(_base)] | None = Field(
+        default=None,
+        description=f"An AWS Deep Learning Container of the home region by its short name; the Dockerfile's argument {BASE}.",
+        examples=["pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
+    )
+    if_absent: bool = Field(
+        default=False, description="Be content with the image that stands under the tag in every region already."
+    )
+
+
+_STAND_IN = {"copy": "any.any/any:any", "repository": "any", "tag": "any"}
+"""In the place of fields that a request must have and that are wrong."""
+
+
+def read(raw: object) -> tuple[Request, list[str]]:
+    """The request and a line for every problem; what is wrong is empty in it, so that the rest can still be judged."""
+    try:
+        request, problems = Request.model_validate(raw), list[str]()
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False)
+        problems = [line(error, ALLOWED) for error in errors]
+        request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
+    given = raw if isinstance(raw, Mapping) else {}
+    if isinstance(raw, Mapping):
+        problems += _together(given)
+    return request, problems
+
+
+def _together(given: Mapping[str, object]) -> list[str]:
+    """What of the fields does not go with what; one that is null is not there."""
+    there = {name for name, value in given.items() if value is not None}
+    ways = there & {"context", "copy"}
+    if not ways:
+        return [f"context: is missing, and so is copy; allowed: {ALLOWED['context']}; or copy: {ALLOWED['copy']}"]
+    if len(ways) == 2:
+        return ["copy: is there beside context; allowed: one of them"]
+    return [
+        f"{name}: says nothing to a copy; allowed: with context"
+        for name in ("build_arguments", "base")
+        if name in there and ways == {"copy"} and given[name] != {}
+    ]
+
+
+def _rest(raw: object, wrong: set[str]) -> Request:
+    """The fields that are as they should be; the others are empty."""
+    fields = raw if isinstance(raw, Mapping) and wrong else {}
+    right = {
+        field.alias or name: fields[field.alias or name]
+        for name, field in Request.model_fields.items()
+        if (field.alias or name) in fields and (field.alias or name) not in wrong
+    }
+    request = Request.model_validate({**_STAND_IN, **right})
+    empty = {"image" if name == "copy" else name: "" for name in _STAND_IN if name not in right}
+    return request.model_copy(update=empty)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of the request, for `docs/build.schema.json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Request.model_json_schema(by_alias=True)}

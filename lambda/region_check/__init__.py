@@ -1,0 +1,1 @@
+"""Refuses a deploy that forgets a region whose stack stands: nothing would look after it any more."""

@@ -1,0 +1,64 @@
+"""The region check's function: CloudFormation asks it about every change of the settings' regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.clients import BRISK
+from aws.cloudformation import rolls_back, send
+from aws.s3 import JobStore
+from aws.ssm import parameter
+from contract import names
+from contract.environments import RegionCheckEnvironment
+from region_check.policy import forgotten, refusals, told
+
+logger = Logger(service="region_check")
+AT_ONCE = 8
+"""Regions asked side by side."""
+
+
+def handler(event: Mapping[str, Any], _context: object) -> None:
+    """May be called twice. Whatever goes wrong, CloudFormation hears of it at once."""
+    env = RegionCheckEnvironment.read()
+    try:
+        problem = _against(event, env)
+    except Exception as error:
+        logger.exception("the check failed", request=event["RequestType"])
+        problem = f"{type(error).__name__}: {error}"
+    send(event, _physical(env), problem)
+
+
+def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | None:
+    """Why the settings' regions cannot be these. A stack that goes, or goes back to what it was, is never kept from it."""
+    if event["RequestType"] == "Delete" or (event["RequestType"] == "Update" and rolls_back(event["StackId"])):
+        return None
+    before = event.get("OldResourceProperties", {}).get("Regions", [])
+    settings = event["ResourceProperties"]["Regions"]
+    gone = forgotten(settings, before, JobStore(env.bucket).launched_regions())
+    against = told(refusals(env.deployment, _stands(env.deployment, gone)))
+    logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
+    return against
+
+
+def _stands(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
+    """Region to whether its stack stands, or why that is not known: a stack that stands has its parameter."""
+
+    def asked(region: str) -> bool | str:
+        try:
+            return parameter(names.region_parameter(deployment, region), region, BRISK) is not None
+        except (ClientError, BotoCoreError) as problem:
+            return str(problem)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        regions = list(regions)
+        return dict(zip(regions, pool.map(asked, regions), strict=True))
+
+
+def _physical(env: RegionCheckEnvironment) -> str:
+    """Constant: an update replaces nothing."""
+    return f"{env.deployment}-regions"

@@ -1,0 +1,1 @@
+"""The build's script under bash, with stand-ins for the image tool and the AWS command line."""

@@ -1,0 +1,84 @@
+"""What the roles that bring images in, and the one that asks what stands, may and may not do: rows of test_rights.py."""
+
+from __future__ import annotations
+
+from contract import keys, names
+from tests.security.asking import ARM_IMAGE, BYTES, EC2, HOME, JOB, OURS, SECRETS, SSM, STATES, Ask
+from tests.security.policies import ACCOUNT, REGION, function, log_stream
+
+AWAY = "eu-west-1"
+CONTAINERS = f"arn:aws:ecr:{REGION}:763104351884:repository"
+"""AWS's Deep Learning Containers."""
+OURS_OF_IMAGES = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{names.repository('trainyard', 'images')}"
+THEIRS_OF_IMAGES = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/other/images"
+CACHE = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{names.build_cache('trainyard')}"
+PROJECT = f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/{names.build_project('trainyard')}"
+BUILDS_LOG = names.build_log_group("trainyard")
+RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventForCodeBuildStartBuildRule"
+STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/trainyard-workflow/1"
+CONTEXT = f"{HOME}/{keys.UPLOADS}image.tar.gz"
+
+ALLOWED = [
+    Ask("Build", "s3:GetObject", CONTEXT),
+    Ask("Build", "ecr:GetAuthorizationToken", "*"),
+    Ask("Build", "ecr:PutImage", OURS_OF_IMAGES),
+    Ask("Build", "ecr:InitiateLayerUpload", CACHE),
+    Ask("Build", "ecr:BatchGetImage", f"{CONTAINERS}/pytorch-training"),
+    Ask("Build", "logs:PutLogEvents", log_stream(BUILDS_LOG, "x")),
+    Ask("ImageBuild", "s3:GetObject", CONTEXT),
+    Ask("ImageBuild", "s3:ListBucket", HOME),
+    Ask("ImageBuild", "ecr:DescribeImages", OURS_OF_IMAGES),
+    Ask("ImageBuild", "ecr:BatchGetImage", f"{CONTAINERS}/pytorch-training"),
+    Ask("ImageBuild", "codebuild:BatchGetBuilds", PROJECT),
+    Ask("ImageBuild", "logs:GetLogEvents", log_stream(BUILDS_LOG, "x")),
+    Ask("ImageBuild", "logs:PutLogEvents", log_stream("ImageBuildLog", "x")),
+    Ask("Images", "lambda:InvokeFunction", function("ImageBuild")),
+    Ask("Images", "codebuild:StartBuild", PROJECT),
+    Ask("Images", "events:PutRule", RULE),
+    Ask("RegionCheck", "s3:ListBucket", HOME, {"s3:prefix": keys.LAUNCHED_REGIONS}),
+    Ask("RegionCheck", "ssm:GetParameter", f"{SSM}:{ACCOUNT}:parameter{names.region_parameter('trainyard', REGION)}"),
+    Ask(
+        "RegionCheck",
+        "ssm:GetParameter",
+        f"arn:aws:ssm:{AWAY}:{ACCOUNT}:parameter{names.region_parameter('trainyard', AWAY)}",
+    ),
+    Ask("RegionCheck", "cloudformation:DescribeStacks", STACK),
+    Ask("RegionCheck", "logs:PutLogEvents", log_stream("RegionCheckLog", "x")),
+]
+
+DENIED = [
+    Ask("Build", "ecr:PutImage", THEIRS_OF_IMAGES),
+    Ask("Build", "ecr:PutImage", OURS_OF_IMAGES.replace(REGION, AWAY)),
+    Ask("Build", "ecr:PutImage", CACHE.replace(REGION, AWAY)),
+    Ask("Build", "ecr:PutImage", f"{CONTAINERS}/pytorch-training"),
+    Ask("Build", "ecr:BatchDeleteImage", OURS_OF_IMAGES),
+    Ask("Build", "ecr:SetRepositoryPolicy", OURS_OF_IMAGES),
+    Ask("Build", "s3:GetObject", f"{HOME}/{JOB.description}"),
+    Ask("Build", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("Build", "s3:PutObject", CONTEXT),
+    Ask("Build", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("ImageBuild", "ecr:PutImage", OURS_OF_IMAGES),
+    Ask("ImageBuild", "codebuild:StartBuild", PROJECT),
+    Ask("ImageBuild", "s3:PutObject", CONTEXT),
+    Ask("Images", "codebuild:StartBuild", PROJECT.replace("trainyard-build", "other-build")),
+    Ask("Images", "events:PutRule", RULE.replace("StepFunctions", "Other")),
+    Ask("Images", "lambda:InvokeFunction", function("Launcher")),
+    Ask("RegionCheck", "ssm:GetParameter", f"{SSM}:{ACCOUNT}:parameter/trainyard/other/regions/{REGION}"),
+    Ask("RegionCheck", "ssm:GetParameter", f"{SSM}::parameter{ARM_IMAGE}"),
+    Ask(
+        "RegionCheck", "ssm:DeleteParameter", f"{SSM}:{ACCOUNT}:parameter{names.region_parameter('trainyard', REGION)}"
+    ),
+    Ask("RegionCheck", "cloudformation:DeleteStack", STACK),
+    Ask("RegionCheck", "cloudformation:DescribeStacks", STACK.replace("trainyard-workflow", "other-workflow")),
+    Ask("RegionCheck", "s3:PutObject", f"{HOME}/{keys.launched_region(REGION)}"),
+    # Our regions alone, by the region of the request, and buckets of this account alone, whatever they are called.
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2.replace(REGION, AWAY)}:instance/i-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2.replace(REGION, AWAY)}:subnet/subnet-1", OURS),
+    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{AWAY}::image/ami-1"),
+    Ask("Launcher", "ec2:RunInstances", f"{EC2.replace(REGION, AWAY)}:spot-instances-request/*"),
+    Ask("Admission", "ssm:GetParameter", f"arn:aws:ssm:{AWAY}::parameter{ARM_IMAGE}"),
+    Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS.replace(REGION, AWAY)}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("Node", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/a", {"aws:ResourceAccount": "444455556666"}),
+    Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/artifacts/a", {"aws:ResourceAccount": "444455556666"}),
+    Ask("Attendant", "states:StartExecution", f"{STATES}:{names.build_machine('trainyard')}"),
+]

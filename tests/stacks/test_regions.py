@@ -1,0 +1,258 @@
+"""Several regions: each stands alone, goes in the right order, and as many as the settings take fit into what AWS takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from contract import names
+from contract.codec import decode
+from contract.places import Place
+from stacks.settings import MOST_REGIONS
+from tests.stacks.synth import Synthesised, plain, resources, synthesise
+
+HOME, AWAY, GRID = "eu-central-1", "us-east-1", "ap-south-1"
+ACCOUNT, ORGANIZATION = "444455556666", "o-a1b2c3d4e5"
+THREE: list[dict[str, str]] = [
+    {"region": HOME, "cidr": "10.70.0.0/16"},
+    {"region": AWAY, "cidr": "10.71.0.0/16"},
+    {"region": GRID},
+]
+LONGEST = "abcdefghijklmnopqrst"
+"""Name of a deployment."""
+ROLE_CHARACTERS = 10_240
+"""IAM's most of all inline policies of a role together, without white space."""
+VARIABLES_BYTES = 4_096
+TEMPLATE_BYTES, TEMPLATE_RESOURCES = 1_000_000, 500
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    readers = {"accounts": [ACCOUNT], "organizations": [ORGANIZATION]}
+    folder = tmp_path_factory.mktemp("three")
+    return synthesise(folder, regions=THREE, repositories=["images", "grid-child"], image_readers=readers)
+
+
+@pytest.fixture(scope="module")
+def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """As many regions as the settings take, all of them training, with long names and everything else at its largest."""
+    away = [f"{continent}-southeast-{number}" for continent in ("ap", "ca", "mx", "us") for number in range(10)]
+    cidrs = [{"region": one, "cidr": f"10.{n}.0.0/16"} for n, one in enumerate([HOME, *away][:MOST_REGIONS])]
+    return synthesise(
+        tmp_path_factory.mktemp("most"),
+        deployment=LONGEST,
+        regions=cidrs,
+        repositories=[f"repository-of-quite-a-long-name-{n}" for n in range(10)],
+        placement_groups_per_zone=1,  # a region by itself, whose size test_resources.py measures
+        keep_data=False,
+        data_buckets=["imagenet", "laion"],
+        copy_accounts=[f"{n:012}" for n in range(20)],
+        image_readers={
+            "accounts": [f"{n:012}" for n in range(100)],
+            "organizations": [f"o-{n:032}" for n in range(20)],
+        },
+    )
+
+
+def needs(deployment: Synthesised) -> dict[str, set[str]]:
+    """Stack to the stacks that are deployed before it, and destroyed after it."""
+    manifest = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
+    return {stack: set(manifest[stack]["dependencies"]) & deployment.stacks.keys() for stack in deployment.stacks}
+
+
+def names_in(value: Any, key: str) -> Iterator[Any]:
+    """Whatever stands under a key, anywhere."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == key:
+                yield inner
+            yield from names_in(inner, key)
+    elif isinstance(value, list):
+        for one in value:
+            yield from names_in(one, key)
+
+
+# Each stands alone
+
+
+def test_every_region_of_the_settings_has_its_stack(three: Synthesised) -> None:
+    regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
+    others = {f"trainyard-{stack}" for stack in ("foundation", "builds", "workflow", "reaper")}
+    assert set(three.stacks) == regions | others
+
+
+@pytest.mark.parametrize("region", [HOME, AWAY, GRID])
+def test_no_region_refers_to_another_stack(three: Synthesised, region: str) -> None:
+    template, text = three.template(f"region-{region}"), three.text(f"region-{region}")
+    assert list(names_in(template, "Fn::ImportValue")) == []
+    assert list(names_in(template, "Fn::GetStackOutput")) == []
+    assert list(names_in(template.get("Outputs", {}), "Export")) == []
+    assert needs(three)[f"trainyard-region-{region}"] == set()
+    for word in ("-home-", "foundation", "workflow", *({HOME, AWAY, GRID} - {region})):
+        assert word not in text, word
+
+
+def test_nothing_that_one_region_exports_is_read_in_another(three: Synthesised) -> None:
+    """CloudFormation's exports belong to a region."""
+    manifest = json.loads((three.folder / "manifest.json").read_text())["artifacts"]
+    exported = {
+        output["Export"]["Name"]: manifest[stack]["environment"]
+        for stack, template in three.stacks.items()
+        for output in template.get("Outputs", {}).values()
+        if "Export" in output
+    }
+    for stack, template in three.stacks.items():
+        for name in names_in(template, "Fn::ImportValue"):
+            assert exported[name] == manifest[stack]["environment"]
+
+
+def test_a_stack_is_deployed_into_its_own_region(three: Synthesised) -> None:
+    manifest = json.loads((three.folder / "manifest.json").read_text())["artifacts"]
+    for stack in three.stacks:
+        region = next((one for one in (HOME, AWAY, GRID) if stack.endswith(f"-region-{one}")), HOME)
+        assert manifest[stack]["environment"] == f"aws://unknown-account/{region}"
+
+
+# The order
+
+
+def test_the_drain_goes_first_then_what_uses_regions_then_these_and_home_last(three: Synthesised) -> None:
+    before = needs(three)
+    regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
+    assert before["trainyard-reaper"] == three.stacks.keys() - {"trainyard-reaper"}
+    for stack in ("trainyard-workflow", "trainyard-builds"):
+        assert before[stack] == regions | {"trainyard-foundation"}
+    assert before["trainyard-foundation"] == set()
+
+
+# A region for the grid alone
+
+
+def test_a_region_for_the_grid_alone_has_nothing_that_costs_while_idle(three: Synthesised) -> None:
+    kinds = {one["Type"] for one in three.template(f"region-{GRID}")["Resources"].values()}
+    assert kinds == {"AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::ECR::Repository", "AWS::SSM::Parameter"}
+
+
+def test_a_region_for_the_grid_alone_describes_itself_without_a_place_to_launch(three: Synthesised) -> None:
+    (parameter,) = resources(three.template(f"region-{GRID}"), "AWS::SSM::Parameter").values()
+    place = decode(Place, plain(parameter["Value"]))
+    assert (place.region, place.zones, place.launch_template) == (GRID, (), "")
+    assert parameter["Name"] == names.region_parameter("trainyard", GRID)
+
+
+def test_jobs_are_admitted_where_nodes_run_and_everything_is_looked_after_everywhere(three: Synthesised) -> None:
+    functions = {
+        one["Handler"].split(".")[0]: one["Environment"]["Variables"]
+        for stack in ("workflow", "reaper", "builds")
+        for one in resources(three.template(stack), "AWS::Lambda::Function").values()
+    }
+    for package in ("admission", "terminator", "cleanup"):
+        assert json.loads(functions[package]["TRAINYARD_REGIONS"]) == [HOME, AWAY]
+    for package in ("reaper", "drain", "image_build"):
+        assert json.loads(functions[package]["TRAINYARD_REGIONS"]) == [HOME, AWAY, GRID]
+
+
+def test_cloudformation_asks_about_every_change_of_the_regions(three: Synthesised) -> None:
+    (check,) = resources(three.template("workflow"), "Custom::Regions").values()
+    assert check["Regions"] == [HOME, AWAY, GRID]
+    assert check["ServiceTimeout"] == "300"
+
+
+# Images
+
+
+@pytest.mark.parametrize("region", [HOME, AWAY, GRID])
+def test_every_region_has_the_same_repositories(three: Synthesised, region: str) -> None:
+    found = list(resources(three.template(f"region-{region}"), "AWS::ECR::Repository").values())
+    assert [one["RepositoryName"] for one in found] == ["trainyard/images", "trainyard/grid-child"]
+    for one in found:
+        assert one["ImageScanningConfiguration"] == {"ScanOnPush": True}
+        assert one["ImageTagMutability"] == "IMMUTABLE"
+        assert one["LifecyclePolicy"]
+
+
+def test_the_cache_of_builds_is_at_home_alone(three: Synthesised) -> None:
+    found = {
+        stack
+        for stack, template in three.stacks.items()
+        for one in resources(template, "AWS::ECR::Repository").values()
+        if one["RepositoryName"] == names.build_cache("trainyard")
+    }
+    assert found == {"trainyard-builds"}
+
+
+def test_readers_may_pull_and_do_nothing_else(three: Synthesised) -> None:
+    for region in (HOME, AWAY, GRID):
+        for one in resources(three.template(f"region-{region}"), "AWS::ECR::Repository").values():
+            accounts, organizations = one["RepositoryPolicyText"]["Statement"]
+            (root,) = [accounts["Principal"]["AWS"]]
+            assert ACCOUNT in json.dumps(root)
+            assert organizations["Principal"] == {"AWS": "*"}
+            assert organizations["Condition"] == {"StringEquals": {"aws:PrincipalOrgID": [ORGANIZATION]}}
+            for statement in (accounts, organizations):
+                assert statement["Effect"] == "Allow"
+                assert set(statement["Action"]) == {
+                    "ecr:BatchCheckLayerAvailability",
+                    "ecr:BatchGetImage",
+                    "ecr:GetDownloadUrlForLayer",
+                }
+
+
+def test_without_readers_no_repository_has_a_policy(deployment: Synthesised) -> None:
+    for template in deployment.stacks.values():
+        for one in resources(template, "AWS::ECR::Repository").values():
+            assert "RepositoryPolicyText" not in one
+
+
+# As many regions as the settings take
+
+
+def size(value: Any) -> int:
+    """Characters without white space, every reference as long as what it stands for at most."""
+    return len(json.dumps(resolved(value), separators=(",", ":")))
+
+
+def resolved(value: Any) -> Any:
+    if isinstance(value, list):
+        return [resolved(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() & {"Ref", "Fn::GetAtt", "Fn::Join", "Fn::Sub", "Fn::ImportValue", "Fn::Select"}:
+        if "Fn::Join" in value:
+            separator, parts = value["Fn::Join"]
+            return str(separator).join(str(resolved(one)) for one in parts)
+        return {"AWS::AccountId": "1" * 12, "AWS::Partition": "aws"}.get(str(value.get("Ref")), "x" * 90)
+    return {name: resolved(inner) for name, inner in value.items()}
+
+
+def test_no_role_has_more_policy_than_iam_takes(most: Synthesised) -> None:
+    sizes: dict[str, int] = {}
+    for stack, template in most.stacks.items():
+        assert resources(template, "AWS::IAM::ManagedPolicy") == {}, "the CDK makes them of what does not fit"
+        for policy in resources(template, "AWS::IAM::Policy").values():
+            role = f"{stack}/{policy['Roles'][0]['Ref']}"
+            sizes[role] = sizes.get(role, 0) + size(policy["PolicyDocument"])
+    assert {role: characters for role, characters in sizes.items() if characters > ROLE_CHARACTERS} == {}
+    assert max(sizes.values()) > ROLE_CHARACTERS / 3, "a measure that measures"
+
+
+def test_no_function_has_more_variables_than_lambda_takes(most: Synthesised) -> None:
+    for template in most.stacks.values():
+        for name, function in resources(template, "AWS::Lambda::Function").items():
+            variables = resolved(function["Environment"]["Variables"])
+            assert sum(len(key) + len(value) for key, value in variables.items()) < VARIABLES_BYTES, name
+
+
+def test_no_template_and_no_repository_policy_is_too_large(most: Synthesised) -> None:
+    for stack, template in most.stacks.items():
+        assert len(most.text(stack.removeprefix(f"{LONGEST}-"))) < TEMPLATE_BYTES
+        assert len(template["Resources"]) < TEMPLATE_RESOURCES
+        for repository in resources(template, "AWS::ECR::Repository").values():
+            assert size(repository.get("RepositoryPolicyText", {})) < 10_240
+
+
+def test_the_settings_take_as_many_regions_as_are_measured_and_no_more(most: Synthesised) -> None:
+    assert len([stack for stack in most.stacks if "-region-" in stack]) == MOST_REGIONS

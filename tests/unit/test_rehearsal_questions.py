@@ -1,0 +1,102 @@
+"""What IAM is asked for the calls of those that act without a job: cleanup, reaper, drain, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from rehearsal.permissions import Untaught, requests
+from rehearsal.recorder import Call
+
+OWNER = "123456789012"
+HERE = f"eu-central-1:{OWNER}"
+MACHINE = f"arn:aws:states:{HERE}:stateMachine:trainyard-train"
+EXECUTION = f"arn:aws:states:{HERE}:execution:trainyard-train:resnet"
+TOPIC, KEY = f"arn:aws:sns:{HERE}:people", f"arn:aws:kms:{HERE}:key/1"
+QUEUE = f"https://sqs.eu-central-1.amazonaws.com/{OWNER}/ended"
+OPEN = {"Version": "2012-10-17", "Statement": []}
+
+
+class Account:
+    """A topic with a key, and everything tagged alike."""
+
+    def tags(self, region: str, resource: str) -> Mapping[str, str]:  # noqa: ARG002
+        return {"owner": "us"}
+
+    def role(self, profile: str) -> str:
+        raise AssertionError(profile)
+
+    def secret(self, region: str, secret: str) -> str:
+        raise AssertionError(region + secret)
+
+    def machine(self, region: str) -> str:
+        raise AssertionError(region)
+
+    def key(self, region: str, topic: str) -> str:  # noqa: ARG002
+        return KEY
+
+    def key_policy(self, key: str) -> Mapping[str, Any]:
+        assert key == KEY
+        return OPEN
+
+
+def asked(name: str, **parameters: Any) -> list[tuple[str, str]]:
+    service, action = name.split(":")
+    call = Call(
+        at=0.0,
+        role=f"arn:aws:iam::{OWNER}:role/x",
+        service=service,
+        region="eu-central-1",
+        action=action,
+        parameters=parameters,
+    )
+    return [(one.action, one.resource) for one in requests(call, Account())]
+
+
+QUESTIONS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
+    ("states:ListExecutions", {"stateMachineArn": MACHINE}, [("states:ListExecutions", MACHINE)]),
+    ("states:StartExecution", {"stateMachineArn": MACHINE}, [("states:StartExecution", MACHINE)]),
+    ("states:DescribeExecution", {"executionArn": EXECUTION}, [("states:DescribeExecution", EXECUTION)]),
+    ("states:StopExecution", {"executionArn": EXECUTION}, [("states:StopExecution", EXECUTION)]),
+    ("sqs:SendMessage", {"QueueUrl": QUEUE}, [("sqs:SendMessage", f"arn:aws:sqs:{HERE}:ended")]),
+    ("sqs:DeleteMessageBatch", {"QueueUrl": QUEUE}, [("sqs:DeleteMessage", f"arn:aws:sqs:{HERE}:ended")]),
+    ("sns:Publish", {"TopicArn": TOPIC}, [("sns:Publish", TOPIC), ("kms:Decrypt", KEY), ("kms:GenerateDataKey", KEY)]),
+    ("monitoring:GetMetricData", {}, [("cloudwatch:GetMetricData", "*")]),
+    ("pricing:GetProducts", {}, [("pricing:GetProducts", "*")]),
+    ("ec2:DeleteVolume", {"VolumeId": "vol-1"}, [("ec2:DeleteVolume", f"arn:aws:ec2:{HERE}:volume/vol-1")]),
+    (
+        "ec2:CancelSpotInstanceRequests",
+        {"SpotInstanceRequestId.1": "sir-1"},
+        [("ec2:CancelSpotInstanceRequests", f"arn:aws:ec2:{HERE}:spot-instances-request/sir-1")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "questions"), QUESTIONS, ids=[name for name, *_ in QUESTIONS])
+def test_a_call_is_asked_for_what_it_touches(
+    name: str, parameters: dict[str, str], questions: list[tuple[str, str]]
+) -> None:
+    assert asked(name, **parameters) == questions
+
+
+def test_a_key_answers_by_its_own_policy() -> None:
+    call = Call(
+        at=0.0,
+        role=f"arn:aws:iam::{OWNER}:role/x",
+        service="sns",
+        region="eu-central-1",
+        action="Publish",
+        parameters={"TopicArn": TOPIC},
+    )
+    publish, *of_key = requests(call, Account())
+    assert publish.resource_policy is None
+    assert [one.resource_policy for one in of_key] == [OPEN, OPEN]
+    assert {one.context["kms:ViaService"] for one in of_key} == {"sns.eu-central-1.amazonaws.com"}
+
+
+@pytest.mark.parametrize("name", ["states:RedriveExecution", "sns:DeleteTopic", "ec2:RebootInstances", "kms:Encrypt"])
+def test_a_call_that_nobody_taught_is_an_error(name: str) -> None:
+    with pytest.raises(Untaught, match=name):
+        asked(name)
