@@ -25,6 +25,9 @@ OUT = Path(__file__).parent / "out"
 WORK = Path("build/rehearsal")
 SPEED = 10.0
 """Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
+LAST_LAYER_S = 1500.0
+"""From an execution's end until the reaper, the last of all that end instances, has ended what was left: its grace period of ten
+minutes, two passes of five, and a margin. In real-world seconds."""
 
 
 def arguments(given: list[str]) -> argparse.Namespace:
@@ -94,7 +97,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace) -> int:
         screen.say(f"[red]{late}[/red]")
         diagnose(job, screen.console)
         return 1
-    job.settle()
+    job.settle(LAST_LAYER_S / options.speed)
     summary = summarise(job, wall_s=time.monotonic() - screen.began)
     keep(job, summary)
     wrong = shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)

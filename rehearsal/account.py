@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -22,6 +23,8 @@ class DeployedAccount:
         self.tags = cache(self._tags)
         self.role = cache(self._role)
         self.secret = cache(self._secret)
+        self.key = cache(self._key)
+        self.key_policy = cache(self._key_policy)
 
     def machine(self, region: str) -> str:  # noqa: ARG002
         return self._yard.places.machine
@@ -57,6 +60,16 @@ class DeployedAccount:
         found = self._yard.client("iam").get_instance_profile(InstanceProfileName=profile.rsplit("/", 1)[-1])
         (role,) = found["InstanceProfile"]["Roles"]
         return str(role["Arn"])
+
+    def _key(self, region: str, topic: str) -> str:
+        found = self._yard.aws.client("sns", region).get_topic_attributes(TopicArn=topic)["Attributes"]
+        return str(found.get("KmsMasterKeyId", ""))
+
+    def _key_policy(self, key: str) -> Mapping[str, Any]:
+        kms = self._yard.aws.client("kms", key.split(":")[3])
+        policy = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+        found: Mapping[str, Any] = json.loads(policy) if isinstance(policy, str) else policy
+        return found
 
     def _secret(self, region: str, secret: str) -> str:
         return str(self._yard.aws.client("secretsmanager", region).describe_secret(SecretId=secret)["ARN"])

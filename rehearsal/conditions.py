@@ -31,6 +31,8 @@ class Conditions:
     """From CreateTags to the tag in instance metadata."""
     shutdown_s: tuple[float, float] = (20.0, 60.0)
     """From shutting-down to terminated."""
+    list_delay_s: tuple[float, float] = (0.0, 5.0)
+    """How old the account is that ListExecutions shows."""
     throttled: float = 0.03
     """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
     page_size: int = 2

@@ -66,17 +66,18 @@ class Cdk:
     region: str
     work: Path
 
-    def bootstrap(self) -> None:
+    def bootstrap(self, *regions: str) -> None:
         """Once an account and region; from an empty folder, so that the command line does not run the app for it."""
         with tempfile.TemporaryDirectory() as empty:
-            self._cdk(Path(empty), "bootstrap", f"aws://{ACCOUNT}/{self.region}")
+            self._cdk(Path(empty), "bootstrap", *(f"aws://{ACCOUNT}/{region}" for region in regions or (self.region,)))
 
-    def deploy(self, assembly: Path) -> Deployed:
+    def deploy(self, assembly: Path, *stacks: str) -> Deployed:
+        """All stacks, or the named ones and nothing that they need."""
         outputs = self.work / "outputs.json"
         self._cdk(
             ROOT,
             "deploy",
-            "--all",
+            *(("--exclusively", *stacks) if stacks else ("--all",)),
             "--app",
             str(assembly),
             "--method=direct",
@@ -86,8 +87,10 @@ class Cdk:
         )
         return Deployed(json.loads(outputs.read_text()))
 
-    def destroy(self, assembly: Path) -> None:
-        self._cdk(ROOT, "destroy", "--all", "--app", str(assembly), "--force")
+    def destroy(self, assembly: Path, *stacks: str) -> None:
+        """All stacks, or the named ones and nothing that needs them."""
+        which = ("--exclusively", *stacks) if stacks else ("--all",)
+        self._cdk(ROOT, "destroy", *which, "--app", str(assembly), "--force")
 
     def _cdk(self, folder: Path, *arguments: str) -> None:
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
@@ -98,7 +101,8 @@ class Cdk:
 def bring_up(cdk: Cdk, values: Mapping[str, Any], assembly: Path) -> Deployed:
     """Synthesis and bootstrap side by side, then the deployment."""
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(synthesise, values, assembly), pool.submit(cdk.bootstrap)]
+        regions = [place["region"] for place in values["trainyard"]["regions"]]
+        both = [pool.submit(synthesise, values, assembly), pool.submit(cdk.bootstrap, *regions)]
         for one in both:
             one.result()
     return cdk.deploy(assembly)

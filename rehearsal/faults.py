@@ -75,7 +75,20 @@ class Kind:
     keys: Mapping[str, Key]
 
 
+FOR_EVER = seconds("", "how long; empty: for ever")
+STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
+HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
+
 FAULTS: dict[str, Kind] = {
+    "abort-in-state": Kind(
+        "somebody stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
+        "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
+        {
+            "state": choice("Train", "which", *STATES),
+            "after": seconds("0", "from entering the state to the stop"),
+            "job": JOB,
+        },
+    ),
     "agent-crash": Kind(
         "the node's agent is killed by SIGKILL, its training process lives on",
         "User data sees it at once and powers the machine off, which ends the training too. NodeLost: a new attempt from the "
@@ -94,8 +107,19 @@ FAULTS: dict[str, Kind] = {
         {
             "seconds": seconds("600", "how long"),
             "after": AFTER,
-            "how": choice("fails", "an error at once, or the function's time-out", "fails", "hangs"),
+            "how": HOW_DEAD,
         },
+    ),
+    "cleanup-dead": Kind(
+        "no invocation of the cleanup function does anything",
+        "The message comes back, time after time, until the function lives again, and its errors are an alarm. Meanwhile the "
+        "reaper ends the instances at the second look after its grace period.",
+        {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+    ),
+    "cleanup-event-lost": Kind(
+        "the event that tells of the execution's end never arrives",
+        "The reaper ends what is left at the second look after its grace period.",
+        {"job": JOB},
     ),
     "clock-late": Kind(
         "the one-minute clock is so late, each time",
@@ -122,7 +146,7 @@ FAULTS: dict[str, Kind] = {
     "events-dropped": Kind(
         "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
         "The clock alone brings the job to its end.",
-        {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER},
+        {"seconds": FOR_EVER, "after": AFTER},
     ),
     "events-late": Kind(
         "every event arrives so much later",
@@ -155,6 +179,15 @@ FAULTS: dict[str, Kind] = {
             "job": JOB,
         },
     ),
+    "reaper-down": Kind(
+        "no invocation of the reaper does anything: its heartbeat stays out",
+        "The alarm on its silence goes off within twenty minutes, and says OK once it lives again. The other layers go on.",
+        {
+            "seconds": FOR_EVER,
+            "after": AFTER,
+            "how": choice("silent", "as if its schedule were off, an error, or a time-out", "silent", "fails", "hangs"),
+        },
+    ),
     "response-lost": Kind(
         "the answer to the first RunInstances is lost after the instances exist",
         "The launcher repeats the same call with its token and gets the same instances.",
@@ -164,6 +197,22 @@ FAULTS: dict[str, Kind] = {
         "so long from launch to the first line of user data",
         "The attendant waits for the first report, up to the boot allowance (900 s). Beyond it: NodeLost.",
         {"seconds": seconds("600", "how long"), "rank": EVERY_RANK, "job": JOB},
+    ),
+    "terminate-refused": Kind(
+        "TerminateInstances refuses the job's instances, as with termination protection (OperationNotPermitted)",
+        "Terminate asks again until its patience is over; the cleanup and the reaper go on asking. What the reaper was refused is a "
+        "message and an alarm, and it ends once it is allowed.",
+        {"seconds": FOR_EVER, "after": AFTER, "job": JOB},
+    ),
+    "terminator-dead": Kind(
+        "no invocation of the Terminate step's function does anything",
+        "Terminate is asked again until its patience is over, then the execution ends by error, which wakes the cleanup.",
+        {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+    ),
+    "timer-off": Kind(
+        "no timer of the node's systemd ever fires, its power-off timer included",
+        "The other layers end the node.",
+        {"rank": EVERY_RANK, "job": JOB},
     ),
     "user-data-fails": Kind(
         "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",

@@ -42,6 +42,8 @@ class Birth:
     cut: bool = False
     full: bool = False
     """Its disk."""
+    timerless: bool = False
+    """Its power-off timer never fires."""
 
 
 def birth(machine: Machine, conditions: Conditions) -> Birth:
@@ -59,7 +61,7 @@ def birth(machine: Machine, conditions: Conditions) -> Birth:
         made = replace(made, has_wire=True, cut=cut.text("at") == BOOT)
     if full := fault("disk-full"):
         made = replace(made, full=full.text("at") == BOOT)
-    return made
+    return replace(made, timerless=fault("timer-off") is not None)
 
 
 def _with_line(script: bytes, number: int, line: bytes) -> bytes:

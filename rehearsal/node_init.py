@@ -89,9 +89,18 @@ class Init:
     """The loop."""
 
     def __init__(
-        self, root: Path, grace: float, name: str, standins: Path, *, skew: float = 0.0, full: bool = False
+        self,
+        root: Path,
+        grace: float,
+        name: str,
+        standins: Path,
+        *,
+        skew: float = 0.0,
+        full: bool = False,
+        timerless: bool = False,
     ) -> None:
         self.root, self.grace, self.standins, self.skew, self.full = root, grace, standins, skew, full
+        self.timerless = timerless
         self.units = root / "etc/systemd/system"
         self.timers: dict[str, float] = {}
         self.user_data = 0
@@ -178,6 +187,8 @@ class Init:
     def fire(self) -> None:
         for name in [name for name, at in self.timers.items() if at <= time.time()]:
             del self.timers[name]
+            if self.timerless:
+                continue
             try:
                 unit = Unit(self.units / name)
                 self.start_service(unit.first("Unit") or name.replace(".timer", ".service"))
@@ -285,13 +296,15 @@ def main() -> None:
     parser.add_argument("--standins", type=Path, required=True)
     parser.add_argument("--skew", type=float, default=0.0, help="seconds by which the node's clock is ahead")
     parser.add_argument("--full", action="store_true", help="its processes can write no byte into any file")
+    parser.add_argument("--timerless", action="store_true", help="no timer of its systemd ever fires")
     parser.add_argument("script", type=Path)
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a key press in the terminal is the rehearsal's to handle
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
-    init = Init(given.root, given.grace, given.socket, given.standins, skew=given.skew, full=given.full)
+    faults = {"skew": given.skew, "full": given.full, "timerless": given.timerless}
+    init = Init(given.root, given.grace, given.socket, given.standins, **faults)
     init.run(given.script)
 
 

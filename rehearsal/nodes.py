@@ -85,6 +85,7 @@ class Node:
             variables |= {"TRAINYARD_REHEARSAL_SKEW_S": f"{born.skew_s:+g}", "TRAINYARD_REHEARSAL_PYTHON": python}
         options = ["--root", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)]
         options += ["--skew", str(born.skew_s), *(["--full"] if born.full else [])]
+        options += ["--timerless"] if born.timerless else []
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(INIT), *options, str(script)],
             stdin=subprocess.PIPE,

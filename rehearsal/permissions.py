@@ -28,6 +28,15 @@ S3 = {
 }
 """API call to the right that it takes; CopyObject takes several."""
 OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
+ENDING = {
+    "TerminateInstances": ("instance", "InstanceId"),
+    "DeleteVolume": ("volume", "VolumeId"),
+    "DeleteNetworkInterface": ("network-interface", "NetworkInterfaceId"),
+    "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
+}
+"""Call to the kind of what it ends, and to the parameter that names it."""
+OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
+OF_MACHINES = ("ListExecutions", "StartExecution")
 NEW = ("instance", "volume", "network-interface")
 """What a launch makes."""
 SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
@@ -52,6 +61,12 @@ class Account(Protocol):
 
     def machine(self, region: str) -> str:
         """ARN of the state machine whose task tokens these are."""
+
+    def key(self, region: str, topic: str) -> str:
+        """ARN of the key under which a topic's messages lie, empty for none."""
+
+    def key_policy(self, key: str) -> Mapping[str, Any]:
+        """Of a key, by ARN."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +94,17 @@ def requests(call: Call, account: Account) -> list[Request]:
     if translate is None:
         raise Untaught(f"{call.name} by {call.role}")
     everywhere: Context = {"aws:RequestedRegion": call.region}
+    if call.service == "s3":  # an account has no buckets here but its own
+        everywhere["aws:ResourceAccount"] = _account(call)
     return [
-        Request(principal=call.role, action=action, resource=resource, context=everywhere | context)
+        Request(
+            principal=call.role,
+            action=action,
+            resource=resource,
+            context=everywhere | context,
+            # A key lets nobody in by a role's policy alone.
+            resource_policy=account.key_policy(resource) if action.startswith("kms:") else None,
+        )
         for action, resource, context in translate(call, account)
     ]
 
@@ -178,10 +202,14 @@ def _ec2(call: Call, account: Account) -> Asked:
         for instance in _numbered(call, "ResourceId."):
             context = region | _tagged("ResourceTag", account.tags(call.region, instance))
             yield call.name, _arn(call, f"instance/{instance}"), context | _asking(dict(zip(keys, values, strict=True)))
-    elif call.action == "TerminateInstances":
-        for instance in _numbered(call, "InstanceId."):
-            context = region | _tagged("ResourceTag", account.tags(call.region, instance))
-            yield call.name, _arn(call, f"instance/{instance}"), context
+    elif call.action in ENDING:
+        kind, parameter = ENDING[call.action]
+        for one in _numbered(call, f"{parameter}.") or [call.parameters[parameter]]:
+            yield (
+                call.name,
+                _arn(call, f"{kind}/{one}"),
+                region | _tagged("ResourceTag", account.tags(call.region, one)),
+            )
     else:
         raise Untaught(f"{call.name} by {call.role}")
 
@@ -216,9 +244,38 @@ def _launch(call: Call, account: Account) -> Asked:
 
 
 def _states(call: Call, account: Account) -> Asked:
-    if not call.action.startswith("SendTask"):
+    if call.action in OF_EXECUTIONS:
+        yield call.name, call.parameters["executionArn"], {}
+    elif call.action in OF_MACHINES:
+        yield call.name, call.parameters["stateMachineArn"], {}
+    elif call.action.startswith("SendTask"):
+        yield call.name, account.machine(call.region), {}
+    else:
         raise Untaught(f"{call.name} by {call.role}")
-    yield call.name, account.machine(call.region), {}
+
+
+def _sqs(call: Call, _: Account) -> Asked:
+    account, queue = call.parameters["QueueUrl"].rsplit("/", 2)[1:]
+    # Lambda deletes in batches by the same right.
+    yield f"sqs:{call.action.removesuffix('Batch')}", f"arn:aws:sqs:{call.region}:{account}:{queue}", {}
+
+
+def _sns(call: Call, account: Account) -> Asked:
+    if call.action != "Publish":
+        raise Untaught(f"{call.name} by {call.role}")
+    topic = call.parameters["TopicArn"]
+    yield call.name, topic, {}
+    if key := account.key(call.region, topic):  # SNS encrypts in the name of whoever publishes
+        for action in ("kms:Decrypt", "kms:GenerateDataKey"):
+            yield action, key, {"kms:ViaService": f"sns.{call.region}.amazonaws.com"}
+
+
+def _cloudwatch(call: Call, _: Account) -> Asked:
+    yield f"cloudwatch:{call.action}", "*", {}
+
+
+def _pricing(call: Call, _: Account) -> Asked:
+    yield call.name, "*", {}
 
 
 def _logs(call: Call, _: Account) -> Asked:
@@ -232,6 +289,12 @@ def _lambda(call: Call, _: Account) -> Asked:
     if call.action != "Invoke":
         raise Untaught(f"{call.name} by {call.role}")
     yield "lambda:InvokeFunction", call.parameters["FunctionName"], {}
+
+
+def _cloudformation(call: Call, _: Account) -> Asked:
+    if call.action != "DescribeStacks":
+        raise Untaught(f"{call.name} by {call.role}")
+    yield call.name, call.parameters["StackName"], {}
 
 
 def _ssm(call: Call, _: Account) -> Asked:
@@ -256,7 +319,12 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "logs": _logs,
     "lambda": _lambda,
     "ssm": _ssm,
+    "cloudformation": _cloudformation,
     "secretsmanager": _secretsmanager,
+    "sqs": _sqs,
+    "sns": _sns,
+    "monitoring": _cloudwatch,
+    "pricing": _pricing,
 }
 
 

@@ -20,7 +20,9 @@ STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Fa
 REPLACED = (
     "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback), the AMI and its "
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), IAM (calls are recorded; tests put them "
-    "to a simulator), the pace and latency of AWS's network. pip's download cache is shared between nodes."
+    "to a simulator), the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
+    "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
+    "functions do not. pip's download cache is shared between nodes."
 )
 
 

@@ -31,7 +31,20 @@ from rehearsal.workers import Workers
 ACCOUNT = "123456789012"
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"
 """Whoever runs the CDK, reads results, opens the console: never throttled."""
-GAPS = ("jsonata", "stepfunctions", "lambda_functions", "events", "s3", "throttling")
+GAPS = (
+    "jsonata",
+    "stepfunctions",
+    "executions",
+    "lambda_functions",
+    "events",
+    "scheduler",
+    "queues",
+    "metrics",
+    "alarms",
+    "pricing",
+    "s3",
+    "throttling",
+)
 """Modules of `rehearsal.gaps` that every local AWS has; `LocalAws(gaps=...)` adds to them. Each has `install(aws)`."""
 _ABSENT = object()
 _ONE = threading.Lock()
@@ -84,13 +97,15 @@ class LocalAws:
         self.workers = Workers(self, self.work, echo)
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []
-        self._clients: dict[tuple[str, str, str], Any] = {}
+        self._clients: dict[tuple[str, str, str, bool], Any] = {}
         self._before_stop: list[Callable[[], None]] = []
         self._timers: set[threading.Timer] = set()
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._emit: Callable[[str, str, Mapping[str, Any], Sequence[str], str], None] | None = None
+        self.lost_events: list[Mapping[str, Any]] = []
+        """Those of which no copy arrived anywhere, oldest first."""
         self.endpoint = ""
         """Spelt with `localhost`, as the CDK command line misreads template URLs of any other spelling."""
         self.stopping = threading.Event()
@@ -161,12 +176,13 @@ class LocalAws:
 
     # access
 
-    def client(self, service: str, region: str = "us-east-1", *, role: str = DEPLOYER) -> Any:
-        """A boto3 client of a person who deploys, or of `role`."""
+    def client(self, service: str, region: str = "us-east-1", *, role: str = DEPLOYER, throttled: bool = True) -> Any:
+        """A boto3 client of a person who deploys, or of `role`; `throttled=False` is for AWS itself on a role's behalf."""
+        named = (service, region, role, throttled)
         with self._lock:
-            if (service, region, role) not in self._clients:
-                keys, session = self.credentials_for(role), cast(Any, boto3.session.Session())
-                self._clients[service, region, role] = session.client(
+            if named not in self._clients:
+                keys, session = self.credentials_for(role, throttled=throttled), cast(Any, boto3.session.Session())
+                self._clients[named] = session.client(
                     service,
                     region_name=region,
                     endpoint_url=self.endpoint,
@@ -175,7 +191,7 @@ class LocalAws:
                     aws_session_token=keys.token,
                     config=Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900),
                 )
-            return self._clients[service, region, role]
+            return self._clients[named]
 
     def environment(self) -> dict[str, str]:
         """What a child process needs to reach this AWS; credentials are the caller's (`credentials_for(...).variables()`)."""

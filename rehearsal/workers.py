@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rehearsal.gaps.targets import send_as
 from rehearsal.runtime_api import Invocation, Outcome, Worker
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ class Workers:
         self._lock = threading.Lock()
         self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.lines: list[Line] = []
+        self.listeners: list[Callable[[Function, str], None]] = []
+        """Each hears every message that a function prints."""
         self.invocations: list[tuple[float, str, bool]] = []
         """(seconds since the epoch, function, failed), in the order in which they ended."""
 
@@ -168,13 +171,19 @@ class Workers:
         return outcome
 
     def invoke_later(self, deployed: Any, payload: bytes, *, attempt: int = 0) -> None:
-        """An asynchronous invocation: at once, then twice more should it fail."""
+        """An asynchronous invocation: at once, then as often again as the function's configuration says (twice where it says
+        nothing) should it fail; then to where the configuration sends what failed."""
 
         def run() -> None:
             outcome = self.invoke(deployed, payload)
-            if outcome.failed and attempt < len(RETRY_AFTER_S):
+            if not outcome.failed:
+                return
+            told = deployed.event_invoke_config[-1].config if deployed.event_invoke_config else {}
+            if attempt < min(told.get("MaximumRetryAttempts", len(RETRY_AFTER_S)), len(RETRY_AFTER_S)):
                 delay = RETRY_AFTER_S[attempt] / self._aws.conditions.speed
                 self._aws.later(delay, lambda: self.invoke_later(deployed, payload, attempt=attempt + 1))
+            elif place := told.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"):
+                send_as(self._aws, deployed.role, place, json.dumps(_letter(deployed, payload, outcome, attempt + 1)))
 
         self._aws.later(0, run)
 
@@ -326,6 +335,8 @@ class Workers:
         # AWS's runtime client separates the lines of one message by carriage returns.
         now, text = time.time(), text.replace("\r", "\n")
         self.lines.append(Line(now, function.name, text))
+        for listener in self.listeners:
+            listener(function, text)
         if self._echo:
             self._echo(function.name, text)
         if stream and not self._aws.stopping.is_set():
@@ -344,3 +355,20 @@ def _unpack(folder: Path, archive: bytes) -> Path:
         zipfile.ZipFile(io.BytesIO(archive)).extractall(partial)
         partial.rename(folder)
     return folder
+
+
+def _letter(deployed: Any, payload: bytes, outcome: Outcome, tries: int) -> dict[str, Any]:
+    """What a destination on failure receives."""
+    return {
+        "version": "1.0",
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
+        "requestContext": {
+            "requestId": str(uuid.uuid4()),
+            "functionArn": f"{deployed.function_arn}:$LATEST",
+            "condition": "RetriesExhausted",
+            "approximateInvokeCount": tries,
+        },
+        "requestPayload": json.loads(payload),
+        "responseContext": {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"},
+        "responsePayload": json.loads(outcome.payload or b"null"),
+    }

@@ -14,11 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from contract import keys, tags
+from contract import keys, names, tags
 from contract.codec import decode
 from contract.reports import NodeReport
 from rehearsal.conditions import Conditions
-from rehearsal.deployment import Cdk, Deployed, bring_up, context
+from rehearsal.deployment import ACCOUNT, Cdk, Deployed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.nodes import Nodes
@@ -40,6 +40,8 @@ class Places:
     """Name of the home bucket."""
     bytes_: str
     log_group: str
+    topic: str
+    """ARN of the topic that people subscribe to."""
 
 
 class Yard:
@@ -53,7 +55,9 @@ class Yard:
         self.conditions = conditions
         self.context = context(conditions.speed, overrides=settings)
         self.region: str = self.context["trainyard"]["home_region"]
-        self.aws = LocalAws(conditions, gaps=("ec2", "cloudformation", "ssm"), work=work / "functions")
+        self.aws = LocalAws(
+            conditions, gaps=("ec2", "cloudformation", "ssm", "ecr", "codebuild"), work=work / "functions"
+        )
 
     def __enter__(self) -> Yard:
         self.aws.start()
@@ -83,8 +87,9 @@ class Yard:
             region=self.region,
             machine=deployed.output("TrainMachine"),
             home=deployed.output("HomeBucket"),
-            bytes_=deployed.output("BytesBucket"),
+            bytes_=names.bytes_bucket(self.context["trainyard"]["deployment"], ACCOUNT, self.region),
             log_group=deployed.output("NodeLogGroup"),
+            topic=deployed.output("NotificationTopic"),
         )
 
     # what a person does
@@ -93,8 +98,9 @@ class Yard:
     def nodes(self) -> Nodes:
         return ec2.nodes()
 
-    def client(self, service: str) -> Any:
-        return self.aws.client(service, self.region)
+    def client(self, service: str, region: str = "") -> Any:
+        """In the home region where none is named."""
+        return self.aws.client(service, region or self.region)
 
     def upload(self, folder: Path, name: str) -> str:
         """The folder as an archive under `uploads/`, as a person would put it there; returns its address."""
@@ -118,6 +124,16 @@ class Yard:
         both = (*before.faults, *asked(faults))
         self.aws.conditions = replace(before, faults=both, faults_since=time.monotonic())
         ec2.machines().begin_faults()
+        try:
+            yield
+        finally:
+            self.aws.conditions = before
+
+    @contextmanager
+    def without(self, fault: str) -> Iterator[None]:
+        """None of the faults of that name for as long as the block lasts; the others go on as they were."""
+        before = self.aws.conditions
+        self.aws.conditions = replace(before, faults=tuple(one for one in before.faults if one.name != fault))
         try:
             yield
         finally:

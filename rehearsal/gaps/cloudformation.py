@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 
-from rehearsal.gaps import cloudformation_repairs
+from rehearsal.gaps import cloudformation_repairs, cloudformation_stacks, custom_resources
 
 if TYPE_CHECKING:
     from rehearsal.server import LocalAws
@@ -98,6 +98,15 @@ def _no_schedule(client: Client, name: str, properties: Properties) -> None:
     client("scheduler").delete_schedule(Name=name, GroupName=properties.get("GroupName", "default"))
 
 
+def _invoke_config(client: Client, name: str, properties: Properties) -> str:
+    client("lambda").put_function_event_invoke_config(**properties)
+    return name
+
+
+def _no_invoke_config(client: Client, _: str, properties: Properties) -> None:
+    client("lambda").delete_function_event_invoke_config(FunctionName=properties["FunctionName"])
+
+
 def _nothing(*_: object) -> None:
     """It goes with what it belongs to."""
 
@@ -115,6 +124,7 @@ KINDS: dict[str, Kind] = {
         lambda name, _account, _region: {"GroupName": name},
     ),
     "AWS::EC2::SecurityGroupEgress": Kind(_egress, _no_egress),
+    "AWS::Lambda::EventInvokeConfig": Kind(_invoke_config, _no_invoke_config),
     "AWS::S3::BucketPolicy": Kind(_bucket_policy, _no_bucket_policy),
     "AWS::SNS::TopicPolicy": Kind(_topic_policy, _nothing),
     "AWS::SQS::QueuePolicy": Kind(_queue_policy, _nothing),
@@ -195,3 +205,5 @@ def install(aws: LocalAws) -> None:
     for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
         cached.cache_clear()
     cloudformation_repairs.install(aws)
+    custom_resources.install(aws)
+    cloudformation_stacks.install(aws)

@@ -20,6 +20,7 @@ from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
 from moto.ec2.models.subnets import SubnetRouteTableAssociation
 from moto.ec2.models.vpcs import VPCEndPoint
 from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
+from moto.kms.models import KmsBackend
 from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 from moto.ssm.models import SimpleSystemManagerBackend
@@ -43,6 +44,7 @@ def install(aws: LocalAws) -> None:
     for model, delete in DELETE.items():
         aws.patch(model, "delete", _deleting(delete))
     aws.patch(LayerVersion, "delete", _delete_layer)
+    aws.patch(KmsBackend, "create_key", _key_tags(KmsBackend.create_key))
 
 
 def _zones(original: Any) -> Any:
@@ -66,6 +68,19 @@ def _tags(original: Any) -> Any:
         return original(self, *given, **named)
 
     return put_parameter
+
+
+def _key_tags(original: Any) -> Any:
+    """A key's tags are spelt TagKey and TagValue in the API of KMS, and like everybody's in a template."""
+
+    def create_key(self: Any, *given: Any, **named: Any) -> Any:
+        tags = [
+            {"TagKey": one.get("TagKey", one.get("Key")), "TagValue": one.get("TagValue", one.get("Value"))}
+            for one in named.get("tags") or []
+        ]
+        return original(self, *given, **{**named, "tags": tags})
+
+    return create_key
 
 
 Complete = Callable[[Any, Any, Properties], None]

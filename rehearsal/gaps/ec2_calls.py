@@ -10,6 +10,7 @@ from moto.ec2.exceptions import InvalidInstanceIdError, InvalidParameterCombinat
 from moto.ec2.models.instances import InstanceBackend
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.responses.tags import TagResponse
+from moto.ec2.utils import filter_dict_attribute_mapping
 
 from rehearsal.gaps.ec2_machines import Aws, Function, Machines, replace
 
@@ -17,6 +18,7 @@ from rehearsal.gaps.ec2_machines import Aws, Function, Machines, replace
 def install(aws: Aws, machines: Machines) -> None:
     replace(aws, InstanceResponse, "describe_instances", lambda _: _describe(machines))
     replace(aws, InstanceBackend, "terminate_instances", lambda _: _terminate(machines))
+    aws.patch(filter_dict_attribute_mapping, "iam-instance-profile.arn", "iam_instance_profile.Arn")
     replace(aws, TagResponse, "create_tags", lambda original: _create_tags(machines, original))
     replace(aws, TagResponse, "delete_tags", lambda original: _delete_tags(machines, original))
 
@@ -65,7 +67,7 @@ def _terminate(machines: Machines) -> Function:
                 raise InvalidInstanceIdError(hidden)
             records = self.get_multi_instances_by_id(instance_ids)
             for record in records:
-                if record.disable_api_termination is True:
+                if record.disable_api_termination is True or _refused(machines, record.id):
                     raise OperationNotPermitted4(record.id)
             before = [(record, copy.copy(record._state)) for record in records]
         for record in records:
@@ -77,6 +79,13 @@ def _terminate(machines: Machines) -> Function:
         return before
 
     return terminate_instances
+
+
+def _refused(machines: Machines, instance: str) -> bool:
+    """The fault `terminate-refused`: as if somebody had switched on the instance's termination protection."""
+    conditions, machine = machines.aws.conditions, machines.get(instance)
+    fault = conditions.now_under("terminate-refused")
+    return fault is not None and machine is not None and fault.meets(job=machine.job)
 
 
 def _create_tags(machines: Machines, original: Function) -> Function:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from moto.events.models import EventsBackend, events_backends
 from moto.events.utils import EventTemplateParser
-from moto.utilities.arns import parse_arn
+
+from rehearsal.gaps.targets import Targets
 
 if TYPE_CHECKING:
     from rehearsal.server import LocalAws
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Event = dict[str, Any]
 LOOK_S = 0.1
 """How often the clock looks for rules that are due."""
-_UNITS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
+_UNITS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 
 
 def install(aws: LocalAws) -> None:
@@ -34,7 +35,7 @@ class Bus:
     """From an event to the targets of the rules that match it."""
 
     def __init__(self, aws: LocalAws) -> None:
-        self._aws = aws
+        self._aws, self._targets = aws, Targets(aws)
 
     def emit(
         self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str
@@ -60,15 +61,22 @@ class Bus:
 
     def send(self, event: Event, bus: str) -> None:
         conditions, chance = self._aws.conditions, self._aws.chance
-        if conditions.now_under("events-dropped"):
-            return
-        late = conditions.fault("events-late")
         copies = 2 if chance.random() < conditions.events_doubled else 1
-        for _ in range(copies):
+        if conditions.now_under("events-dropped") or self._lost(event):
+            copies = 0
+        arriving = sum(chance.random() >= conditions.events_lost for _ in range(copies))
+        late = conditions.fault("events-late")
+        for _ in range(arriving):
             delay = conditions.scaled(conditions.event_delay_s, chance)
             delay += late.seconds("seconds") / conditions.speed if late else 0.0
-            if chance.random() >= conditions.events_lost:
-                self._aws.later(delay, lambda: self._deliver(event, bus))
+            self._aws.later(delay, lambda: self._deliver(event, bus))
+        if not arriving:
+            self._aws.lost_events.append(event)
+
+    def _lost(self, event: Event) -> bool:
+        """Whether the fault `cleanup-event-lost` is for the execution whose status this is."""
+        job = str(event["detail"].get("name", ""))
+        return event["source"] == "aws.states" and self._aws.conditions.fault("cleanup-event-lost", job=job) is not None
 
     def _deliver(self, event: Event, bus: str) -> None:
         for rule in _rules(self._aws.account, event["region"], bus):
@@ -78,41 +86,7 @@ class Bus:
     def fire(self, rule: Any, event: Event) -> None:
         """Hands the event to every target of a rule."""
         for target in list(rule.targets):
-            self._to(target, json.dumps(_input(target, event)))
-
-    def _to(self, target: Mapping[str, Any], body: str) -> None:
-        arn = parse_arn(target["Arn"])
-        if arn.service == "lambda":
-            from moto.awslambda_simple.models import lambda_simple_backends
-
-            if function := lambda_simple_backends[arn.account][arn.region].get_function_by_arn(target["Arn"]):
-                self._aws.workers.invoke_later(function, body.encode())
-        elif arn.service == "states":
-            from moto.stepfunctions.parser.models import stepfunctions_parser_backends
-
-            stepfunctions_parser_backends[arn.account][arn.region].start_execution(target["Arn"], None, body)
-        elif arn.service == "sqs":
-            from moto.sqs.models import sqs_backends
-
-            group = target.get("SqsParameters", {}).get("MessageGroupId")
-            sqs_backends[arn.account][arn.region].send_message(
-                queue_name=arn.resource_id, message_body=body, group_id=group
-            )
-        elif arn.service == "sns":
-            from moto.sns.models import sns_backends
-
-            sns_backends[arn.account][arn.region].publish(arn=target["Arn"], message=body)
-        elif arn.service == "logs":
-            self._to_log_group(arn.region, arn.resource_id, body)
-        else:
-            raise NotImplementedError(f"a rule's target {target['Arn']}: the rehearsal delivers to no {arn.service}")
-
-    def _to_log_group(self, region: str, group: str, body: str) -> None:
-        from moto.logs.models import logs_backends
-
-        backend, stream = logs_backends[self._aws.account][region], str(uuid.uuid4())
-        backend.create_log_stream(group, stream)
-        backend.put_log_events(group, stream, [{"timestamp": int(time.time() * 1000), "message": body}])
+            self._targets.by_policy(target, json.dumps(_input(target, event)), rule.arn)
 
 
 class Clock:
@@ -120,31 +94,50 @@ class Clock:
 
     def __init__(self, aws: LocalAws, bus: Bus) -> None:
         self._aws, self._bus = aws, bus
-        self._due: dict[str, float] = {}
 
     def tick(self) -> None:
-        while not self._aws.stopping.wait(LOOK_S):
-            for rule in list(_scheduled(self._aws.account)):
-                self._look(rule)
+        each_period(
+            self._aws,
+            lambda: {rule.arn: (rule.scheduled_expression, rule) for rule in _scheduled(self._aws)},
+            self._fire,
+        )
 
-    def _look(self, rule: Any) -> None:
-        now, period = time.monotonic(), period_s(rule.scheduled_expression) / self._aws.conditions.speed
-        due = self._due.setdefault(rule.arn, now + period)
-        if now < due:
-            return
-        self._due[rule.arn] = max(due + period, now)
+    def _fire(self, rule: Any) -> None:
         event = self._bus.event("aws.events", "Scheduled Event", {}, [rule.arn], rule.region_name)
-        conditions, late = self._aws.conditions, self._aws.conditions.fault("clock-late")
-        span = (late.seconds("seconds"),) * 2 if late else conditions.clock_delay_s
-        delay = conditions.scaled(span, self._aws.chance)
-        self._aws.later(delay, lambda: self._bus.fire(rule, event))
+        late = self._aws.conditions.fault("clock-late")
+        delay_s = late.seconds("seconds") / self._aws.conditions.speed if late else lateness_s(self._aws)
+        self._aws.later(delay_s, lambda: self._bus.fire(rule, event))
+
+
+def lateness_s(aws: LocalAws) -> float:
+    """How late a schedule fires this time."""
+    return aws.conditions.scaled(aws.conditions.clock_delay_s, aws.chance)
+
+
+Scheduled = Callable[[], Mapping[str, tuple[str, Any]]]
+"""What is scheduled by now: ARN to expression and thing."""
+
+
+def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]) -> None:
+    """Calls `fire` for each thing whenever its period is over, the first time one period after it appeared or was given
+    another expression, until the end."""
+    due: dict[tuple[str, str], float] = {}
+    while not aws.stopping.wait(LOOK_S):
+        known = {(arn, expression): thing for arn, (expression, thing) in scheduled().items()}
+        due = {name: at for name, at in due.items() if name in known}
+        for name, thing in known.items():
+            now, period = time.monotonic(), period_s(name[1]) / aws.conditions.speed
+            at = due.setdefault(name, now + period)
+            if now >= at:
+                due[name] = max(at + period, now)
+                fire(thing)
 
 
 def period_s(expression: str) -> float:
     """Real-world seconds between two firings. Of a cron expression, only how often it fires is kept: clocks run faster here."""
     if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
         return int(rate[1]) * _UNITS[rate[2]]
-    minute, hour, *_ = expression.removeprefix("cron(").split()
+    minute, hour, _, _, weekday, _ = expression.removeprefix("cron(").removesuffix(")").split()
     for part, unit in ((minute, "minute"), (hour, "hour")):
         if part == "*":
             return _UNITS[unit]
@@ -152,7 +145,9 @@ def period_s(expression: str) -> float:
             return int(part.split("/")[1]) * _UNITS[unit]
         if "," in part:
             return _UNITS["hour" if unit == "minute" else "day"] / len(part.split(","))
-    return _UNITS["day"] if hour.isdigit() else _UNITS["hour"]
+    if not hour.isdigit():
+        return _UNITS["hour"]
+    return _UNITS["week"] / len(weekday.split(",")) if weekday not in "*?" else _UNITS["day"]
 
 
 def _rules(account: str, region: str, bus: str) -> Iterator[Any]:
@@ -161,9 +156,9 @@ def _rules(account: str, region: str, bus: str) -> Iterator[Any]:
             yield from [rule for rule in list(one.rules.values()) if rule.state == "ENABLED"]
 
 
-def _scheduled(account: str) -> Iterator[Any]:
-    for region in list(events_backends[account]):
-        yield from (rule for rule in _rules(account, region, "default") if rule.scheduled_expression)
+def _scheduled(aws: LocalAws) -> Iterator[Any]:
+    for region in list(events_backends[aws.account]):
+        yield from (rule for rule in _rules(aws.account, region, "default") if rule.scheduled_expression)
 
 
 def _input(target: Mapping[str, Any], event: Event) -> Any:

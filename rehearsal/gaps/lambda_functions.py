@@ -15,8 +15,14 @@ if TYPE_CHECKING:
     from rehearsal.server import LocalAws
 
 
-ATTENDANT = "attendant."
-"""How the handler's name of the attendant begins, whatever CloudFormation calls the function."""
+DEAD = {
+    "attendant-dead": "attendant.",
+    "cleanup-dead": "cleanup.",
+    "reaper-down": "reaper.",
+    "terminator-dead": "terminator.",
+}
+"""Fault to how the handler's name of its function begins, whatever CloudFormation calls that."""
+SILENT = Outcome(payload=b"null")
 
 
 def install(aws: LocalAws) -> None:
@@ -56,14 +62,18 @@ def _invocations(aws: LocalAws) -> None:
 
 
 def _deaths(aws: LocalAws) -> None:
-    """The fault `attendant-dead`: none of its invocations begins while it lasts."""
+    """The faults by which a function is dead: none of its invocations begins while they last."""
     invoke = aws.workers.invoke
 
     def alive(deployed: Any, payload: bytes) -> Outcome:
-        fault = aws.conditions.now_under("attendant-dead")
-        if fault is None or not deployed.handler.startswith(ATTENDANT):
+        lasting = [name for name, handler in DEAD.items() if deployed.handler.startswith(handler)]
+        fault = next(filter(None, map(aws.conditions.now_under, lasting)), None)
+        if fault is None:
             return invoke(deployed, payload)
-        if fault.text("how") == "hangs":
+        how = fault.text("how")
+        if how == "silent":
+            return SILENT
+        if how == "hangs":
             aws.stopping.wait(float(deployed.timeout) / aws.conditions.speed)
             kind, why = "Sandbox.Timedout", f"Task timed out after {float(deployed.timeout):.2f} seconds"
         else:

@@ -8,10 +8,21 @@ from pathlib import Path
 import pytest
 
 from rehearsal.conditions import Conditions
-from rehearsal.faults import parse_faults
+from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ONE, train
+from tests.rehearsal.mailbox import Mailbox
 
+AFTER = {"Launch": 7, "Train": 150}
+"""Seconds, real ones, from entering the state to the stop: a launch may be on its way then, a node at its work."""
+STOPPED = {
+    **{f"stop-{state.lower()}": f"abort-in-state:state={state},after={AFTER.get(state, 0)}" for state in STATES},
+    **{f"unheard-{state.lower()}": f"abort-in-state:state={state},after={after}" for state, after in AFTER.items()},
+    "unheard-refused": "abort-in-state:state=Train,after=150",
+}
+"""Jobs of test_unattended.py, which somebody stops; of the unheard ones no event tells."""
+DOOMED = "doomed"
+"""A job of test_zzz_destroy.py that trains until the deployment goes away."""
 BESIDE = {
     "slow": "slow-boot:seconds=600",
     "killed": "agent-crash:at=15",
@@ -22,6 +33,18 @@ BESIDE = {
     "untagged": "late-tags:seconds=300",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
+UNATTENDED = [
+    *(f"timer-off:job={job}" for job in (*STOPPED, "cut")),
+    *(f"cleanup-event-lost:job={job}" for job in STOPPED if job.startswith("unheard-")),
+    "terminate-refused:job=unheard-refused",
+]
+"""What the jobs of test_unattended.py have to do without."""
+REGIONS = [
+    {"region": "eu-central-1", "cidr": "10.70.0.0/16"},
+    {"region": "us-east-1", "cidr": "10.71.0.0/16"},
+    {"region": "ap-south-1"},
+]
+"""Home, one more that trains, and one for the grid alone."""
 MAIN = [
     "no-capacity:rungs=1,job=recovering",
     "node-lost:rank=1,step=15,job=recovering",
@@ -43,16 +66,31 @@ def shares_the_yard(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
-    faults = [f"{fault},job={job}" for job, fault in BESIDE.items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *MAIN]))
-    with Yard(tmp_path_factory.mktemp("yard") / "work", conditions) as deployed:
+    faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN]))
+    with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings={"regions": REGIONS}) as deployed:
         yield deployed
+
+
+@pytest.fixture(scope="session")
+def mailbox(yard: Yard) -> Mailbox:
+    """Hears whatever the deployment has to say to people, from the first test that asks for it on."""
+    return Mailbox(yard)
 
 
 @pytest.fixture(scope="session")
 def trainer(yard: Yard) -> str:
     """Address of the uploaded trainer without a framework."""
     return yard.upload(Path(__file__).with_name("trainer"), "trainer")
+
+
+@pytest.fixture(scope="session")
+def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, Job]:  # noqa: ARG001  (hears what becomes of them)
+    """Started by the first tests of all, since what is left behind is ended minutes later; the last ones see how."""
+    request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02}
+    soon = {"stop-sync": train(2, 0.1), "stop-terminate": train(2, 0.1)}
+    endless = train(100_000, 0.2)
+    return {name: yard.start({**request, "command": soon.get(name, endless)}, name) for name in (*STOPPED, DOOMED)}
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from contract import keys, tags
-from rehearsal.yard import Job
+from rehearsal.yard import Job, Yard
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
 ADDED_LINES = 4
@@ -33,6 +36,20 @@ def instances(job: Job) -> list[dict[str, Any]]:
 def left(job: Job) -> list[str]:
     """Those that have not begun to end."""
     return [one["InstanceId"] for one in instances(job) if one["State"]["Name"] not in {"shutting-down", "terminated"}]
+
+
+def ended_at(instance: Mapping[str, Any]) -> float:
+    """When it began to end, UTC epoch seconds, as EC2 says it."""
+    told = re.search(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) GMT\)", instance.get("StateTransitionReason", ""))
+    assert told, instance
+    return datetime.strptime(f"{told[1]} +0000", "%Y-%m-%d %H:%M:%S %z").timestamp()
+
+
+def enders(yard: Yard, instance: str) -> set[str]:
+    """Functions whose TerminateInstances EC2 took for the instance: `Cleanup`, `Terminator`."""
+    calls = yard.aws.recorder.of(name="ec2:TerminateInstances")
+    taken = [call for call in calls if call.status == 200 and instance in call.parameters.values()]
+    return {re.sub(r"Role[0-9A-F]{8}$", "", call.role.split("-")[2]) for call in taken}
 
 
 def shutdowns(job: Job) -> set[str]:

@@ -75,7 +75,7 @@ def odd(mark: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, odd: str) -> dict[str, Job]:
+def jobs(yard: Yard, odd: str, unattended: dict[str, Job]) -> dict[str, Job]:  # noqa: ARG001  (they begin here)
     """All started at once; each needs one node."""
     s3, home = yard.client("s3"), yard.places.home
     started = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -18,6 +19,7 @@ from moto.stepfunctions import models
 from rehearsal.faults import asked
 from rehearsal.server import DEPLOYER, LocalAws
 from tests.rehearsal.local_app import CALM, App, machine, until
+from tests.rehearsal.local_services import allows
 
 pytestmark = pytest.mark.rehearsal
 CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
@@ -42,10 +44,12 @@ def test_lost_events_never_arrive_and_doubled_ones_arrive_twice() -> None:
     fates: list[int] = []
     for conditions in (replace(CALM, events_lost=1.0), replace(CALM, events_doubled=1.0)):
         with LocalAws(conditions) as aws:
-            queue = aws.client("sqs").create_queue(QueueName="q")["QueueUrl"]
+            arn = "arn:aws:sqs:us-east-1:123456789012:q"
+            policy = json.dumps(allows("events.amazonaws.com", "sqs:SendMessage", arn))
+            queue = aws.client("sqs").create_queue(QueueName="q", Attributes={"Policy": policy})["QueueUrl"]
             events = aws.client("events")
             events.put_rule(Name="r", EventPattern='{"source": ["test"]}')
-            events.put_targets(Rule="r", Targets=[{"Id": "q", "Arn": "arn:aws:sqs:us-east-1:123456789012:q"}])
+            events.put_targets(Rule="r", Targets=[{"Id": "q", "Arn": arn}])
             aws.emit("test", "Thing", {}, [], "us-east-1")
             time.sleep(0.3)
             fates.append(

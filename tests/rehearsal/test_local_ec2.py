@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -129,3 +130,50 @@ def test_a_lost_node_takes_its_processes_with_it_and_says_nothing_first(yard: Ya
     assert "warned" not in yard.console(instances[0])
     until(lambda: yard.events[-1][1] == "terminated")
     assert yard.states_of(instances[0]) == ["pending", "running", "terminated"]
+
+
+def test_instances_are_found_by_the_profile_that_they_run_under(yard: Yard) -> None:
+    under = yard.run(1)
+    without = yard.run(1, IamInstanceProfile=None)
+
+    def found(profile: str) -> list[str]:
+        pages = yard.ec2.get_paginator("describe_instances").paginate(
+            Filters=[
+                {"Name": "iam-instance-profile.arn", "Values": [profile]},
+                {"Name": "instance-state-name", "Values": ["pending", "running"]},
+            ]
+        )
+        return [one["InstanceId"] for page in pages for part in page["Reservations"] for one in part["Instances"]]
+
+    until(lambda: yard.states([*under, *without]) == {"running"})
+    assert set(under) <= set(found(yard.profile))
+    assert not set(without) & set(found(yard.profile))
+    assert found(f"{yard.profile}x") == []
+
+
+def test_volumes_and_interfaces_have_their_tags_and_go_with_the_instance(yard: Yard) -> None:
+    ours: Any = [{"Name": "tag:trainyard:job", "Values": ["digits"]}]
+    before = len(yard.ec2.describe_volumes(Filters=ours)["Volumes"])
+    instances = yard.run(1)
+    assert len(yard.ec2.describe_volumes(Filters=ours)["Volumes"]) == before + 1
+    until(lambda: yard.states(instances) == {"running"})
+    yard.ec2.terminate_instances(InstanceIds=instances)
+    until(lambda: yard.states(instances) == {"terminated"})
+    assert len(yard.ec2.describe_volumes(Filters=ours)["Volumes"]) == before
+    left = yard.ec2.create_volume(
+        AvailabilityZone="us-east-1a",
+        Size=1,
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "trainyard:job", "Value": "left"}]}],
+    )
+    available: Any = [{"Name": "tag:trainyard:job", "Values": ["left"]}, {"Name": "status", "Values": ["available"]}]
+    (shown,) = yard.ec2.describe_volumes(Filters=available)["Volumes"]
+    assert shown["VolumeId"] == left["VolumeId"]
+    yard.ec2.delete_volume(VolumeId=left["VolumeId"])
+    assert yard.ec2.describe_volumes(Filters=available)["Volumes"] == []
+
+
+def test_what_has_no_machine_can_be_asked_for_all_the_same(yard: Yard) -> None:
+    ours: Any = [{"Name": "tag:trainyard:deployment", "Values": ["trainyard"]}]
+    assert yard.ec2.describe_spot_instance_requests(Filters=ours)["SpotInstanceRequests"] == []
+    available: Any = [*ours, {"Name": "status", "Values": ["available"]}]
+    assert yard.ec2.describe_network_interfaces(Filters=available)["NetworkInterfaces"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,36 @@ def test_a_node_is_lost_once_the_first_attempt_has_trained_so_far(tmp_path: Path
         described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
         assert [one["State"]["Name"] for one in described] == ["running", "terminated"]
         assert described[1]["StateReason"]["Code"] == "Server.InternalError"
+
+
+def test_a_refused_termination_refuses_the_whole_call_until_it_is_allowed(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"terminate-refused": {"job": "digits"}}) as yard:
+        ours = yard.run(1)
+        theirs = yard.run(1, TagSpecifications=None)
+        until(lambda: yard.states([*ours, *theirs]) == {"running"})
+        both = {"InstanceIds": [*ours, *theirs]}
+        assert refusal(yard.ec2.terminate_instances, **both) == "OperationNotPermitted"
+        assert yard.states([*ours, *theirs]) == {"running"}
+        yard.ec2.terminate_instances(InstanceIds=theirs)
+        yard.aws.conditions = replace(yard.aws.conditions, faults=())
+        yard.ec2.terminate_instances(InstanceIds=ours)
+        until(lambda: yard.states([*ours, *theirs]) == {"terminated"})
+
+
+def test_a_node_without_its_timer_stays_on(tmp_path: Path) -> None:
+    units = "$TRAINYARD_ROOT/etc/systemd/system"
+    script = f"""#!/bin/bash
+printf '[Timer]\\nOnActiveSec=1\\n' > {units}/off.timer
+printf '[Service]\\nExecStart=/sbin/poweroff\\n' > {units}/off.service
+systemctl start off.timer
+echo armed
+"""
+    with local_aws(tmp_path, {"timer-off": {"job": "digits"}}) as yard:
+        (ours,) = yard.run(1, UserData=script)
+        (theirs,) = yard.run(1, UserData=script, TagSpecifications=None)
+        until(lambda: yard.states([theirs]) == {"terminated"})
+        assert "armed" in yard.console(ours)
+        assert yard.states([ours]) == {"running"}
 
 
 def test_leaving_ends_every_process(tmp_path: Path) -> None:
