@@ -82,7 +82,7 @@ unit: setup ## Tests without a local AWS
 rehearsal-tests: setup ## Tests on the local AWS, with its real processes
 	@python -m pytest -vv -m "rehearsal and not faults"
 
-rehearse-faults: setup ## Every fault alone, at several moments (about 13 minutes)
+rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each

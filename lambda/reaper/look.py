@@ -77,14 +77,6 @@ class Look:
         before = self.section.ended.get(case.thing.id)
         return before is not None and case.at - before < rules.second_look_s
 
-    def spent(self, rules: Rules) -> int:
-        """How much of the limit another pass has used a moment ago: a doubled schedule does not double it."""
-        if self.moment is None:
-            return 0
-        since = self.moment.earliest - rules.second_look_s
-        early = {id_ for id_, suspect in self.section.suspects.items() if suspect.rule is not Rule.DEADLINE}
-        return sum(at > since for id_, at in self.section.ended.items() if id_ in early)
-
     def is_news(self, case: Case) -> bool:
         """Whether nobody has been told yet that it was kept for want of knowledge, for this reason."""
         return case.verdict.tell and self.section.told.get(case.thing.id) is not case.verdict.rule
@@ -102,8 +94,8 @@ class Look:
             before = self.section.suspects.get(id_)
             if verdict.action is not Action.KEEP:
                 doomed.add(id_)
-                same = before is not None and before.rule is verdict.rule
-                suspects[id_] = before if before and same else Suspect(rule=verdict.rule, since=case.at)
+                known = before is not None and not (verdict.first or verdict.at_once)
+                suspects[id_] = before if before and known else Suspect(rule=verdict.rule, since=case.at)
             elif verdict.rule is Rule.UNKNOWN_OWNER and before:
                 suspects[id_] = before
             if verdict.tell:

@@ -23,6 +23,11 @@ class Section:
     ended: dict[str, float] = field(default_factory=dict)
     """When it was last told to end; gone from here once it does."""
 
+    def ended_early(self, since: float) -> int:
+        """How many were told to end since then, before their deadline."""
+        early = {id_ for id_, suspect in self.suspects.items() if suspect.rule is not Rule.DEADLINE}
+        return sum(at > since for id_, at in self.ended.items() if id_ in early)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
@@ -48,6 +53,10 @@ class Book:
 
     def section(self, kind: str) -> Section:
         return self._marks.sections.get(kind, Section())
+
+    def ended_early(self, since: float) -> int:
+        """How many another pass told to end since then, before their deadline."""
+        return sum(section.ended_early(since) for section in self._marks.sections.values())
 
     def write(self, sections: Mapping[str, Section], *, claim: bool) -> bool:
         """Keeps the sections, beside those of other kinds; whether that is so.

@@ -83,6 +83,8 @@ class Verdict:
     reason: str
     tell: bool = False
     """Kept for want of knowledge: somebody should look."""
+    first: bool = False
+    """This is the first look that found it suspicious for this reason."""
 
     @property
     def quiet(self) -> bool:
@@ -182,6 +184,8 @@ def _by_owner(
         over = now - owner.ended_at
         if over < rules.grace_s:
             return _keep(Rule.ENDED_LATELY, f"its execution ended {span(over)} ago: others end its things first")
+        if suspect is not None and suspect.since < owner.ended_at:
+            suspect = None  # a mark from before it was redriven
         return _two_looks(Rule.OVER, f"its execution ended {span(over)} ago ({owner.why})", suspect, now, rules)
     if deadline is None and thing.born_at is not None and now >= thing.born_at + rules.longest_s:
         reason = f"nothing is known of its execution or deadline, and it is {span(now - thing.born_at)} old"
@@ -205,8 +209,10 @@ def _by_profile(thing: Belonging, owner: Owner, suspect: Suspect | None, now: fl
 
 def _two_looks(rule: Rule, reason: str, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
     """Ends what an earlier look, long enough ago, suspected for the same reason."""
-    seen = suspect is not None and suspect.rule is rule and now - suspect.since >= rules.second_look_s
-    return Verdict(action=Action.TERMINATE if seen else Action.MARK, rule=rule, reason=reason)
+    if suspect is None or suspect.rule is not rule:
+        return Verdict(action=Action.MARK, rule=rule, reason=reason, first=True)
+    late_enough = now - suspect.since >= rules.second_look_s
+    return Verdict(action=Action.TERMINATE if late_enough else Action.MARK, rule=rule, reason=reason)
 
 
 def _keep(rule: Rule, reason: str) -> Verdict:

@@ -44,6 +44,9 @@ class Region:
     sections: dict[str, Section] = field(default_factory=dict)
     news: list[Case] = field(default_factory=list)
 
+    spent: int = 0
+    """Of the limit, by a pass of a moment ago: a doubled schedule does not double the limit."""
+
     def section(self, kind: str) -> Section:
         return self.book.section(kind) if self.book else Section()
 
@@ -109,6 +112,8 @@ class Sweep:
             if look.problem:
                 self.findings.fail(name, f"{kind.name}: {look.problem}")
             now = look.moment.latest if look.moment else now
+        if region.book:
+            region.spent = region.book.ended_early(now - self._rules.second_look_s)
 
     def _book(self, region: str) -> Book | None:
         try:
@@ -149,8 +154,7 @@ class Sweep:
         late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
         early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
         early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
-        spent = sum(look.spent(self._rules) for region in self._regions for look in region.looks)
-        most = max(0, self._rules.most(self.findings.seen) - spent)
+        most = max(0, self._rules.most(self.findings.seen) - sum(region.spent for region in self._regions))
         self.findings.limited = [case for _, case in early[most:]]
         return late + early[:most]
 

@@ -118,6 +118,23 @@ def test_a_lookup_that_fails_is_never_an_answer(yard: Yard, kind: Kind) -> None:
     assert not alive(machine)
 
 
+def test_a_mark_that_outlived_a_redrive_unseen_is_no_first_look_after_it(yard: Yard) -> None:
+    machine = yard.instance()
+    yard.over()
+    yard.run()
+    yard.fake.faults.add(Kind.DENIED, "stepfunctions:*", times=100)
+    yard.fake.states.executions.redrive(yard.execution)
+    yard.reaping.later()
+    yard.over(ago=0)
+    for _ in range(3):
+        yard.reaping.later()
+    yard.fake.faults.waiting.clear()
+    yard.reaping.later()
+    assert alive(machine)
+    yard.reaping.later()
+    assert not alive(machine)
+
+
 @pytest.mark.parametrize("kind", PASSING)
 def test_with_no_answer_about_executions_deadlines_hold_everywhere(yard: Yard, kind: Kind) -> None:
     late, running = [yard.instance(deadline=-HOUR), abroad(yard, deadline=-HOUR)], [yard.instance(), abroad(yard)]

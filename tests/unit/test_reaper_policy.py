@@ -203,12 +203,18 @@ def test_an_instance_whose_execution_is_over_is_marked_first(owner: Owner) -> No
 @pytest.mark.parametrize("owner", [OVER, replace(OVER, ended_at=None)])
 @pytest.mark.parametrize(("ago", "action"), [(0, Action.MARK), (239, Action.MARK), (240, Action.TERMINATE)])
 def test_it_ends_at_a_second_look_that_is_late_enough(owner: Owner, ago: float, action: Action) -> None:
-    assert said(OURS, owner, seen(Rule.OVER, ago)).action is action
+    verdict = said(OURS, owner, seen(Rule.OVER, ago))
+    assert (verdict.action, verdict.first) == (action, False)
 
 
 @pytest.mark.parametrize("rule", [rule for rule in Rule if rule is not Rule.OVER])
 def test_a_mark_for_another_reason_is_no_first_look(rule: Rule) -> None:
     assert said(OURS, OVER, seen(rule, DAY)).action is Action.MARK
+
+
+def test_a_mark_from_before_the_execution_ended_is_no_first_look_at_this_end() -> None:
+    verdict = said(OURS, OVER, seen(Rule.OVER, 2 * HOUR))
+    assert (verdict.action, verdict.first) == (Action.MARK, True)
 
 
 def test_a_mark_of_the_future_is_no_first_look() -> None:
