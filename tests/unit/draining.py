@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,7 +20,7 @@ from tests.fakes.ec2_machine import Machine
 from tests.fakes.executions import MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.yard import admitted
+from tests.fakes.yard import admitted, deployed, home
 
 DRAIN = MACHINE.replace(names.machine("yard"), names.drain_machine("yard"))
 AGAIN_S, PATIENCE_S = JOB.timing.drain_again_s, JOB.timing.drain_patience_s
@@ -138,3 +141,25 @@ class Yard:
 
     def versions(self, bucket: str) -> int:
         return sum(map(len, self.aws.s3.buckets[bucket].objects.values()))
+
+
+@contextmanager
+def listening() -> Iterator[CloudFormation]:
+    with CloudFormation() as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@contextmanager
+def draining(cloudformation: CloudFormation) -> Iterator[Yard]:
+    """A deployment on the fake, with a CloudFormation that has heard nothing yet."""
+    cloudformation.answers.clear()
+    cloudformation.types.clear()
+    cloudformation.refusals = 0
+    aws = deployed()
+    aws.states.executions.machines.add(DRAIN)
+    home(aws).shutting_s = 20.0
+    made = Yard(aws, Functions(aws), cloudformation)
+    with made.functions.installed():
+        yield made
