@@ -56,10 +56,15 @@ def heard(job: Job) -> bool:
 
 
 def gone(job: Job, at: float, within_s: float) -> list[dict[str, Any]]:
-    """The job's instances, all of which began to end within so many seconds of `at`."""
-    until(lambda: not left(job), max(1.0, at + within_s - time.time()))
+    """The job's instances, all of which began to end within so many seconds of `at`, or of their own launch: a launcher that
+    is in its walk when the execution is stopped still launches, and the reaper's grace begins then."""
+
+    def limit(one: dict[str, Any]) -> float:
+        return max(at, float(one["LaunchTime"].timestamp())) + within_s
+
+    until(lambda: not left(job), max(1.0, max(map(limit, instances(job)), default=0.0) - time.time()))
     found = instances(job)
-    assert [one["InstanceId"] for one in found if ended_at(one) > at + within_s] == []
+    assert [(one["InstanceId"], ended_at(one) - at) for one in found if ended_at(one) > limit(one)] == []
     return found
 
 
