@@ -14,9 +14,8 @@ from constructs import Construct
 
 from contract.images import ORDER
 from stacks.parts import jsonata
-from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
-from stacks.parts.train_machine import MARGIN, SERVICE_ERRORS
+from stacks.parts.machine import invocation, machine_role, outlive_lambda, standard_machine
+from stacks.parts.rights import Right
 
 FOLLOWING = "StepFunctionsGetEventForCodeBuildStartBuildRule"
 """The rule by which Step Functions hears of a build's end; it makes the rule itself, once an account and region."""
@@ -60,41 +59,21 @@ class BuildMachine(Construct):
         build.next(collect)
         collect.next(self._done())
 
-        role = self._role(function, project_name)
-        self.machine = sfn.StateMachine(
+        self.machine = standard_machine(
             self,
-            "Machine",
-            state_machine_name=physical_name,
-            state_machine_type=sfn.StateMachineType.STANDARD,
-            query_language=sfn.QueryLanguage.JSONATA,
-            definition_body=sfn.DefinitionBody.from_chainable(check),
+            physical_name=physical_name,
+            begins_with=check,
             comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
             timeout=longest.plus(cdk.Duration.hours(1)),
-            # On its own account the CDK would add the right to invoke every version of the function.
-            role=role.without_policy_updates(),
+            role=self._role(function, project_name),
         )
-        self.machine.node.add_dependency(role)
-        acknowledge(
-            self.machine,
-            "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
-            "AwsSolutions-SF1",
-            "AwsSolutions-SF2",
-        )
-        acknowledge(self.machine, "CDK writes a dependency that a reference makes already.", "W3005")
 
     def _role(self, function: lambda_.Function, project_name: str) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-            ),
-            description="The Build machine: invokes its function, runs its builds",
-        )
         here = f"{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}"
         rule = f"arn:{cdk.Aws.PARTITION}:events:{here}:rule/{FOLLOWING}"
-        grant(
-            role,
+        return machine_role(
+            self,
+            "The Build machine: invokes its function, runs its builds",
             Right("InvokeTheSteps", ["lambda:InvokeFunction"], [function.function_arn]),
             Right(
                 "RunBuilds",
@@ -103,7 +82,6 @@ class BuildMachine(Construct):
             ),
             Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
         )
-        return role
 
     def _check(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         return self._invoke(
@@ -174,27 +152,8 @@ class BuildMachine(Construct):
     def _invoke(
         self, name: str, function: lambda_.Function, comment: str, *, payload: Mapping[str, Any], **options: Any
     ) -> tasks.LambdaInvoke:
-        timeout = function.timeout
-        assert timeout is not None
-        step = tasks.LambdaInvoke.jsonata(
-            self,
-            name,
-            comment=comment,
-            lambda_function=function,
-            payload=sfn.TaskInput.from_object(dict(payload)),
-            task_timeout=sfn.Timeout.duration(timeout.plus(MARGIN)),
-            # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
-            retry_on_service_exceptions=False,
-            **options,
-        )
-        step.add_retry(
-            errors=SERVICE_ERRORS,
-            interval=cdk.Duration.seconds(2),
-            max_attempts=12,
-            backoff_rate=2,
-            max_delay=cdk.Duration.minutes(1),
-            jitter_strategy=sfn.JitterType.FULL,
-        )
+        step = invocation(self, name, function, comment, payload=payload, **options)
+        outlive_lambda(step)
         return step
 
 

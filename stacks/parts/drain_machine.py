@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
@@ -17,9 +16,8 @@ from constructs import Construct
 from contract import errors
 from contract.timing import Timing
 from stacks.parts import jsonata
-from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
-from stacks.parts.train_machine import MARGIN, SERVICE_ERRORS
+from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
+from stacks.parts.rights import Right
 
 REQUEST = "{% $states.context.Execution.Input.request %}"
 """What CloudFormation wants to have back, and where."""
@@ -44,39 +42,23 @@ class DrainMachine(Construct):
         decide.when(sfn.Condition.jsonata(jsonata.NO_PROBLEM), self._done(), comment="Nothing runs")
         decide.otherwise(self._failed())
 
-        role = iam.Role(
+        self.machine = standard_machine(
             self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-            ),
-            description="The Drain machine: invokes its function",
-        )
-        grant(role, Right("InvokeTheDrain", ["lambda:InvokeFunction"], [function.function_arn]))
-        self.machine = sfn.StateMachine(
-            self,
-            "Machine",
-            state_machine_name=physical_name,
-            state_machine_type=sfn.StateMachineType.STANDARD,
-            query_language=sfn.QueryLanguage.JSONATA,
-            definition_body=sfn.DefinitionBody.from_chainable(drain.next(answer).next(decide)),
+            physical_name=physical_name,
+            begins_with=drain.next(answer).next(decide),
             comment="Ends what runs before a destroy takes anything away. Started by CloudFormation's request to delete.",
             timeout=LONGEST,
-            # On its own account the CDK would add the right to invoke every version of the function.
-            role=role.without_policy_updates(),
+            role=machine_role(
+                self,
+                "The Drain machine: invokes its function",
+                Right("InvokeTheDrain", ["lambda:InvokeFunction"], [function.function_arn]),
+            ),
         )
-        self.machine.node.add_dependency(role)
-        acknowledge(
-            self.machine,
-            "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
-            "AwsSolutions-SF1",
-            "AwsSolutions-SF2",
-        )
-        acknowledge(self.machine, "CDK writes a dependency that a reference makes already.", "W3005")
 
     def _drain(self, function: lambda_.Function, timing: Timing) -> tasks.LambdaInvoke:
-        again = max(1, round(timing.drain_again_s))  # Step Functions counts in whole seconds, from one
-        drain = self._task(
+        again = whole(timing.drain_again_s)
+        drain = invocation(
+            self,
             "Drain",
             function,
             "Stops every execution and ends every instance of the deployment, and asks until all are terminated.",
@@ -87,29 +69,20 @@ class DrainMachine(Construct):
             },
             assign={"problem": "{% null %}"},
         )
-        drain.add_retry(
-            errors=[errors.StillRunning.__name__],
-            interval=cdk.Duration.seconds(again),
-            max_attempts=math.ceil(timing.drain_patience_s / again) + MORE_LOOKS,
-            backoff_rate=1,
-        )
-        drain.add_retry(
-            errors=SERVICE_ERRORS,
-            interval=cdk.Duration.seconds(2),
-            max_attempts=12,
-            max_delay=cdk.Duration.minutes(1),
-            backoff_rate=2,
-        )
+        attempts = math.ceil(timing.drain_patience_s / again) + MORE_LOOKS
+        ask_again(drain, errors.StillRunning.__name__, interval_s=again, attempts=attempts)
+        outlive_lambda(drain, jitter=None)
         return drain
 
     def _answer(self, function: lambda_.Function) -> tasks.LambdaInvoke:
-        answer = self._task(
+        answer = invocation(
+            self,
             "Answer",
             function,
             "Tells CloudFormation that nothing runs, or what does and what to do about it.",
             payload={"door": "answer", "request": REQUEST, "problem": "{% $problem %}"},
         )
-        answer.add_retry(errors=["States.ALL"], interval=cdk.Duration.seconds(5), max_attempts=ANSWERS, backoff_rate=1)
+        ask_again(answer, "States.ALL", interval_s=5, attempts=ANSWERS)
         return answer
 
     def _done(self) -> sfn.Succeed:
@@ -122,26 +95,4 @@ class DrainMachine(Construct):
             comment="Something runs, or may; CloudFormation takes nothing away.",
             error="{% $problem.error %}",
             cause="{% $problem.cause %}",
-        )
-
-    def _task(
-        self,
-        name: str,
-        function: lambda_.Function,
-        comment: str,
-        *,
-        payload: dict[str, str],
-        assign: dict[str, str] | None = None,
-    ) -> tasks.LambdaInvoke:
-        timeout = function.timeout
-        assert timeout is not None
-        return tasks.LambdaInvoke.jsonata(
-            self,
-            name,
-            comment=comment,
-            lambda_function=function,
-            payload=sfn.TaskInput.from_object(payload),
-            assign=assign,
-            task_timeout=sfn.Timeout.duration(timeout.plus(MARGIN)),
-            retry_on_service_exceptions=False,
         )

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
@@ -21,11 +20,17 @@ from constructs import Construct
 from contract import errors
 from contract.timing import Timing
 from stacks.parts import jsonata
-from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
+from stacks.parts.machine import (
+    SERVICE_ERRORS,
+    ask_again,
+    invocation,
+    machine_role,
+    outlive_lambda,
+    standard_machine,
+    whole,
+)
+from stacks.parts.rights import Right
 
-MARGIN = cdk.Duration.seconds(30)
-"""From a function's own time-out to its state's: Lambda speaks first, and says more."""
 MACHINE_MARGIN_S = 3600
 """From the longest job to the machine's own time-out, for the last Terminate and its patience."""
 LOOKS = 20
@@ -34,17 +39,6 @@ CALLS = 5
 """How often in the time of a heartbeat an attendant is called that cannot be: as long as for a heartbeat, in all."""
 VERDICTS = sorted(errors.BY_NAME)
 """What the attendant answers about an attempt. Any other error of Train is the attendant's own, and says nothing of the nodes."""
-SERVICE_ERRORS = [
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    "Lambda.TooManyRequestsException",
-    "Lambda.Unknown",
-    "Runtime.ExitError",
-    "Sandbox.Timedout",
-]
-"""Lambda's own troubles, a killed function among them: every step may be done twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,40 +86,19 @@ class TrainMachine(Construct):
         )
         decide.otherwise(failed)
 
-        role = self._role(steps)
-        self.machine = sfn.StateMachine(
+        functions = [function.function_arn for function in steps.all()]
+        self.machine = standard_machine(
             self,
-            "Machine",
-            state_machine_name=physical_name,
-            state_machine_type=sfn.StateMachineType.STANDARD,
-            query_language=sfn.QueryLanguage.JSONATA,
-            definition_body=sfn.DefinitionBody.from_chainable(admit),
+            physical_name=physical_name,
+            begins_with=admit,
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
             timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + MACHINE_MARGIN_S),
-            # On its own account the CDK would add the right to invoke every version of every function.
-            role=role.without_policy_updates(),
-        )
-        self.machine.node.add_dependency(role)
-        acknowledge(
-            self.machine,
-            "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
-            "AwsSolutions-SF1",
-            "AwsSolutions-SF2",
-        )
-        acknowledge(self.machine, "CDK writes a dependency that a reference makes already.", "W3005")
-
-    def _role(self, steps: Steps) -> iam.Role:
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            role=machine_role(
+                self,
+                "The Train machine: invokes its functions",
+                Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions),
             ),
-            description="The Train machine: invokes its functions",
         )
-        functions = [function.function_arn for function in steps.all()]
-        grant(role, Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions))
-        return role
 
     def _admit(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         return self._task(
@@ -151,7 +124,7 @@ class TrainMachine(Construct):
         )
 
     def _launch(self, function: lambda_.Function) -> tasks.LambdaInvoke:
-        again = _whole(self._timing.launch_again_s)
+        again = whole(self._timing.launch_again_s)
         launch = self._task(
             "Launch",
             function,
@@ -166,10 +139,11 @@ class TrainMachine(Construct):
         )
         # The launcher itself ends the patience; the five more are for walks that end early.
         attempts = math.ceil(self._timing.launch_patience_s / again) + 5
-        return _again(launch, errors.CapacityPending.__name__, interval_s=again, attempts=attempts)
+        ask_again(launch, errors.CapacityPending.__name__, interval_s=again, attempts=attempts)
+        return launch
 
     def _train(self, function: lambda_.Function) -> tasks.LambdaInvoke:
-        heartbeat = _whole(self._timing.heartbeat_s)
+        heartbeat = whole(self._timing.heartbeat_s)
         train = self._task(
             "Train",
             function,
@@ -188,13 +162,11 @@ class TrainMachine(Construct):
             retry_service_errors=False,
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
-        train.add_retry(
-            errors=["States.HeartbeatTimeout"], interval=cdk.Duration.seconds(1), max_attempts=LOOKS, backoff_rate=1
-        )
+        ask_again(train, "States.HeartbeatTimeout", interval_s=1, attempts=LOOKS)
         # Nodes that train are not given up because nobody looks at them for a while.
         train.add_retry(
             errors=[*SERVICE_ERRORS, "States.TaskFailed"],
-            interval=cdk.Duration.seconds(_whole(heartbeat / CALLS)),
+            interval=cdk.Duration.seconds(whole(heartbeat / CALLS)),
             max_attempts=LOOKS * CALLS,
             backoff_rate=1,
         )
@@ -210,7 +182,7 @@ class TrainMachine(Construct):
         )
 
     def _terminate(self, function: lambda_.Function) -> tasks.LambdaInvoke:
-        again = _whole(self._timing.terminate_again_s)
+        again = whole(self._timing.terminate_again_s)
         terminate = self._task(
             "Terminate",
             function,
@@ -220,7 +192,8 @@ class TrainMachine(Construct):
         )
         # Whatever the error is, what ends instances is asked again: StillRunning, a killed function, a throttle of Lambda.
         attempts = math.ceil(self._timing.terminate_patience_s / again)
-        return _again(terminate, "States.ALL", interval_s=again, attempts=attempts)
+        ask_again(terminate, "States.ALL", interval_s=again, attempts=attempts)
+        return terminate
 
     def _decide(self) -> sfn.Choice:
         return sfn.Choice.jsonata(
@@ -264,47 +237,10 @@ class TrainMachine(Construct):
         retry_service_errors: bool = True,
         **options: Any,
     ) -> tasks.LambdaInvoke:
-        """A state that invokes a function, with a time-out, and a second chance when Lambda itself has a trouble."""
-        timeout = function.timeout
-        assert timeout is not None
-        if "task_timeout" not in options:
-            options["task_timeout"] = sfn.Timeout.duration(timeout.plus(MARGIN))
-        step = tasks.LambdaInvoke.jsonata(
-            self,
-            name,
-            comment=comment,
-            lambda_function=function,
-            payload=sfn.TaskInput.from_object(dict(payload)),
-            # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
-            retry_on_service_exceptions=False,
-            **options,
-        )
+        step = invocation(self, name, function, comment, payload=payload, **options)
         if retry_service_errors:
-            step.add_retry(
-                errors=SERVICE_ERRORS,
-                # 2, 4, 8, 16, 32, then 60 s at most: a storm of throttles may last eight minutes.
-                interval=cdk.Duration.seconds(2),
-                max_attempts=12,
-                backoff_rate=2,
-                max_delay=cdk.Duration.minutes(1),
-                jitter_strategy=sfn.JitterType.FULL,
-            )
+            outlive_lambda(step)
         return step
-
-
-def _again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> tasks.LambdaInvoke:
-    step.add_retry(
-        errors=[error],
-        interval=cdk.Duration.seconds(interval_s),
-        max_attempts=attempts,
-        backoff_rate=1,
-    )
-    return step
-
-
-def _whole(seconds: float) -> int:
-    """Step Functions counts in whole seconds, from one."""
-    return max(1, round(seconds))
 
 
 def _computed(expression: str) -> sfn.Timeout:

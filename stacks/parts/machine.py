@@ -1,0 +1,131 @@
+"""What all of our state machines have in common: a role of their own, functions as steps, and time for Lambda's own troubles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.rights import Right, grant
+
+MARGIN = cdk.Duration.seconds(30)
+"""From a function's own time-out to its state's: Lambda speaks first, and says more."""
+SERVICE_ERRORS = [
+    "Lambda.ClientExecutionTimeoutException",
+    "Lambda.ServiceException",
+    "Lambda.AWSLambdaException",
+    "Lambda.SdkClientException",
+    "Lambda.TooManyRequestsException",
+    "Lambda.Unknown",
+    "Runtime.ExitError",
+    "Sandbox.Timedout",
+]
+"""Lambda's own troubles, a killed function among them: every step may be done twice."""
+
+
+def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:
+    """A role for state machines of this account alone."""
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal(
+            "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+        ),
+        description=description,
+    )
+    grant(role, *rights)
+    return role
+
+
+def standard_machine(
+    scope: Construct,
+    *,
+    physical_name: str,
+    begins_with: sfn.IChainable,
+    comment: str,
+    timeout: cdk.Duration,
+    role: iam.Role,
+) -> sfn.StateMachine:
+    """A Standard machine in JSONata, with no rights but those of `role`."""
+    machine = sfn.StateMachine(
+        scope,
+        "Machine",
+        state_machine_name=physical_name,
+        state_machine_type=sfn.StateMachineType.STANDARD,
+        query_language=sfn.QueryLanguage.JSONATA,
+        definition_body=sfn.DefinitionBody.from_chainable(begins_with),
+        comment=comment,
+        timeout=timeout,
+        # On its own account the CDK would add the right to invoke every version of every function.
+        role=role.without_policy_updates(),
+    )
+    machine.node.add_dependency(role)
+    acknowledge(
+        machine,
+        "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
+        "AwsSolutions-SF1",
+        "AwsSolutions-SF2",
+    )
+    acknowledge(machine, "CDK writes a dependency that a reference makes already.", "W3005")
+    return machine
+
+
+def invocation(
+    scope: Construct,
+    name: str,
+    function: lambda_.Function,
+    comment: str,
+    *,
+    payload: Mapping[str, Any],
+    **options: Any,
+) -> tasks.LambdaInvoke:
+    """A state that invokes a function. It times out a little after the function, unless `task_timeout` says otherwise; what is
+    tried again is the caller's to say."""
+    timeout = function.timeout
+    assert timeout is not None
+    options.setdefault("task_timeout", sfn.Timeout.duration(timeout.plus(MARGIN)))
+    return tasks.LambdaInvoke.jsonata(
+        scope,
+        name,
+        comment=comment,
+        lambda_function=function,
+        payload=sfn.TaskInput.from_object(dict(payload)),
+        # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
+        retry_on_service_exceptions=False,
+        **options,
+    )
+
+
+def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn.JitterType.FULL) -> None:
+    """Tries the step again after Lambda's own troubles."""
+    step.add_retry(
+        errors=SERVICE_ERRORS,
+        # 2, 4, 8, 16, 32, then 60 s at most: a storm of throttles may last eight minutes.
+        interval=cdk.Duration.seconds(2),
+        max_attempts=12,
+        backoff_rate=2,
+        max_delay=cdk.Duration.minutes(1),
+        jitter_strategy=jitter,
+    )
+
+
+def ask_again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> None:
+    """Tries the step again after this error, always after the same pause."""
+    step.add_retry(
+        errors=[error],
+        interval=cdk.Duration.seconds(interval_s),
+        max_attempts=attempts,
+        backoff_rate=1,
+    )
+
+
+def whole(seconds: float) -> int:
+    """Step Functions counts in whole seconds, from one."""
+    return max(1, round(seconds))
