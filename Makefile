@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+# Behind a proxy that signs for others only the system knows whom to trust.
 export UV_SYSTEM_CERTS := 1
+export NODE_USE_SYSTEM_CA := 1
 NODES ?= 2
 
 .DEFAULT_GOAL := help
@@ -23,7 +25,7 @@ setup: .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready b
 
 node_modules/ready: .venv/ready package.json package-lock.json
 	@echo "Installing the CDK command line (node_modules) ..."
-	@npm ci --silent --no-audit --no-fund
+	@npm ci --loglevel=error --no-update-notifier --no-audit --no-fund
 	@touch $@
 
 # One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core has machine code, and
