@@ -177,3 +177,64 @@ class ImageBuildEnvironment(Environment):
     """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
     copy_accounts: tuple[str, ...]
     """Further accounts whose private registries may be copied from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridLimits:
+    """What a deployment allows its grids."""
+
+    max_lines: int
+    max_concurrent: int
+    """Lines that are watched at once; the others wait in the queue."""
+    submissions_per_second: float
+    """CreateTrainingJob, a region."""
+    max_hours: float
+    """The longest training."""
+    max_instances: int
+    """Of one training."""
+    max_volume_gb: int
+    instance_types: tuple[str, ...]
+    """Patterns with `*`, as in `ml.g5.*`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridEnvironment(Environment):
+    """Of the grid's functions: Plan, Collect and what ends a grid."""
+
+    deployment: str
+    bucket: str
+    account: str
+    suffix: str
+    """The domain of the partition, `amazonaws.com` mostly."""
+    home_region: str
+    regions: tuple[str, ...]
+    """Where trainings may run: all of the settings, home first."""
+    repositories: tuple[str, ...]
+    """Short names."""
+    data_buckets: tuple[str, ...]
+    training_role: str
+    """ARN."""
+    machine: str
+    """ARN of the Grid machine."""
+    queue: str
+    """Of Batch; its name."""
+    child_image: str
+    """Tag in the repository `names.PLATFORM`."""
+    limits: GridLimits
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildEnvironment(Environment):
+    """Of a child: the first four are the job definition's, the others its array's. Batch adds AWS_BATCH_JOB_ARRAY_INDEX, which a
+    plain job lacks, AWS_BATCH_JOB_ID and AWS_BATCH_JOB_ATTEMPT."""
+
+    deployment: str
+    bucket: str
+    home_region: str
+    timing: Timing
+    grid: str
+    first: int
+    """What is added to the array's index."""
+    round: int
+    """From 1; from 2 on the index counts in the round's own list of lines (`GridPrefix.work`)."""

@@ -59,6 +59,14 @@ class BuildFailed(Exception):
     """An image did not get into every region. No error of a job: the Train machine never meets it."""
 
 
+class StillTraining(Exception):
+    """Trainings of a grid run that no child watches, or have not ended yet; the machine asks again."""
+
+
+class GridFailed(Exception):
+    """A grid ended with lines that have no record, or could not be ended whole."""
+
+
 NEW_ATTEMPT = (Interrupted, NodeLost, Stalled)
 """What a new attempt from the newest checkpoint can mend."""
 

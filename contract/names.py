@@ -9,6 +9,8 @@ JOB_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 
 BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""
+PLATFORM = "platform"
+"""The short name of the repository of the platform's own images."""
 METRICS = "Trainyard"
 """The namespace of CloudWatch metrics; their names are in contract.metrics."""
 
@@ -79,3 +81,37 @@ def build_project(deployment: str) -> str:
 
 def build_log_group(deployment: str) -> str:
     return f"/trainyard/{deployment}/builds"
+
+
+def child_image_tag(digest: str) -> str:
+    """The tag of the grid's child whose context has this digest, in the repository PLATFORM."""
+    return f"grid-child-{digest[:32]}"
+
+
+def image_machine(deployment: str) -> str:
+    """The state machine that a deploy waits with for the platform's own images."""
+    return f"{deployment}-platform-images"
+
+
+def grid_machine(deployment: str) -> str:
+    """The state machine of grids: what a person looks for in the console."""
+    return f"{deployment}-grid"
+
+
+def grid_queue(deployment: str) -> str:
+    """The Batch queue of the grid's children."""
+    return f"{deployment}-grid"
+
+
+def child_definition(deployment: str) -> str:
+    """The Batch job definition of the grid's children."""
+    return f"{deployment}-grid-child"
+
+
+def child_log_group(deployment: str) -> str:
+    return f"/trainyard/{deployment}/grid"
+
+
+def training_role(deployment: str, region: str) -> str:
+    """The role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
+    return f"{deployment}-training-{region}"

@@ -15,6 +15,9 @@ MASTER_ADDRESS = "trainyard:master-address"
 PROTECTED = "trainyard:protected"
 """On an instance that a person wants to keep; any value, best the reason. Nothing of Trainyard's control plane ends it."""
 NAME = "Name"
+GRID = "trainyard:grid"
+LINE = "trainyard:line"
+"""Of a training job: its index in the grid, from 0."""
 
 AT_LAUNCH = (DEPLOYMENT, JOB, ATTEMPT, EXECUTION, OWNER, DEADLINE, NODES, MASTER_PORT, ROLE, NAME)
 AFTER_LAUNCH = (MASTER_ADDRESS,)

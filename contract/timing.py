@@ -52,6 +52,14 @@ class Timing:
     """How often the reaper also looks by instance profile, for instances that lost their tags."""
     reaper_longest_margin_s: float = 3600.0
     """Beyond the longest allowed job by so much, an untagged instance under our profile is nobody's."""
+    training_watch_s: float = 60.0
+    """Between two looks of a child at its training, give or take a fifth; 10,000 children are 170 DescribeTrainingJob a second."""
+    training_patience_s: float = 86400.0
+    """How long a child tries to submit its line while the account's quota of instances is used up."""
+    grid_collect_again_s: float = 30.0
+    """Between two collections, while trainings without a child still end."""
+    grid_stop_patience_s: float = 900.0
+    """How long a grid that was stopped waits until its trainings have ended; SageMaker gives them 120 s."""
     drain_again_s: float = 15.0
     drain_patience_s: float = 3000.0
     """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""

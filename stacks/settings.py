@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from contract.environments import Limits
-from contract.names import BUILD_CACHE
+from contract.environments import GridLimits, Limits
+from contract.names import BUILD_CACHE, PLATFORM
 from contract.timing import Timing
 
 BLOCK = "trainyard"
@@ -148,6 +148,8 @@ class TimingSettings(Timing):
             ("reaper_grace_s", 1, "cleanup_again_s"),
             ("reaper_grace_s", 2, "visibility_s"),
             ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
+            ("training_patience_s", 1, "training_watch_s"),
+            ("grid_stop_patience_s", 1, "grid_collect_again_s"),
             ("drain_patience_s", 1, "drain_again_s"),
             ("drain_patience_s", 1, "cleanup_again_s"),
         ):
@@ -169,6 +171,27 @@ class ReaperSettings(Block):
     """Of the deployment's instances, how many one pass may end before their deadline, from 0 to 1 ..."""
     max_least: int = Field(default=5, ge=1, le=1000)
     """... and how many at least: a small deployment has no fifth."""
+
+
+@dataclass(config=CLOSED, frozen=True, kw_only=True)
+class GridLimitSettings(GridLimits):
+    """contract.environments.GridLimits with its defaults and what is allowed."""
+
+    max_lines: int = Field(default=10_000, ge=1, le=100_000)
+    max_concurrent: int = Field(default=1000, ge=1, le=10_000)
+    submissions_per_second: float = Field(default=1.0, gt=0, le=50)
+    max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
+    max_instances: int = Field(default=16, ge=1, le=1000)
+    max_volume_gb: int = Field(default=2000, ge=1, le=16_384)
+    instance_types: tuple[InstanceTypes, ...] = Field(default=("ml.*",), min_length=1)
+
+
+class GridSettings(Block):
+    """Grids: many SageMaker trainings from one manifest."""
+
+    limits: GridLimitSettings = GridLimitSettings()
+    spot_children: bool = False
+    """Children on Fargate Spot cost about a third, and are now and then begun anew; trainings do not notice."""
 
 
 class Settings(Block):
@@ -202,6 +225,7 @@ class Settings(Block):
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
     reaper: ReaperSettings = ReaperSettings()
+    grid: GridSettings = GridSettings()
     keep_data: bool = True
     """Whether the buckets outlive a destroy. Without it, `make destroy` takes jobs, checkpoints and artifacts with it."""
     log_retention_days: DaysOfLogs = 30
@@ -228,8 +252,9 @@ class Settings(Block):
         for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
             if IPv4Network(cidr).overlaps(IPv4Network(another)):
                 yield f"regions: {cidr} of {one} overlaps {another} of {other}"
-        if BUILD_CACHE in self.repositories:
-            yield f"repositories names {BUILD_CACHE}, where builds keep their layers; allowed: any other name"
+        for taken, what in ((BUILD_CACHE, "builds keep their layers"), (PLATFORM, "the platform's own images are")):
+            if taken in self.repositories:
+                yield f"repositories names {taken}, where {what}; allowed: any other name"
         for where, listed in (
             ("network.interface_endpoints", self.network.interface_endpoints),
             ("repositories", self.repositories),
@@ -303,6 +328,8 @@ def _known(path: list[str | int]) -> tuple[str, ...]:
         ("limits",): Limits.__dataclass_fields__,
         ("timing",): Timing.__dataclass_fields__,
         ("reaper",): ReaperSettings.model_fields,
+        ("grid",): GridSettings.model_fields,
+        ("grid", "limits"): GridLimits.__dataclass_fields__,
     }
     return tuple(blocks[tuple(part for part in path if isinstance(part, str))])
 

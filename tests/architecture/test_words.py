@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from contract import errors, keys, names, tags
+from contract import errors, grid, keys, names, tags
 from tests.architecture.sources import PRODUCT, name, python_files, texts
 
 EXAMPLE = "s3://my-bucket/"
@@ -31,7 +31,7 @@ def test_no_tag_key_is_spelt_outside_of_the_contract() -> None:
 
 
 def test_no_folder_of_the_buckets_is_spelt_outside_of_the_contract() -> None:
-    folders = "|".join(re.escape(folder) for folder in (keys.JOBS, keys.UPLOADS, keys.CONTROL))
+    folders = "|".join(re.escape(folder) for folder in (keys.JOBS, keys.UPLOADS, keys.CONTROL, grid.GRIDS))
     assert spelling(rf"(^|[/'\"])({folders})") == []
 
 
