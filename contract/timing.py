@@ -44,8 +44,9 @@ class Timing:
     """From a cleanup after an execution's end to the second one."""
     reaper_grace_s: float = 600.0
     """Younger things are kept, and so are those whose execution ended more recently: their own layers come first."""
-    reaper_second_look_s: float = 240.0
-    """A first look is at least so old when the second one may end something: about the reaper's period of five minutes."""
+    reaper_second_look_s: float = 180.0
+    """A first look is at least so old when the second one may end something. Passes are 300 s apart, less up to 60 s by which
+    EventBridge Scheduler may be late, and less what a pass takes: the next one is to be the second look."""
     reaper_after_deadline_s: float = 120.0
     """Beyond its deadline by so much, an instance is ended at the first look."""
     reaper_profile_every_s: float = 1800.0

@@ -67,7 +67,7 @@ DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 7
 
 MOST = (
     ("cleanup_again_s", 900, "SQS delays no message longer"),
-    ("reaper_second_look_s", 290, "the reaper looks every 300 s, and the second look is to be the next one"),
+    ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
     ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
     ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
 )

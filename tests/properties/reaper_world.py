@@ -20,7 +20,7 @@ from tests.fakes.functions import PROFILE, Outcome
 from tests.fakes.reaping import ENVIRONMENT, HOUR, PERIOD_S, Reaping, put
 from tests.fakes.yard import ABROAD, deployed
 
-GRACE_S, SECOND_LOOK_S, AFTER_DEADLINE_S = 600.0, 240.0, 120.0
+GRACE_S, SECOND_LOOK_S, AFTER_DEADLINE_S = 600.0, 180.0, 120.0
 LONGEST_S = ENVIRONMENT.max_hours * HOUR + HOUR
 OURS = JOB.deployment
 DEPLOYMENTS: tuple[dict[str, str], ...] = (

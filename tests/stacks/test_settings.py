@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "a second look that misses the next pass": (
         {"timing": {"reaper_second_look_s": 300}},
-        "reaper_second_look_s is 300.0; at most 290 is allowed: the reaper looks every 300 s",
+        "reaper_second_look_s is 300.0; at most 200 is allowed: passes are 240 to 360 s apart",
     ),
     "a reaper too patient for ten minutes": (
         {"timing": {"reaper_after_deadline_s": 300}},
