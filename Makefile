@@ -8,7 +8,7 @@ export NODE_USE_SYSTEM_CA := 1
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse test lint types unit rehearsal-tests rehearse-faults test-deep bench-reaper synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests rehearse-faults test-deep grid-load bench-reaper synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
 rehearse: setup ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
+rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
+	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
+
 test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit
 
@@ -90,7 +93,10 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 20 minute
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each
 	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
 
-bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about 15 minutes)
+grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
+	@PYTHONPATH=.:lambda:child $(BIN)/python -m tests.properties.grid_load
+
+bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
 
 synth: setup ## The templates, into cdk.out
@@ -107,6 +113,10 @@ docs: setup ## Writes the generated pages again: schema, refusals, faults, the m
 	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
 	@$(BIN)/python -m tests.refusals
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.builds.refusals
+	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan > docs/grid.schema.json
+	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan line > docs/manifest.schema.json
+	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan columns > docs/manifest.md
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.grid.refusals
 	@$(BIN)/python -m rehearsal.faults
 	@$(BIN)/python -m stacks.diagram
 
@@ -114,7 +124,7 @@ snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots
 
 lock: .venv/ready ## Resolves the .in files again
-	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks lambda/requirements node/requirements; do \
+	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks lambda/requirements node/requirements child/requirements; do \
 	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 

@@ -9,7 +9,10 @@ import aws_cdk as cdk
 from contract import names, tags
 from stacks.builds import BuildsStack
 from stacks.foundation import FoundationStack
+from stacks.grid import GridStack
+from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
+from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
 from stacks.reaper import ReaperStack
@@ -39,7 +42,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         env=home,
         rights=rights,
         regions=settings.everywhere,
-        repositories=settings.repositories,
+        repositories=settings.every_repository,
         data_buckets=settings.data_buckets,
         copy_accounts=settings.copy_accounts,
         log_retention_days=settings.log_retention_days,
@@ -57,12 +60,14 @@ def build(app: cdk.App, settings: Settings) -> None:
         log_retention_days=settings.log_retention_days,
         regions=settings.everywhere,
     )
+    grid = _grid(app, settings, rights, foundation, regions)
     reaper = ReaperStack(
         app,
         f"{deployment}-reaper",
         env=home,
         foundation=foundation.exports,
         workflow=workflow.exports,
+        grid=grid.exports,
         rights=rights,
         regions=settings.everywhere,
         max_hours=settings.limits.max_hours,
@@ -73,15 +78,54 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
     )
+    images = ImagesStack(
+        app,
+        f"{deployment}-images",
+        env=home,
+        rights=rights,
+        regions=settings.everywhere,
+        timing=settings.timing,
+        log_retention_days=settings.log_retention_days,
+    )
     # What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away.
     builds.add_stack_dependency(foundation)
     reaper.add_stack_dependency(builds)
+    grid.add_stack_dependency(builds)
     reaper.add_stack_dependency(workflow)
+    reaper.add_stack_dependency(grid)
     for region in regions:
         builds.add_stack_dependency(region)
         workflow.add_stack_dependency(region)
+        grid.add_stack_dependency(region)
         reaper.add_stack_dependency(region)
+    # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
+    images.add_stack_dependency(reaper)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
+
+
+def _grid(
+    app: cdk.App, settings: Settings, rights: Rights, foundation: FoundationStack, regions: list[RegionStack]
+) -> GridStack:
+    """Its children run in the home region's network."""
+    network = next(one.network for one in regions if one.region == settings.home_region)
+    assert network is not None, "the settings refuse a home region without a network"
+    return GridStack(
+        app,
+        f"{settings.deployment}-grid",
+        env=cdk.Environment(region=settings.home_region),
+        foundation=foundation.exports,
+        network=network,
+        rights=rights,
+        regions=settings.everywhere,
+        repositories=settings.repositories,
+        data_buckets=settings.data_buckets,
+        copy_accounts=settings.copy_accounts,
+        limits=settings.grid.limits,
+        spot_children=settings.grid.spot_children,
+        child_image=child_tag(),
+        timing=settings.timing,
+        log_retention_days=settings.log_retention_days,
+    )
 
 
 def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
@@ -101,7 +145,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             )
             if place.cidr
             else None,
-            repositories=settings.repositories,
+            repositories=settings.every_repository,
             image_readers=readers,
             keep_data=settings.keep_data,
         )

@@ -133,6 +133,8 @@ class ReaperEnvironment(Environment):
     """ARN."""
     machine: str
     """ARN of the Train machine."""
+    grid_machine: str
+    """ARN of the Grid machine."""
     topic: str
     """ARN."""
     report_only: bool
@@ -153,6 +155,8 @@ class DrainEnvironment(Environment):
     """All of the settings."""
     machine: str
     """ARN of the Train machine."""
+    grid_machine: str
+    """ARN of the Grid machine."""
     keep_data: bool
     """Without it the deployment's buckets are emptied."""
     timing: Timing
@@ -177,6 +181,17 @@ class ImageBuildEnvironment(Environment):
     """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
     copy_accounts: tuple[str, ...]
     """Further accounts whose private registries may be copied from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnImagesEnvironment(Environment):
+    """Of the function with which a deploy waits for the platform's own images."""
+
+    deployment: str
+    bucket: str
+    build_machine: str
+    """ARN."""
+    timing: Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +237,22 @@ class GridEnvironment(Environment):
     """Tag in the repository `names.PLATFORM`."""
     limits: GridLimits
     timing: Timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCollectEnvironment(GridEnvironment):
+    """Of what collects the records of a grid, ends it, and tells people."""
+
+    topic: str
+    """ARN."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridCleanupEnvironment(GridCollectEnvironment):
+    """The same behind the queue of grids whose execution ended by no step of its own."""
+
+    messages: str
+    """URL of that queue: what is not over yet is a message that comes back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

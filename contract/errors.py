@@ -59,6 +59,10 @@ class BuildFailed(Exception):
     """An image did not get into every region. No error of a job: the Train machine never meets it."""
 
 
+class StillBuilding(Exception):
+    """A build of one of the platform's own images runs; the machine asks again."""
+
+
 class StillTraining(Exception):
     """Trainings of a grid run that no child watches, or have not ended yet; the machine asks again."""
 

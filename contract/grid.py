@@ -35,6 +35,11 @@ class GridPrefix:
         """The Grid, written by Plan after its lines, and once."""
         return f"{self.root}grid.json"
 
+    @property
+    def facts(self) -> str:
+        """What Plan found out, written once before the first line: a repeat of Plan writes the same lines."""
+        return f"{self.root}facts.json"
+
     def lines(self, index: int) -> str:
         """The object (JSON Lines of Line) that holds line `index`, at the place `index % SHARD`."""
         return f"{self.root}lines/{index // SHARD:06d}.jsonl"
@@ -76,6 +81,17 @@ class GridPrefix:
     def bytes(self, index: int) -> str:
         """Folder of one line's model artifacts and checkpoints, in the bucket of bytes of its region."""
         return f"{self.root}{index:08d}/"
+
+
+_ANY = GridPrefix("*")
+ANY_GRID = f"{GRIDS}*"
+"""Patterns, for permissions: keys of GridPrefix of any grid, by who writes them."""
+PLANNED = (_ANY.description, _ANY.facts, f"{_ANY.root}lines/*")
+ANY_RECORD = f"{_ANY.records}*"
+ANY_STOPPED = _ANY.stopped
+COLLECTED = (_ANY.results_csv, _ANY.results_jsonl, _ANY.failed, _ANY.report, ANY_STOPPED, f"{_ANY.root}rounds/*")
+ROUNDS = 3
+"""How often the lines that lack a record and a training are given to Batch before the grid has failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +151,8 @@ class Grid:
     """Submissions a second and region."""
     cost_at_most_usd: float | None
     """All lines to their time-outs, at the planned prices; None where one is not known."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know of the plan, and what does not keep it from being carried out."""
 
 
 class Outcome(str, Enum):
@@ -162,7 +180,7 @@ class Record:
     seconds: float | None = None
     """From the start of the training to its end."""
     billable_seconds: float | None = None
-    """As SageMaker says it: of all instances together where it says so, spot savings taken off."""
+    """As SageMaker says it: of the wall clock, spot savings taken off; it bills them for every instance."""
     cost_usd: float | None = None
     artifact: str = ""
     """`s3://` address of the model artifact."""

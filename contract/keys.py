@@ -9,6 +9,8 @@ from enum import Enum
 JOBS = "jobs/"
 UPLOADS = "uploads/"
 """Where people put code; Admit copies it from here, or from a data bucket of the settings."""
+OWN_CONTEXTS = f"{UPLOADS}platform/"
+"""Where a deploy puts what the platform's own images are built from."""
 CONTROL = "control/"
 """Task tokens; nodes have no right on it."""
 URGENT_SUFFIX = ".urgent.json"
@@ -30,6 +32,12 @@ LAUNCHED_REGIONS = f"{CONTROL}regions/"
 ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
 MARKS = f"{CONTROL}reaper/"
 ANY_MARKS = f"{MARKS}*"
+ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
+
+
+def own_context(tag: str) -> str:
+    """The context of the platform's own image of that tag."""
+    return f"{OWN_CONTEXTS}{tag}.zip"
 
 
 def launched_region(region: str) -> str:

@@ -61,6 +61,9 @@ class Timing:
     """Between two collections, while trainings without a child still end."""
     grid_stop_patience_s: float = 900.0
     """How long a grid that was stopped waits until its trainings have ended; SageMaker gives them 120 s."""
+    image_again_s: float = 15.0
+    image_patience_s: float = 3000.0
+    """How long a deploy waits for the platform's own images; CloudFormation waits an hour at most."""
     drain_again_s: float = 15.0
     drain_patience_s: float = 3000.0
     """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""

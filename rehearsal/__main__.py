@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rehearsal import grid_command
 from rehearsal.conditions import Conditions
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.diagnosis import diagnose
@@ -33,7 +34,8 @@ minutes, two passes of five, and a margin. In real-world seconds."""
 def arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m rehearsal",
-        description="Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account.",
+        description="Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account. For "
+        "a grid: python -m rehearsal --manifest FILE (--help beside it says more).",
         epilog=f"faults (seconds are a real account's: the rehearsal divides them by its speed):\n{table()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,6 +74,8 @@ def arguments(given: list[str]) -> argparse.Namespace:
 
 def main(given: list[str]) -> int:
     """0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
+    if any(argument.partition("=")[0] == "--manifest" for argument in given):
+        return grid_command.main(given)
     options = arguments(given)
     screen = Screen(Console(soft_wrap=True))
     shutil.rmtree(OUT, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rehearsal.permissions import SPOT_ROLE
+from rehearsal.questions import SPOT_ROLE
 from rehearsal.simulator import Policies
 from rehearsal.yard import Yard
 
@@ -50,11 +50,25 @@ class DeployedAccount:
         }
 
     def _tags(self, region: str, resource: str) -> Mapping[str, str]:
+        if resource.startswith("arn:aws:sagemaker:"):
+            return self._of_training(region, resource)
+        if resource.startswith("arn:aws:batch:"):
+            job: dict[str, str] = self._yard.aws.client("batch", region).list_tags_for_resource(resourceArn=resource)[
+                "tags"
+            ]
+            return job
         ec2 = self._yard.aws.client("ec2", region)
         pages = ec2.get_paginator("describe_tags").paginate(Filters=[{"Name": "resource-id", "Values": [resource]}])
         found = _plain(tag for page in pages for tag in page["Tags"])
         groups = ec2.describe_placement_groups()["PlacementGroups"] if not found else []
         return found or next((_plain(one.get("Tags", [])) for one in groups if one["GroupName"] == resource), {})
+
+    def _of_training(self, region: str, arn: str) -> Mapping[str, str]:
+        sagemaker = self._yard.aws.client("sagemaker", region)
+        try:
+            return _plain(sagemaker.list_tags(ResourceArn=arn)["Tags"])
+        except sagemaker.exceptions.ClientError:  # a name that was asked for, and nobody has
+            return {}
 
     def _role(self, profile: str) -> str:
         found = self._yard.client("iam").get_instance_profile(InstanceProfileName=profile.rsplit("/", 1)[-1])

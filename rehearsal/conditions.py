@@ -33,6 +33,10 @@ class Conditions:
     """From shutting-down to terminated."""
     list_delay_s: tuple[float, float] = (0.0, 5.0)
     """How old the account is that ListExecutions shows."""
+    training_start_s: tuple[float, float] = (180.0, 240.0)
+    """From CreateTrainingJob to the first byte of data: instances and the image. 236 s in one log, 171 s of it the pull."""
+    task_start_s: tuple[float, float] = (30.0, 60.0)
+    """From a Batch job's place at the head of the queue to the first line of its container on Fargate."""
     throttled: float = 0.03
     """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
     page_size: int = 2

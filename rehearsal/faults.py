@@ -75,6 +75,8 @@ class Kind:
     keys: Mapping[str, Key]
 
 
+GRID = Key("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
+LINE = Key("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
 FOR_EVER = seconds("", "how long; empty: for ever")
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
 HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
@@ -110,6 +112,11 @@ FAULTS: dict[str, Kind] = {
             "how": HOW_DEAD,
         },
     ),
+    "child-killed": Kind(
+        "a child of a grid is killed by SIGKILL, once, some time after its start",
+        "Batch starts the next attempt, which adopts the training by its name.",
+        {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
+    ),
     "cleanup-dead": Kind(
         "no invocation of the cleanup function does anything",
         "The message comes back, time after time, until the function lives again, and its errors are an alarm. Meanwhile the "
@@ -136,6 +143,11 @@ FAULTS: dict[str, Kind] = {
             "rank": EVERY_RANK,
             "job": JOB,
         },
+    ),
+    "create-response-lost": Kind(
+        "the answer to CreateTrainingJob is lost after the training exists",
+        "The child finds the training under its name, sees by its tags that it is its own, and adopts it.",
+        {"line": LINE, "job": GRID},
     ),
     "disk-full": Kind(
         "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
@@ -179,6 +191,11 @@ FAULTS: dict[str, Kind] = {
             "job": JOB,
         },
     ),
+    "quota-reached": Kind(
+        "CreateTrainingJob answers ResourceLimitExceeded: no capacity is left of what the account may use",
+        "The child waits and asks again, up to its patience (a day).",
+        {"seconds": seconds("120", "how long"), "after": AFTER, "job": GRID},
+    ),
     "reaper-down": Kind(
         "no invocation of the reaper does anything: its heartbeat stays out",
         "The alarm on its silence goes off within twenty minutes, and says OK once it lives again. The other layers go on.",
@@ -193,10 +210,30 @@ FAULTS: dict[str, Kind] = {
         "The launcher repeats the same call with its token and gets the same instances.",
         {"job": JOB},
     ),
+    "sagemaker-throttled": Kind(
+        "CreateTrainingJob and DescribeTrainingJob answer ThrottlingException, whoever asks",
+        "The children ask again, further and further apart; no line is lost, none is created twice.",
+        {"seconds": seconds("60", "how long"), "after": AFTER},
+    ),
     "slow-boot": Kind(
         "so long from launch to the first line of user data",
         "The attendant waits for the first report, up to the boot allowance (900 s). Beyond it: NodeLost.",
         {"seconds": seconds("600", "how long"), "rank": EVERY_RANK, "job": JOB},
+    ),
+    "spot-interrupted": Kind(
+        "the instances of a line's managed spot training are taken away: SIGTERM, 120 s, SIGKILL",
+        "SageMaker waits for instances and starts the command again, with the checkpoints in place.",
+        {
+            "line": LINE,
+            "after": seconds("60", "from the start of the command"),
+            "times": number("1", "how often", least=1),
+            "job": GRID,
+        },
+    ),
+    "task-retired": Kind(
+        "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, and nobody asked Batch for it",
+        "The child asks Batch, leaves its training running, and the next attempt adopts it.",
+        {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
     ),
     "terminate-refused": Kind(
         "TerminateInstances refuses the job's instances, as with termination protection (OperationNotPermitted)",
@@ -309,7 +346,7 @@ Written by `python -m rehearsal.faults`; edit the table in `rehearsal/faults.py`
     python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --fault slow-boot:seconds=300 --fault events-dropped
 
 `--fault NAME[:key=value,...]` may be given several times. Seconds are those of a real account: the rehearsal divides them by
-its speed (10). What has the key `job` can be for one job among several (`Yard.faults` in tests). A moment (`at`) is `boot`
+its speed (10). What has the key `job` can be for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot`
 (the first line of user data), `agent` (the agent's first), a phase that the node reports (`preparing`, `waiting`, `training`,
 `saving`), or a step of the training.
 """

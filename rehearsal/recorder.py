@@ -27,6 +27,10 @@ _MODELS = {
 """Where the name in a signature (IAM's prefix as well) is not that of botocore's model."""
 _SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 _PARAMETER_LENGTH = 200
+_WHOLE = ("Tags", "tags")
+"""Parameters that are kept whole: rights depend on every part of them."""
+_TELLING_BODIES = ("batch",)
+"""Services of REST with JSON whose rights depend on what the body says."""
 _TELLING_HEADERS = {
     "HTTP_X_AMZ_COPY_SOURCE": "CopySource",
     "HTTP_X_AMZ_TAGGING": "Tagging",
@@ -203,6 +207,8 @@ def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str,
         return query["Action"], _short(parameters), "ec2" if service == "ec2" else "query"
     action, labels = _rest_action(environ, service, query)
     plain = {name: value for name, value in query.items() if not name.startswith("X-Amz-")}
+    if service in _TELLING_BODIES and (body := _body(environ)).startswith(b"{"):
+        labels |= json.loads(body)
     if service != "s3":
         return action, _short({**labels, **plain}), "rest-json"
     headers = {name: unquote(environ[key]) for key, name in _TELLING_HEADERS.items() if key in environ}
@@ -221,7 +227,7 @@ def _short(parameters: Any) -> dict[str, Any]:
     short = {}
     for name, value in parameters.items():
         text = value if isinstance(value, str) else json.dumps(value)
-        short[name] = value if len(text) <= _PARAMETER_LENGTH else text[:_PARAMETER_LENGTH] + "..."
+        short[name] = value if len(text) <= _PARAMETER_LENGTH or name in _WHOLE else text[:_PARAMETER_LENGTH] + "..."
     return short
 
 
@@ -272,7 +278,8 @@ def _operation(name: str, entry: Mapping[str, Any], document: Mapping[str, Any])
     def label(match: re.Match[str]) -> str:
         text = match[1]
         group = re.sub(r"\W", "_", text.rstrip("+")) if re.match(r"[A-Za-z]", text) else f"label{next(labels)}"
-        return f"(?P<{group}>{'.+' if text.endswith('+') else '[^/]+'})"
+        # The server has decoded the path: the slashes of an ARN look like the path's own.
+        return f"(?P<{group}>{'.+' if text.endswith(('+', 'Arn')) else '[^/]+'})"
 
     parts = re.split(r"(\{[^}]+\})", uri)
     pattern = "".join(

@@ -272,6 +272,11 @@ class Workers:
             self._paths[function.layers] = paths
         return self._paths[function.layers]
 
+    def sdk(self) -> Path:
+        """A folder of AWS's SDK and nothing else, as a slim image has it after `pip install boto3`."""
+        with self._lock:
+            return self._runtime(RUNTIME_SDK[len(RUNTIME) :])
+
     def _runtime(self, distributions: tuple[str, ...]) -> Path:
         """A folder of links to these packages of our own environment, and to nothing else of it."""
         folder = self._work / "runtime" / hashlib.sha256("".join(distributions).encode()).hexdigest()[:8]

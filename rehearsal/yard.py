@@ -27,6 +27,8 @@ from rehearsal.server import DEPLOYER, LocalAws
 SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 """Folders that an upload leaves out."""
 RUNNING = "RUNNING"
+GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
+"""What the product needs of the local AWS beyond what every local AWS has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +57,7 @@ class Yard:
         self.conditions = conditions
         self.context = context(conditions.speed, overrides=settings)
         self.region: str = self.context["trainyard"]["home_region"]
-        self.aws = LocalAws(
-            conditions, gaps=("ec2", "cloudformation", "ssm", "ecr", "codebuild"), work=work / "functions"
-        )
+        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions")
 
     def __enter__(self) -> Yard:
         self.aws.start()

@@ -1,4 +1,4 @@
-"""Writes docs/train-machine.md and docs/drain-machine.md from the synthesised machines: `python -m stacks.diagram`."""
+"""Writes docs/{train,drain,grid}-machine.md from the synthesised machines: `python -m stacks.diagram`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app import build
 from stacks.parts.assembled import ROOT
 from stacks.settings import BLOCK, Settings
 
-PAGE, DRAIN_PAGE = ROOT / "docs" / "train-machine.md", ROOT / "docs" / "drain-machine.md"
+PAGE, DRAIN_PAGE, GRID_PAGE = (ROOT / "docs" / f"{name}-machine.md" for name in ("train", "drain", "grid"))
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
 """Lambda's own troubles are retried in every state: what tells the states apart is the rest."""
 HEAD = """# The {name} machine
@@ -112,6 +112,7 @@ def main() -> None:
         app.synth()
         PAGE.write_text(page(_machine(folder, "workflow")))
         DRAIN_PAGE.write_text(page(_machine(folder, "reaper"), "Drain", "drain_machine"))
+        GRID_PAGE.write_text(page(_machine(folder, "grid"), "Grid", "grid_machine"))
 
 
 def _machine(folder: str, stack: str) -> dict[str, Any]:

@@ -12,11 +12,14 @@ from constructs import Construct
 
 from contract import keys, metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
+from contract.grid import ANY_STOPPED
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
+from stacks.grid import GridExports
+from stacks.parts import drain_machine
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.alarms import Alarms
-from stacks.parts.drain_machine import DrainMachine
+from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.function import Function, Layer
 from stacks.parts.queue import DeadLetters
 from stacks.parts.rights import Rights
@@ -44,6 +47,7 @@ class ReaperStack(cdk.Stack):
         env: cdk.Environment,
         foundation: FoundationExports,
         workflow: WorkflowExports,
+        grid: GridExports,
         rights: Rights,
         regions: tuple[str, ...],
         max_hours: float,
@@ -63,7 +67,7 @@ class ReaperStack(cdk.Stack):
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
         self._foundation, self._workflow, self._rights, self._regions = foundation, workflow, rights, regions
-        self._timing, self._log_retention_days = timing, log_retention_days
+        self._grid, self._timing, self._log_retention_days = grid, timing, log_retention_days
         # A layer of its own: one that another stack exports could never be replaced while this one reads it.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
 
@@ -71,7 +75,13 @@ class ReaperStack(cdk.Stack):
         self._wake(reaper, letters)
         self._alarms(reaper, letters)
         drain = self._drain(keep_data)
-        DrainMachine(self, "DrainMachine", physical_name=names.drain_machine(deployment), function=drain, timing=timing)
+        AnsweringMachine(
+            self,
+            "DrainMachine",
+            physical_name=names.drain_machine(deployment),
+            function=drain,
+            waiting=drain_machine.drain(timing),
+        )
         self._drain_first(drain)
 
         for output, value, what in (
@@ -103,6 +113,7 @@ class ReaperStack(cdk.Stack):
                 regions=self._regions,
                 instance_profile=profile,
                 machine=self._workflow.machine.state_machine_arn,
+                grid_machine=self._grid.rights.machine_arn,
                 topic=foundation.topic.topic_arn,
                 report_only=report_only,
                 max_hours=max_hours,
@@ -127,6 +138,9 @@ class ReaperStack(cdk.Stack):
             *rights.remove_leftovers(),
             rights.list_executions(),
             rights.executions("AskForTheState", "states:DescribeExecution"),
+            self._grid.rights.list_grids(),
+            self._grid.rights.grid_executions("AskForTheGrid", "states:DescribeExecution"),
+            *self._grid.rights.end_everywhere(),
             rights.home("Mark", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
             rights.list_home(),
             *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
@@ -201,6 +215,18 @@ class ReaperStack(cdk.Stack):
             "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
         )
         alarms.on_any(
+            "grid-letters",
+            self._grid.letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "A grid ended and its trainings could not be shown to have ended in time: they may run. "
+            "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
+        )
+        alarms.on_any(
+            "grid-errors",
+            self._grid.cleanup.metric_errors(statistic="Sum"),
+            "The function that cleans up after grids broke or ran out of time; its message comes back after an hour and a half. "
+            "Its log says why; the reaper stops the trainings meanwhile.",
+        )
+        alarms.on_any(
             "cleanup-errors",
             self._workflow.cleanup.metric_errors(statistic="Sum"),
             "The function that cleans up after executions broke or ran out of time; its message comes back after twelve minutes. "
@@ -227,6 +253,7 @@ class ReaperStack(cdk.Stack):
                 bucket=home.bucket_name,
                 regions=self._regions,
                 machine=self._workflow.machine.state_machine_arn,
+                grid_machine=self._grid.rights.machine_arn,
                 keep_data=keep_data,
                 timing=self._timing,
             ),
@@ -245,6 +272,10 @@ class ReaperStack(cdk.Stack):
             rights.list_executions(),
             rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
             rights.start_drain(),
+            self._grid.rights.list_grids(),
+            self._grid.rights.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
+            rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
+            *self._grid.rights.end_everywhere(),
             *([] if keep_data else rights.empty()),
         )
         return function

@@ -60,6 +60,8 @@ class RegionStack(cdk.Stack):
             days=1,  # thinned checkpoints are large, and were thinned on purpose
             keep=keep_data,
         )
+        self.network: Network | None = None
+        """None where no nodes run."""
         place = Place(region=region, bucket=bucket.bucket_name)
         if training:
             place = self._trains(place, deployment, training)
@@ -73,14 +75,19 @@ class RegionStack(cdk.Stack):
         cdk.CfnOutput(self, "BytesBucket", value=bucket.bucket_name, description="Checkpoints and artifacts")
         for one in repositories:
             repository = Repository(
-                self, f"Repository-{one}", physical_name=names.repository(deployment, one), readers=image_readers
+                self,
+                f"Repository-{one}",
+                physical_name=names.repository(deployment, one),
+                readers=Readers()
+                if one == names.PLATFORM
+                else image_readers,  # our own images are nobody else's business
             )
             output = "".join(word.title() for word in (*one.split("-"), "repository"))
             cdk.CfnOutput(self, output, value=repository.repository_uri, description=f"Images called {one} here")
 
     def _trains(self, place: Place, deployment: str, training: Training) -> Place:
         """The place with all that a launch in it needs."""
-        network = Network(
+        self.network = network = Network(
             self,
             "Network",
             region=place.region,

@@ -69,6 +69,7 @@ MOST = (
     ("cleanup_again_s", 900, "SQS delays no message longer"),
     ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
     ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
+    ("image_patience_s", 3000, "CloudFormation waits 3600 s for a last look, and the answer, as well"),
     ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
 )
 """Durations that something fixed bounds: (name, at most so many seconds, why). A divided timing keeps below them."""
@@ -150,6 +151,7 @@ class TimingSettings(Timing):
             ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
             ("training_patience_s", 1, "training_watch_s"),
             ("grid_stop_patience_s", 1, "grid_collect_again_s"),
+            ("image_patience_s", 1, "image_again_s"),
             ("drain_patience_s", 1, "drain_again_s"),
             ("drain_patience_s", 1, "cleanup_again_s"),
         ):
@@ -263,6 +265,11 @@ class Settings(Block):
             ("copy_accounts", self.copy_accounts),
         ):
             yield from (f"{where} names {name} twice" for name in sorted({n for n in listed if listed.count(n) > 1}))
+
+    @property
+    def every_repository(self) -> tuple[str, ...]:
+        """Short names of all that regions have: those of people, and the platform's own."""
+        return (*self.repositories, PLATFORM)
 
     @property
     def training(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from contract.environments import (
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts.assembled import NODE
+from stacks.parts.bad_ends import feed, tell_of_bad_ends
 from stacks.parts.function import Function, Layer
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import READ, Right, Rights
@@ -36,11 +37,7 @@ from stacks.parts.train_machine import Steps, TrainMachine
 CLOCK = cdk.Duration.minutes(1)
 """The finest that EventBridge has."""
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
-ENDS_TO_CLEAN_UP = ["FAILED", "TIMED_OUT", "ABORTED"]
-"""Every end that Done is not: an abort and a time-out run no Catch, and a failure may be Terminate's own."""
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
-CLEANUPS_AT_ONCE = 5
-"""A new account runs ten functions at once in all, and Terminate and the attendant are among them."""
 WALK_AND_REFUSALS = 1.5
 """A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
 FEWEST_RECEIVES = 5
@@ -270,27 +267,13 @@ class WorkflowStack(cdk.Stack):
             rights.executions("AskForTheState", "states:DescribeExecution"),
             rights.work_through(queue.queue_arn),
         )
-        function.add_event_source_mapping(
-            "Messages",
-            event_source_arn=queue.queue_arn,
-            batch_size=1,
-            report_batch_item_failures=True,
-            max_concurrency=CLEANUPS_AT_ONCE,
-        )
-        events.Rule(
+        feed(function, queue)
+        tell_of_bad_ends(
             self,
-            "ExecutionEnded",
+            machine,
+            queue=queue,
+            letters=letters,
             description="An execution of the Train machine ended, and not well",
-            event_pattern=events.EventPattern(
-                source=["aws.states"],
-                detail_type=["Step Functions Execution Status Change"],
-                detail={"stateMachineArn": [machine.state_machine_arn], "status": ENDS_TO_CLEAN_UP},
-            ),
-            targets=[
-                targets.SqsQueue(
-                    queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24)
-                )
-            ],
         )
         return WorkflowExports(machine=machine, cleanup=function, letters=letters)
 

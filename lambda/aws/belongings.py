@@ -59,13 +59,13 @@ class Belongings:
     def instances(self, wanted: list[dict[str, Any]]) -> Iterator[Page]:
         for raw in self._raw("describe_instances", wanted):
             every = (one for reservation in raw.get("Reservations", []) for one in reservation.get("Instances", []))
-            yield Page(tuple(map(self._instance, every)), _moment(raw))
+            yield Page(tuple(map(self._instance, every)), moment(raw))
 
     def volumes(self, wanted: list[dict[str, Any]]) -> Iterator[Page]:
         """Those that hang on no instance."""
         for raw in self._raw("describe_volumes", wanted + filters(status=["available"])):
             every = (self._thing(Sort.VOLUME, one, "VolumeId", "State", "CreateTime") for one in raw["Volumes"])
-            yield Page(tuple(every), _moment(raw))
+            yield Page(tuple(every), moment(raw))
 
     def spot_requests(self, wanted: list[dict[str, Any]]) -> Iterator[Page]:
         """Open ones. An active one has an instance, whose end closes it: all of ours are one-time requests."""
@@ -75,7 +75,7 @@ class Belongings:
                 for one in raw["SpotInstanceRequests"]
                 if not one.get("InstanceId")
             )
-            yield Page(tuple(every), _moment(raw))
+            yield Page(tuple(every), moment(raw))
 
     def interfaces(self, wanted: list[dict[str, Any]]) -> Iterator[Page]:
         """Those that hang on no instance."""
@@ -83,7 +83,7 @@ class Belongings:
             every = (
                 self._thing(Sort.INTERFACE, one, "NetworkInterfaceId", "Status", "") for one in raw["NetworkInterfaces"]
             )
-            yield Page(tuple(every), _moment(raw))
+            yield Page(tuple(every), moment(raw))
 
     def terminate(self, ids: Sequence[str]) -> dict[str, str]:
         """A reason for each that refused, as all of these calls answer."""
@@ -146,8 +146,8 @@ def _epoch(value: datetime | None) -> float | None:
     return value.timestamp() if value else None
 
 
-def _moment(answer: Mapping[str, Any]) -> Moment:
-    """EC2's own time of the answer; without one, the function's clock with what it may be wrong by."""
+def moment(answer: Mapping[str, Any]) -> Moment:
+    """AWS's own time of the answer; without one, the function's clock with what it may be wrong by."""
     said = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
     try:
         exact = parsedate_to_datetime(said).timestamp()

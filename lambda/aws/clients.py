@@ -15,6 +15,11 @@ ONE_ATTEMPT = Config(retries={"mode": "standard", "total_max_attempts": 1}, conn
 BRISK = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=15)
 """For the reaper: a region that does not answer may cost a pass about 15 s, and a service that hangs a minute."""
 
+SIDE_BY_SIDE = Config(
+    retries={"mode": "standard", "total_max_attempts": 8}, connect_timeout=5, read_timeout=20, max_pool_connections=16
+)
+"""PATIENT, for 16 threads that share a client."""
+
 
 @cache
 def client(service: str, region: str | None = None, config: Config = PATIENT) -> Any:

@@ -92,6 +92,10 @@ class Sort(str, Enum):
     VOLUME = "volume"
     SPOT_REQUEST = "spot request"
     INTERFACE = "network interface"
+    TRAINING = "training"
+    """Of SageMaker."""
+    JOB = "Batch job"
+    """Of a grid's children: one, or an array of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +107,7 @@ class Belonging:
     region: str
     state: str
     born_at: float | None
-    """UTC epoch seconds by EC2's clock. None: EC2 does not say, as it never does of network interfaces."""
+    """UTC epoch seconds by AWS's clock. None: AWS does not say, as it never does of network interfaces."""
     deployment: str | None
     """Value of the deployment's tag, None where there is no such tag."""
     profile: str = ""

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.queue import Queue
 from aws.s3 import JobStore
+from cleanup.messages import work_through
 from cleanup.policy import read
+from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
 from terminator.aftermath import Found, clear
@@ -23,27 +24,17 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     """What is not done comes back in `terminate_again_s`, and at last goes to the dead-letter queue; the answer names it."""
     env = CleanupEnvironment.read()
     queue = Queue(env.queue)
-    failed = [record for record in event["Records"] if not _done(record["body"], env, queue)]
-    for record in failed:
-        _come_back(queue, record, env.timing.terminate_again_s)
-    return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
-
-
-def _done(body: str, env: CleanupEnvironment, queue: Queue) -> bool:
-    """False, whatever the reason, for a message that has to come back."""
-    try:
-        _clean(body, env, queue)
-    except StillRunning as problem:
-        logger.info("not over yet", reason=str(problem))
-        return False
-    except Exception:
-        logger.exception("a message could not be dealt with", body=body)
-        return False
-    return True
+    return work_through(
+        event,
+        queue,
+        lambda body: _clean(body, env, queue),
+        again_s=env.timing.terminate_again_s,
+        unfinished=StillRunning,
+    )
 
 
 def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
-    notice = read(body, env.deployment)
+    notice = read(body, names.machine(env.deployment))
     if notice is None:
         logger.warning("dropped: the event is another machine's", body=body)
         return
@@ -57,10 +48,3 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
     logger.info("cleaned up", execution=notice.execution, found=found, second=notice.second)
     if found is Found.CLEARED and not notice.second:
         queue.send(notice.again(), in_s=env.timing.cleanup_again_s)
-
-
-def _come_back(queue: Queue, record: Mapping[str, Any], in_s: float) -> None:
-    try:
-        queue.again(record["receiptHandle"], in_s=in_s)
-    except (ClientError, BotoCoreError):
-        logger.exception("the message comes back only when the queue's own time-out is over")

@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from contract import names
-
 SECOND = "second"
 """In the event that the cleanup sends to itself: this is the second look, and no third follows."""
 
@@ -30,8 +28,9 @@ class Notice:
         return json.dumps(self.event | {SECOND: True})
 
 
-def read(body: str, deployment: str) -> Notice | None:
-    """The notice; None for an event that is provably another machine's. Raises Unreadable for everything else."""
+def read(body: str, ours: str) -> Notice | None:
+    """The notice of an execution of the machine `ours`, by its name; None for an event that is provably another machine's. Raises
+    Unreadable for everything else."""
     try:
         event = json.loads(body)
     except ValueError as problem:
@@ -42,7 +41,7 @@ def read(body: str, deployment: str) -> Notice | None:
     machine, execution = detail.get("stateMachineArn"), detail.get("executionArn")
     if not isinstance(machine, str) or not isinstance(execution, str) or ":stateMachine:" not in machine:
         raise Unreadable("the event names no state machine or no execution")
-    if machine.rpartition(":")[2] != names.machine(deployment):
+    if machine.rpartition(":")[2] != ours:
         return None
     start = machine.replace(":stateMachine:", ":execution:") + ":"
     if not execution.startswith(start) or not re.fullmatch(r"[^:/]+", execution.removeprefix(start)):

@@ -18,6 +18,7 @@ from contract import keys, names
 from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
+from drain.grids import Grids
 from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, to_end, unfinished
 from terminator.aftermath import Found, clear
 from terminator.ending import Ending
@@ -57,7 +58,8 @@ class Look:
         regions = sorted({*self.env.regions, *(store.launched_regions() if there else ())})
         instances, dark = self._instances(regions)
         refuse_protected(instances, self.env.deployment)
-        left = dark + self._executions(store if there else None) + self._end(instances, regions)
+        grids = Grids(env=self.env, since=self.since, there=there, regions=regions)
+        left = dark + self._executions(store if there else None) + self._end(instances, regions) + grids.end()
         return left or ([] if self.env.keep_data else self._empty())
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:

@@ -48,6 +48,21 @@ def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
     )
 
 
+def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
+    """Raises NotDrained where a person wants to keep a training: what it writes to goes away."""
+    if names:
+        lines = [f"- training {name} in {region}" for name in names]
+        raise NotDrained(
+            "\n".join(
+                [
+                    f"The deployment was not destroyed. These trainings carry the tag {tags.PROTECTED}, so they are kept:",
+                    *short(lines),
+                    f"Take the tag off, or wait for their end, then destroy again. {RUNBOOK}",
+                ]
+            )
+        )
+
+
 def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
     """A line for each instance that is not gone. One that shuts down still holds its network interface."""
     return [

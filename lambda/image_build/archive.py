@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import gzip
 import stat
-import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from admission.words import plain
+from contract.archives import MOST_HEADER, Metered
 
 DOCKERFILE = "Dockerfile"
 MOST_ENTRIES = 100_000
 MOST_UNPACKED = 10 * 1024**3
-MOST_HEADER = 1024**2
-"""Bytes of one entry's own description in a tar."""
 MOST_DIRECTORY = 16 * 1024**2
 """Bytes of a zip's list of entries."""
 TOLD = 5
@@ -40,31 +38,6 @@ class Entry:
     size: int
     target: str = ""
     hard: bool = False
-
-
-class Metered:
-    """A file of which only so much may be read until the next allowance.
-
-    Both formats say in a header how much of it is to be taken into memory, and the header may lie.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.left = sys.maxsize
-        self.last = b""
-        """What was read last."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Raises ValueError where more is asked for, and there, than is left."""
-        data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
-        if len(data) > self.left:
-            raise ValueError("its description of its entries is larger than any honest one")
-        self.left -= len(data)
-        self.last = data
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
 
 def problems(file: IO[bytes], name: str) -> list[str]:

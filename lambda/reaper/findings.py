@@ -27,7 +27,7 @@ class Findings:
     """Of all regions together."""
 
     seen: int = 0
-    """Instances of ours that run, begin to or are stopped."""
+    """Instances of ours that run, begin to or are stopped, and trainings of ours that run."""
     late: int = 0
     """Things past their deadline."""
     ended: list[Case] = field(default_factory=list)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from aws.belongings import Belongings, Page, filters, profiled, tagged
 from contract.environments import ReaperEnvironment
+from reaper.grids import JobsLeft, TrainingsLeft
 
 
 class Kind(Protocol):
@@ -23,7 +24,7 @@ class Kind(Protocol):
 
     @property
     def counted(self) -> bool:
-        """Whether what it finds is among the instances of ours, of which the limit is a share."""
+        """Whether what it finds is among what is ours and runs, of which the limit is a share."""
 
     def pages(self) -> Iterator[Page]:
         """All there are, without holding more than a page."""
@@ -40,7 +41,7 @@ Listing = Callable[[list[dict[str, Any]]], Iterator[Page]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """Things that carry the deployment's tag. Later kinds need not be EC2's: they only have to fit the protocol."""
+    """Things of EC2 that carry the deployment's tag."""
 
     name: str
     listing: Listing
@@ -91,6 +92,7 @@ def _whole(pages: Iterator[Page]) -> Page:
 def kinds(region: str, env: ReaperEnvironment) -> tuple[Kind, ...]:
     """All kinds in a region, in the order in which they are looked for: what costs most comes first."""
     ec2, ours = Belongings(region), tagged(env.deployment)
+    children = (JobsLeft(env.deployment, region),) if region == env.home_region else ()
     return (
         Tagged(
             name="instances",
@@ -100,6 +102,8 @@ def kinds(region: str, env: ReaperEnvironment) -> tuple[Kind, ...]:
             ending=ec2.terminate,
             counted=True,
         ),
+        TrainingsLeft(env.deployment, region),
+        *children,
         Untagged(
             belongings=ec2,
             profile=env.instance_profile,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
@@ -25,14 +25,13 @@ UNASKED = Owner(life=Life.UNKNOWN, why="it has not been asked for yet")
 
 
 class Owners:
-    """What a pass knows of the Train machine's executions. A failed question is never an answer."""
+    """What a pass knows of the executions of the deployment's machines. A failed question is never an answer."""
 
-    def __init__(self, machine: str, *, clock: Callable[[], float], has_time: Callable[[], bool]) -> None:
+    def __init__(self, machines: Sequence[str], *, clock: Callable[[], float], has_time: Callable[[], bool]) -> None:
         self._clock, self._has_time = clock, has_time
-        self._ours = re.compile(
-            re.escape(machine.replace(":stateMachine:", ":execution:")) + f":{names.JOB_PATTERN.pattern}"
-        )
-        self._running = self._list(machine)
+        ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
+        self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
+        self._running = frozenset[str]().union(*map(self._list, machines))
         self._asked: dict[str, tuple[Owner, float]] = {}
         self._failures = 0
 

@@ -9,6 +9,8 @@ from enum import Enum
 from aws.facts import ENDING, Belonging, Sort
 from contract.environments import ReaperEnvironment
 
+TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB})
+"""Sorts without a deadline of ours: SageMaker ends each training after a time of its own, and a job ends with its children."""
 REDRIVE_S = 14 * 86_400.0
 """An execution can be redriven for 14 days, and then launches with its old deadline; an older one is no deadline."""
 
@@ -173,7 +175,7 @@ def _by_owner(
     thing: Belonging, owner: Owner, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
 ) -> Verdict:
     if owner.life is Life.RUNS:
-        if deadline is None:
+        if deadline is None and thing.sort not in TIMED_BY_AWS:
             return _tell(
                 Rule.RUNNING_UNREADABLE, f"its execution runs, and its deadline cannot be read: {thing.deadline!r}"
             )
@@ -187,7 +189,8 @@ def _by_owner(
         if suspect is not None and suspect.since < owner.ended_at:
             suspect = None  # a mark from before it was redriven
         return _two_looks(Rule.OVER, f"its execution ended {span(over)} ago ({owner.why})", suspect, now, rules)
-    if deadline is None and thing.born_at is not None and now >= thing.born_at + rules.longest_s:
+    old = thing.born_at is not None and now >= thing.born_at + rules.longest_s
+    if deadline is None and old and thing.born_at is not None and thing.sort not in TIMED_BY_AWS:
         reason = f"nothing is known of its execution or deadline, and it is {span(now - thing.born_at)} old"
         return _two_looks(Rule.LOST, reason, suspect, now, rules)
     return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")

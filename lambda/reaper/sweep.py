@@ -67,7 +67,7 @@ class Sweep:
         self._env, self._rules = env, Rules.of(env)
         self._report_only, self._writer, self._left = report_only, writer, left
         self._store = JobStore(env.bucket, config=BRISK)
-        self._owners = Owners(env.machine, clock=clock, has_time=lambda: left() >= ASK_S)
+        self._owners = Owners((env.machine, env.grid_machine), clock=clock, has_time=lambda: left() >= ASK_S)
         self._regions: list[Region] = []
 
     def run(self) -> Findings:

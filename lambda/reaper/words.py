@@ -7,11 +7,17 @@ from datetime import datetime, timezone
 
 from aws.facts import Belonging, Sort
 from reaper.findings import Case, Findings
-from reaper.policy import span
+from reaper.policy import TIMED_BY_AWS, span
 
 SHOWN = 40
 """So many things of a kind are named; of the others the log tells."""
 RUNBOOK = "docs/runbook.md"
+DONE = {
+    Sort.INSTANCE: "It was told to terminate; it costs nothing from the moment it begins to.",
+    Sort.SPOT_REQUEST: "It was cancelled.",
+    Sort.TRAINING: "It was told to stop; SageMaker gives it two minutes, and then uploads what it has written.",
+    Sort.JOB: "It was told to terminate, with every child of it.",
+}
 Price = Callable[[str, str], float | None]
 """Region and instance type to dollars an hour."""
 
@@ -79,15 +85,14 @@ def described(case: Case, done: str, price: Price) -> str:
     what = f"- {thing.sort.value} {thing.id}"
     if thing.instance_type:
         what += f" ({thing.instance_type}, {thing.state})"
-    whose = f" of job {thing.job}" if thing.job else " of no job that its tags name"
+    owner_kind = "grid" if thing.sort in TIMED_BY_AWS else "job"
+    whose = f" of {owner_kind} {thing.job}" if thing.job else f" of no {owner_kind} that its tags name"
     owner = f", owner {thing.owner}" if thing.owner else ""
     return f"{what} in {thing.region}{whose}{owner}. {_cost(thing, case.at, price)}Why: {case.verdict.reason}. {done}"
 
 
 def _done(thing: Belonging) -> str:
-    if thing.sort is Sort.INSTANCE:
-        return "It was told to terminate; it costs nothing from the moment it begins to."
-    return "It was deleted." if thing.sort is not Sort.SPOT_REQUEST else "It was cancelled."
+    return DONE.get(thing.sort, "It was deleted.")
 
 
 def _cost(thing: Belonging, now: float, price: Price) -> str:

@@ -13,9 +13,10 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from agent.failures import CannotStart
+from contract.archives import MOST_HEADER, Metered
 
 MOST_ENTRIES = 100_000
 MOST_BYTES = 10 * 1024**3
@@ -23,8 +24,6 @@ MOST_DEPTH = 100
 """Folders within folders; what walks or removes them goes as deep by recursion."""
 MOST_PATH = 1024
 """Bytes of an entry's name: Linux takes 4,096 with the folder ahead of it."""
-MOST_HEADER = 1024**2
-"""Bytes of one entry's own description in a tar."""
 MOST_DIRECTORY = 32 * 1024**2
 """Bytes of a zip's list of entries."""
 CHUNK = 1024**2
@@ -42,31 +41,6 @@ class Entry:
     """Of a symbolic link as it stands, of a hard link from the archive's root."""
     hard: bool = False
     content: Callable[[], IO[bytes]] | None = None
-
-
-class Metered:
-    """A file of which only so much may be read until the next allowance.
-
-    Both formats say in a header how much of it is to be taken into memory, and the header may lie.
-    """
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.left = sys.maxsize
-        self.last = b""
-        """What was read last."""
-
-    def read(self, size: int = -1) -> bytes:
-        """Raises ValueError where more is asked for, and there, than is left."""
-        data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
-        if len(data) > self.left:
-            raise ValueError("its description of one entry is larger than any honest one")
-        self.left -= len(data)
-        self.last = data
-        return data
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
 
 def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from rehearsal.server import LocalAws
 
 PRICES = {"t3.large": 0.096, "g4dn.xlarge": 0.658, "g5.xlarge": 1.258, "p4d.24xlarge": 40.96}
-"""Dollars an hour, of the order of those of eu-central-1, the same in every region."""
+TRAININGS = {
+    "ml.m5.large": 0.138,
+    "ml.c5.xlarge": 0.233,
+    "ml.g4dn.xlarge": 0.921,
+    "ml.g5.xlarge": 1.761,
+    "ml.p4d.24xlarge": 47.1,
+}
+"""Both in dollars an hour, of the order of those of eu-central-1, the same in every region."""
 
 
 def install(aws: LocalAws) -> None:
@@ -26,7 +33,7 @@ def _answer(call: Call, environ: Environ) -> Answer | None:
     body = environ["wsgi.input"].read(call.size)
     environ["wsgi.input"] = io.BytesIO(body)
     wanted = {one["Field"]: one["Value"] for one in json.loads(body).get("Filters", [])}
-    price = PRICES.get(wanted.get("instanceType", ""))
+    price = PRICES.get(wanted.get("instanceType", "")) or TRAININGS.get(wanted.get("instanceName", ""))
     products = [] if price is None else [json.dumps(_product(wanted, price))]
     document = {"FormatVersion": "aws_v1", "PriceList": products}
     return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/x-amz-json-1.1"})

@@ -1,4 +1,4 @@
-r"""The Train machine's longer JSONata expressions.
+r"""The machines' longer JSONata expressions.
 
 An expression that fails ends the execution without any Catch, so none of these may fail, whatever an error looks like.
 """
@@ -24,6 +24,10 @@ _LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
 _LATE_CAUSE = "The hours of the job were over before its nodes had ended."
 
 
+SHORT = 2000
+"""Characters of a cause that are kept of each of several errors: together they have to fit into a state's output."""
+
+
 def _expression(text: str) -> str:
     return "{% (" + " ".join(line.strip() for line in text.strip().splitlines()) + ") %}"
 
@@ -37,15 +41,30 @@ PROBLEM = _expression(
 )
 """The same of a working step. A step that ran out of time after the deadline ran out of the job's time."""
 
-LEFT_RUNNING = _expression(
-    f"""{_OUTPUT}
-    {{
-      'error': $exists($problem.error) ? $problem.error : $error,
-      'cause': ($exists($problem.error) ? $problem.cause & ' ' : '') &
-        'Instances may still run until their own timers end them, five minutes after the deadline: ' & $cause
-    }}"""
-)
+
+def _left(warning: str) -> str:
+    """What went wrong before stays the error; `warning` and the newer error are added to its cause."""
+    return _expression(
+        f"""{_OUTPUT}
+        {{
+          'error': $exists($problem.error) ? $problem.error : $error,
+          'cause': ($exists($problem.error) ? $problem.cause & ' ' : '') &
+            '{warning} ' & $cause
+        }}"""
+    )
+
+
+LEFT_RUNNING = _left("Instances may still run until their own timers end them, five minutes after the deadline:")
 """The same of Terminate: what went wrong before stays the error."""
+
+LEFT_TRAINING = _left("Trainings may still run until the reaper ends them, or their own time-outs do:")
+"""The same of a grid's Stop."""
+
+SUBMITTED_BADLY = _expression(
+    f"""{_OUTPUT}
+    {{'first': $states.input.first, 'job': null, 'problem': $error & ': ' & $substring($cause, 0, {SHORT})}}"""
+)
+"""What became of a grid's array that Batch did not take, or that did not end well: its lines' records say more, and judge."""
 
 NO_PROBLEM = "{% $not($exists($problem.error)) %}"
 

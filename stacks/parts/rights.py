@@ -85,7 +85,7 @@ class Rights:
     @property
     def train_machine(self) -> str:
         """ARN of the Train machine."""
-        return self._machine(names.machine(self.deployment))
+        return self.machine(names.machine(self.deployment))
 
     # S3
 
@@ -259,14 +259,27 @@ class Rights:
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
     def start_drain(self) -> Right:
-        return Right("StartTheDrain", ["states:StartExecution"], [self._machine(names.drain_machine(self.deployment))])
+        return Right("StartTheDrain", ["states:StartExecution"], [self.machine(names.drain_machine(self.deployment))])
+
+    def build_own_images(self) -> list[Right]:
+        """Starts builds of the platform's own images and follows them; starts the machine that a deploy waits with."""
+        build = names.build_machine(self.deployment)
+        every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
+        started = [self.machine(build), self.machine(names.image_machine(self.deployment))]
+        return [
+            Right("StartBuilds", ["states:StartExecution"], started),
+            Right(
+                "FollowBuilds", ["states:DescribeExecution"], [every], "Executions come and go; the machine is ours."
+            ),
+        ]
 
     def answer_train(self) -> Right:
         """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
         actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
         return Right("AnswerTrain", actions, [self.train_machine])
 
-    def _machine(self, name: str) -> str:
+    def machine(self, name: str) -> str:
+        """ARN of a state machine of the home region."""
         return _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{name}")
 
     # Messages

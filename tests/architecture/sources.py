@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("app.py", "builds", "contract", "lambda", "node", "stacks")
+PRODUCT = ("app.py", "builds", "child", "contract", "lambda", "node", "stacks")
 EVERYTHING = (*PRODUCT, "rehearsal", "tests", "benchmarks", "examples")
 
 

@@ -10,9 +10,15 @@ import pytest
 from tests.architecture.sources import PRODUCT, ROOT, code, imports, name, python_files
 
 STANDARD = set(sys.stdlib_module_names)
-SHARED = {"cleanup": {"terminator"}, "drain": {"terminator"}, "image_build": {"admission"}}
-"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive; whatever refuses a request
-reads addresses and speaks as Admit does."""
+SHARED = {
+    "cleanup": {"terminator"},
+    "drain": {"terminator"},
+    "image_build": {"admission"},
+    "grid_plan": {"admission"},
+    "grid_cleanup": {"cleanup", "grid_collect", "terminator"},
+}
+"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive, and grids are ended by Stop's;
+whatever refuses a request reads addresses and speaks as Admit does."""
 FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
 
 
@@ -23,7 +29,8 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
 
 def test_the_functions_are_those_that_are_deployed() -> None:
     steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
-    assert steps | {"cleanup", "reaper", "drain", "image_build", "region_check"} == FUNCTIONS
+    grids = {"grid_plan", "grid_collect", "grid_cleanup"}
+    assert steps | grids | {"cleanup", "reaper", "drain", "image_build", "region_check", "own_images"} == FUNCTIONS
 
 
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:
@@ -54,12 +61,19 @@ def test_no_function_imports_another() -> None:
 
 
 def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
-    files = python_files("contract", "lambda", "node")
+    files = python_files("child", "contract", "lambda", "node")
     assert importing(files, {"aws_cdk", "constructs", "stacks", "app"}) == {}
 
 
 def test_the_node_knows_nothing_of_the_functions() -> None:
     assert importing(python_files("node"), FUNCTIONS | {"aws", "pydantic", "aws_lambda_powertools"}) == {}
+
+
+def test_the_child_knows_nothing_of_the_functions_nor_of_the_node() -> None:
+    others = FUNCTIONS | {"aws", "agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
+    assert importing(python_files("child"), others) == {}
+    assert importing(python_files("child/grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
+    assert importing(python_files("lambda", "node"), {"grid_child"}) == {}
 
 
 def test_the_functions_know_nothing_of_the_node() -> None:

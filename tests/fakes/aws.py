@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tests.fakes.batch import Batch
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.directory import Directory
 from tests.fakes.ec2 import Ec2
@@ -16,6 +17,7 @@ from tests.fakes.faults import Death, Faults, Mishap, raised
 from tests.fakes.logs import Logs
 from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
+from tests.fakes.sagemaker import SageMaker
 from tests.fakes.states import States
 from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, Refused, connected
@@ -35,7 +37,9 @@ class Aws:
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
         self.logs = Logs(self.clock)
+        self.batch = Batch(self.clock)
         self.ec2: dict[str, Ec2] = {}
+        self._sagemaker: dict[str, SageMaker] = {}
         self.faults = Faults()
         self.calls: list[Call] = []
         """Every call that arrived, for tests to read."""
@@ -48,6 +52,12 @@ class Aws:
         publish = self.events.publish if region == HOME else lambda *_: None
         self.ec2[region] = Ec2(region, self.clock, catalogue, publish, _number=self._number)
         return self.ec2[region]
+
+    def sagemaker(self, region: str) -> SageMaker:
+        """SageMaker of a region; every region has it, whether or not anything else of ours is there."""
+        if region not in self._sagemaker:
+            self._sagemaker[region] = SageMaker(region, self.clock)
+        return self._sagemaker[region]
 
     def connected(self) -> AbstractContextManager[None]:
         return connected(self.answer, self.clock.time)
@@ -104,4 +114,8 @@ class Aws:
                 return self.directory.secretsmanager(call)
             case "logs":
                 return self.logs.answer(call)
+            case "batch":
+                return self.batch.answer(call)
+            case "sagemaker":
+                return self.sagemaker(call.region).answer(call)
         raise AssertionError(f"The fake has no {call.service}")

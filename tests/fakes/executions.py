@@ -14,6 +14,7 @@ from tests.fakes.wire import Call, Refused
 
 Publish = Callable[[str, str, dict[str, Any]], None]
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-train"
+GRID_MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-grid"
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Executions:
 
     clock: Clock
     publish: Publish = lambda *_: None
-    machines: set[str] = field(default_factory=lambda: {MACHINE})
+    machines: set[str] = field(default_factory=lambda: {MACHINE, GRID_MACHINE})
     known: dict[str, Execution] = field(default_factory=dict)
     lag_s: float = 1.0
     """How long a listing does not know a new execution."""

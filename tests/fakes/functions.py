@@ -21,23 +21,27 @@ import botocore.endpoint
 import attendant.handler
 import cleanup.handler
 import drain.handler
+import grid_cleanup.handler
+import grid_collect.handler
 import launcher.handler
+import own_images.handler
 import region_check.handler
 import terminator.handler
 from aws import clients
-from contract import keys
+from contract import keys, names
 from contract.environments import (
     AttendantEnvironment,
     CleanupEnvironment,
     DrainEnvironment,
     LauncherEnvironment,
+    OwnImagesEnvironment,
     TerminatorEnvironment,
 )
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.events import Event
-from tests.fakes.executions import MACHINE
+from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.queue import URL
 
@@ -50,7 +54,11 @@ TIMEOUTS = {
     "cleanup": 120.0,
     "drain": 300.0,
     "region_check": 120.0,
+    "grid_collect": 900.0,
+    "grid_cleanup": 900.0,
+    "own_images": 60.0,
 }
+BUILD = MACHINE.replace(names.machine(JOB.deployment), names.build_machine(JOB.deployment))
 CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
@@ -61,6 +69,9 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "cleanup": cleanup.handler.handler,
     "drain": drain.handler.handler,
     "region_check": region_check.handler.handler,
+    "grid_collect": grid_collect.handler.handler,
+    "grid_cleanup": grid_cleanup.handler.handler,
+    "own_images": own_images.handler.handler,
 }
 _OURS = frozenset({"aws", *_HANDLERS})
 """The functions' packages."""
@@ -119,6 +130,8 @@ class Functions:
         self.number = 0
         self.log: list[tuple[float, str, str]] = []
         """Time, function and outcome of every invocation."""
+        self.own: dict[str, dict[str, str]] = {}
+        """Variables of single functions, on top of those of all."""
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -133,6 +146,9 @@ class Functions:
                 timing=timing,
             ).write()
             | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()
+            | OwnImagesEnvironment(
+                deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing
+            ).write()
             | TerminatorEnvironment(
                 deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), timing=timing
             ).write()
@@ -144,6 +160,7 @@ class Functions:
                 bucket=self.bucket,
                 regions=tuple(self.aws.ec2),
                 machine=MACHINE,
+                grid_machine=GRID_MACHINE,
                 keep_data=True,
                 timing=timing,
             ).write()
@@ -169,7 +186,8 @@ class Functions:
         clock.ends.append(end)
         self.aws.mishaps.append(mishaps)
         try:
-            outcome = Outcome(_HANDLERS[name](dict(event), _Context(self.aws, self.number, end)))
+            with mock.patch.dict(os.environ, self.own.get(name, {})):
+                outcome = Outcome(_HANDLERS[name](dict(event), _Context(self.aws, self.number, end)))
         except Killed as killed:
             outcome = Outcome(error="Sandbox.Timedout", cause=str(killed))
         except Exception as problem:

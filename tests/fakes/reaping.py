@@ -24,7 +24,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.ec2 import Ec2
 from tests.fakes.ec2_machine import NEVER, Machine
-from tests.fakes.executions import MACHINE
+from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome
 
@@ -38,6 +38,7 @@ ENVIRONMENT = ReaperEnvironment(
     regions=(JOB.home_region,),
     instance_profile=PROFILE,
     machine=MACHINE,
+    grid_machine=GRID_MACHINE,
     topic="arn:aws:sns:eu-central-1:123456789012:yard-topic",
     report_only=False,
     max_hours=100.0,

@@ -174,6 +174,7 @@ INVALID = {
     "query": "InvalidParameter",
     "rest-xml": "InvalidArgument",
     "json": "ValidationException",
+    "rest-json": "ClientException",
 }
 """What a service calls a value that its model does not allow, by protocol."""
 FORMS = frozenset({"ec2", "query"})
@@ -255,7 +256,7 @@ def _xml(name: str, value: Any, parts: list[str]) -> None:
 
 @cache
 def _serializer(service: str, protocol: str) -> Any:
-    exact = _Exact if protocol == "json" else _ExactXml
+    exact = _Exact if protocol in {"json", "rest-json"} else _ExactXml
     return type("Exact", (exact, get_serializer_class(service, protocol)), {"service": service})
 
 

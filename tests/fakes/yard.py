@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from contract import keys
+from contract import keys, names
 from contract.codec import encode
 from contract.jobs import Job
 from contract.places import Place, Zone
@@ -50,6 +50,7 @@ def catalogue(place: Place = PLACE) -> Catalogue:
 def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,)) -> Aws:
     """An account with one deployment, and nothing running."""
     fake = Aws(now=now)
+    fake.batch.queues.add(names.grid_queue(JOB.deployment))
     fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region, notifies=True)
     for place in places:
         fake.open_region(place.region, catalogue(place))

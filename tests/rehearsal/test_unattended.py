@@ -83,10 +83,11 @@ def test_whatever_state_it_was_stopped_in_nothing_of_it_runs(
 
 
 def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: dict[str, Job]) -> None:
-    job = unattended["stop-train"]
-    stopped(job)
-    if not heard(job):
-        pytest.skip("the rehearsal lost the event of its end, and with it the report")
+    """Of one whose end was told of: the rehearsal loses one event in ten, and with it the report."""
+    jobs = [unattended[f"stop-{state.lower()}"] for state in STATES if state not in {"Admit", "Launch"}]
+    for job in jobs:
+        stopped(job)
+    job = next(job for job in jobs if heard(job))
     key = keys.JobPrefix(job.name).result
 
     def told() -> dict[str, Any]:

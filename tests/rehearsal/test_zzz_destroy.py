@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 TOOLKIT = "CDKToolkit"
 """The bootstrap's own, which a destroy never touches."""
 DRAIN = ("DrainRole", "DrainMachineRole")
+IMAGES = "trainyard-images"
+"""Deployed last, so destroyed first of all: it holds nothing that runs, and its end takes nothing away."""
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +74,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
         yard.cdk.destroy(yard.assembly)
     assert protected in str(refused.value)
     assert tags.PROTECTED in str(refused.value)
+    assert before.pop(IMAGES)
     assert stacks(yard) == {**before, "trainyard-reaper": "DELETE_FAILED"}
     assert left(doomed) == [protected]
 
@@ -100,7 +103,7 @@ def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard
 def test_no_other_stack_is_touched_before_the_drain_is_done(yard: Yard) -> None:
     calls = list(yard.aws.recorder.calls)
     deletions = [(call.at, call.parameters["StackName"]) for call in calls if call.action == "DeleteStack"]
-    others = [at for at, stack in deletions if "trainyard-reaper" not in stack]
+    others = [at for at, stack in deletions if "trainyard-reaper" not in stack and IMAGES not in stack]
     assert len(others) == len(["workflow", "builds", *REGIONS, "foundation"])
     assert max(call.at for call in calls if any(name in call.role for name in DRAIN)) < min(others)
 

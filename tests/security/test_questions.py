@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from contract import tags
-from rehearsal.permissions import Untaught, granted, judge, needed, requests
+from rehearsal.permissions import granted, judge, needed
+from rehearsal.questions import Untaught, requests
 from rehearsal.recorder import Call
 from rehearsal.simulator import Policies
 from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role

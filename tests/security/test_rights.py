@@ -10,7 +10,7 @@ import pytest
 from contract import keys, names, tags
 from rehearsal.permissions import listed
 from rehearsal.simulator import Answer, Policies, Request, condition_keys, simulate
-from tests.security import endings, images
+from tests.security import endings, grids, images
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -212,8 +212,8 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
-EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED]
-EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED]
+EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED]
+EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}
@@ -315,13 +315,13 @@ def test_an_action_that_does_not_exist_is_no_answer(policies: dict[str, Policies
     assert "invalid.action" in answer.error
 
 
-def test_data_buckets_are_read_by_nodes_admission_and_builds_alone(wide_policies: dict[str, Policies]) -> None:
+def test_data_buckets_are_read_by_what_trains_plans_and_builds_alone(wide_policies: dict[str, Policies]) -> None:
     roles = sorted(wide_policies)
     read = [Request(principal=one, action="s3:GetObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
     write = [Request(principal=one, action="s3:PutObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
     answers = simulate(wide_policies, [*read, *write])
     allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
-    assert allowed == {role("Admission"), role("Node"), role("Build"), role("ImageBuild")}
+    assert allowed == {*(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Training"))}
     assert not any(answer.allowed for answer in answers[len(read) :])
 
 

@@ -17,7 +17,8 @@ from stacks.settings import BLOCK, Settings
 
 ROOT = Path(__file__).parents[2]
 CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
-HASH = re.compile(r"\b[0-9a-f]{64}\b")
+HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
+"""Of an asset, and of what the child's image is built from."""
 ZONES = "abc"
 
 

@@ -83,7 +83,9 @@ def test_every_stack_carries_the_deployments_name(deployment: Synthesised) -> No
         "trainyard-region-eu-central-1",
         "trainyard-builds",
         "trainyard-workflow",
+        "trainyard-grid",
         "trainyard-reaper",
+        "trainyard-images",
     }
 
 
@@ -110,10 +112,10 @@ def test_the_workflow_goes_before_what_it_works_with(deployment: Synthesised) ->
     assert {"trainyard-foundation", "trainyard-region-eu-central-1"} <= needed
 
 
-def test_the_reaper_goes_before_everything_else(deployment: Synthesised) -> None:
-    """Its drain ends what runs, and needs every other stack for that."""
+def test_the_reaper_goes_before_everything_that_runs_or_holds_anything(deployment: Synthesised) -> None:
+    """Its drain ends what runs, and needs every other stack for that, but the one that waits for images at a deploy."""
     manifest = json.loads((deployment.folder / "manifest.json").read_text())
-    others = set(deployment.stacks) - {"trainyard-reaper"}
+    others = set(deployment.stacks) - {"trainyard-reaper", "trainyard-images"}
     assert others <= set(manifest["artifacts"]["trainyard-reaper"]["dependencies"])
     assert [name for name in others if "trainyard-reaper" in manifest["artifacts"][name]["dependencies"]] == []
 
@@ -154,7 +156,7 @@ def test_a_divided_timing_is_divided_in_the_machine(tmp_path: Path) -> None:
 def test_another_name_and_region_reach_every_name(tmp_path: Path) -> None:
     place = {"region": "us-east-2", "cidr": "10.9.0.0/20"}
     other = synthesise(tmp_path, deployment="lab", home_region="us-east-2", regions=[place])
-    stacks = ("foundation", "region-us-east-2", "builds", "workflow", "reaper")
+    stacks = ("foundation", "region-us-east-2", "builds", "workflow", "grid", "reaper", "images")
     assert set(other.stacks) == {f"lab-{stack}" for stack in stacks}
     for stack in stacks:
         text = other.text(stack)

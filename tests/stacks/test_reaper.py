@@ -155,11 +155,13 @@ def test_the_first_letter_of_any_dead_letter_queue_is_told(
 ) -> None:
     dead = {json.dumps(config) for template in deployment.stacks.values() for config in dead_letter_queues(template)}
     watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
-    assert len(watched) == len(dead) == 2
+    assert len(watched) == len(dead) == 3
     for alarm in watched:
         assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
-    own, other = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    own, grid, other = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
     assert "Letters" in json.dumps(own["Dimensions"])
+    assert "trainyard-grid" in json.dumps(grid["Dimensions"])
+    assert "GridLetters" in json.dumps(grid["Dimensions"])
     assert "trainyard-workflow" in json.dumps(other["Dimensions"])
     assert "CleanupLetters" in json.dumps(other["Dimensions"])
 
@@ -196,7 +198,7 @@ def test_every_alarm_says_what_it_means_what_to_do_and_where_the_runbook_says_mo
 def test_the_runbook_has_no_alarm_that_is_gone(alarms: dict[str, dict[str, Any]]) -> None:
     runbook = (ROOT / "docs" / "runbook.md").read_text()
     told = {line.removeprefix("### ") for line in runbook.splitlines() if line.startswith("### ")}
-    assert {one for one in told if one.startswith(("reaper-", "cleanup-"))} == alarms.keys()
+    assert {one for one in told if one.startswith(("reaper-", "cleanup-", "grid-"))} == alarms.keys()
 
 
 # Drain

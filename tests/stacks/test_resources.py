@@ -20,6 +20,9 @@ from contract.environments import (
     CleanupEnvironment,
     DrainEnvironment,
     Environment,
+    GridCleanupEnvironment,
+    GridCollectEnvironment,
+    GridEnvironment,
     ImageBuildEnvironment,
     LauncherEnvironment,
     ReaperEnvironment,
@@ -41,6 +44,9 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "drain": DrainEnvironment,
     "region_check": RegionCheckEnvironment,
     "image_build": ImageBuildEnvironment,
+    "grid_plan": GridEnvironment,
+    "grid_collect": GridCollectEnvironment,
+    "grid_cleanup": GridCleanupEnvironment,
 }
 
 
@@ -124,7 +130,7 @@ def test_no_security_group_lets_anything_in_but_from_itself(deployment: Synthesi
 
 def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
     rules = [rule for _, group in every(deployment, "AWS::EC2::SecurityGroup") for rule in group["SecurityGroupEgress"]]
-    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 443, 443)]
+    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 443, 443)] * 2
 
 
 def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
@@ -231,7 +237,7 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
 
 def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
     retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
-    assert len(retentions) == len(ENVIRONMENTS) + 2, "one a function, the nodes', and the builds'"
+    assert len(retentions) == len(ENVIRONMENTS) + 3, "one a function, the nodes', the builds', and the children's"
     assert set(retentions.values()) == {30}
 
 
@@ -265,12 +271,13 @@ def test_urgent_reports_and_no_others_wake_the_attendant(deployment: Synthesised
         assert not fnmatchcase(other, key["wildcard"])
 
 
-def test_events_wake_nothing_but_the_attendant_and_the_cleanup(deployment: Synthesised) -> None:
+def test_events_wake_nothing_but_the_attendant_and_the_cleanups(deployment: Synthesised) -> None:
     targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
-    assert len(targets) == 4
+    assert len(targets) == 5
     assert len({target for target in targets if target.startswith("<Attendant")}) == 1
-    (other,) = [target for target in targets if not target.startswith("<Attendant")]
+    grid, other = sorted((target for target in targets if not target.startswith("<Attendant")), reverse=True)
     assert other.startswith("<CleanupQueue")
+    assert grid.startswith("<GridQueue")
 
 
 def test_every_output_says_what_it_is(deployment: Synthesised) -> None:

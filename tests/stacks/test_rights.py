@@ -24,21 +24,34 @@ def test_no_action_has_a_wildcard(granted: list[Right]) -> None:
 
 def test_nothing_that_changes_anything_is_allowed_on_everything(granted: list[Right]) -> None:
     on_everything = {action for right in granted if "*" in right.resources for action in right.actions}
-    knowing_none = {"cloudwatch:GetMetricData", "pricing:GetProducts", "ecr:GetAuthorizationToken"}
+    knowing_none = {
+        "cloudwatch:GetMetricData",
+        "cloudwatch:PutMetricData",
+        "pricing:GetProducts",
+        "ecr:GetAuthorizationToken",
+        "sagemaker:ListTrainingJobs",
+        "batch:ListJobs",
+        "batch:DescribeJobs",
+    }
     assert {action for action in on_everything if not action.startswith("ec2:Describe")} == knowing_none
 
 
 def test_nobody_looks_outside_of_our_regions_but_who_ends_what_is_left_there(granted: list[Right]) -> None:
     unbound = [right for right in granted if "*" in right.resources and not right.conditions]
     everywhere = [right for right in unbound if right.name != "LogInToRegistries"]
-    assert {(right.stack, right.name) for right in everywhere} == {("trainyard-reaper", "LookEverywhere")}
-    assert {action.partition(":")[2][:8] for right in everywhere for action in right.actions} == {"Describe"}
+    assert {(right.stack, right.name) for right in everywhere} == {
+        ("trainyard-reaper", "LookEverywhere"),
+        ("trainyard-reaper", "ListTrainings"),
+    }
+    looking = {action for right in everywhere for action in right.actions}
+    assert {one for one in looking if not one.startswith("ec2:Describe")} == {"sagemaker:ListTrainingJobs"}
 
 
 def test_no_right_crosses_accounts_by_a_wildcard(granted: list[Right]) -> None:
     assert [one for one in arns(granted) if "*" in one[4]] == []
     foreign = {(right.name, one[4]) for right in granted for one in arns([right]) if one[4] not in {"", ACCOUNT, "aws"}}
-    assert foreign == {("PullBaseImages", CONTAINERS)}
+    reading = ("PullBaseImages", "PullImages", "LookAtImages")
+    assert foreign == {(name, CONTAINERS) for name in reading}
 
 
 def test_no_right_crosses_regions_but_to_end_what_is_ours_and_to_ask_what_stands(granted: list[Right]) -> None:
@@ -50,9 +63,16 @@ def test_no_right_crosses_regions_but_to_end_what_is_ours_and_to_ask_what_stands
         "ec2:DeleteNetworkInterface",
         "ec2:CancelSpotInstanceRequests",
         "ssm:GetParameter",
+        "sagemaker:DescribeTrainingJob",
+        "sagemaker:ListTags",
+        "sagemaker:StopTrainingJob",
+        "logs:CreateLogStream",
+        "logs:PutLogEvents",
     }
     assert {right.name for right in free if "ssm:GetParameter" in right.actions} == {"AskWhatStands"}
-    assert {right.stack for right in free if right.name != "AskWhatStands"} == {"trainyard-reaper"}
+    written = {one for right in free if "logs:PutLogEvents" in right.actions for one in right.resources}
+    assert {one.partition(":log-group:")[2] for one in written} == {"/aws/sagemaker/TrainingJobs:log-stream:*"}
+    assert {right.stack for right in free if right.name not in {"AskWhatStands", "WriteTheLog"}} == {"trainyard-reaper"}
 
 
 def test_a_pattern_of_buckets_is_of_this_account_alone(granted: list[Right]) -> None:

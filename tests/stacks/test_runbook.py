@@ -97,7 +97,7 @@ def test_what_the_runbook_names_is_what_the_deployment_has(deployment: Synthesis
     outputs = {
         name
         for template in deployment.stacks.values()
-        for name, one in template["Outputs"].items()
+        for name, one in template.get("Outputs", {}).items()
         if "Export" not in one
     }
     named = set(re.findall(r"OutputKey==`(\w+)`", RUNBOOK)) | {"CleanupDeadLetters", "ReaperLogGroup"}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cleanup.policy import Unreadable, read
-from contract import tags
+from contract import names, tags
 from contract.errors import StillRunning
 from tests.builders import JOB
 from tests.fakes.executions import MACHINE
@@ -241,7 +241,7 @@ ELSEWHERE = MACHINE.replace("yard-train", "another")
 )
 def test_what_nobody_can_read_is_kept_and_ends_up_as_a_dead_letter(yard: Yard, body: str) -> None:
     with pytest.raises(Unreadable):
-        read(body, JOB.deployment)
+        read(body, names.machine(JOB.deployment))
     yard.train()
     yard.aws.queue.put(body)
     yard.aws.clock.run(3600)
@@ -253,7 +253,7 @@ def test_what_nobody_can_read_is_kept_and_ends_up_as_a_dead_letter(yard: Yard, b
 def test_another_machines_event_is_dropped(yard: Yard, machine: str) -> None:
     execution = f"{machine.replace(':stateMachine:', ':execution:')}:{JOB.id}"
     body = json.dumps({"detail": GOOD | {"stateMachineArn": machine, "executionArn": execution}})
-    assert read(body, JOB.deployment) is None
+    assert read(body, names.machine(JOB.deployment)) is None
     yard.train()
     yard.aws.queue.put(body)
     yard.aws.clock.run(500)
@@ -263,10 +263,10 @@ def test_another_machines_event_is_dropped(yard: Yard, machine: str) -> None:
 
 @pytest.mark.parametrize("mark", ["yes", 1, None])
 def test_only_its_own_mark_makes_a_message_the_second(mark: object) -> None:
-    notice = read(json.dumps({"detail": GOOD, "second": mark}), JOB.deployment)
+    notice = read(json.dumps({"detail": GOOD, "second": mark}), names.machine(JOB.deployment))
     assert notice is not None
     assert not notice.second
-    again = read(notice.again(), JOB.deployment)
+    again = read(notice.again(), names.machine(JOB.deployment))
     assert again is not None
     assert again.second
 

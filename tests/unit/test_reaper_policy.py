@@ -201,7 +201,9 @@ def test_an_instance_whose_execution_is_over_is_marked_first(owner: Owner) -> No
 
 
 @pytest.mark.parametrize("owner", [OVER, replace(OVER, ended_at=None)])
-@pytest.mark.parametrize(("ago", "action"), [(0, Action.MARK), (179, Action.MARK), (180, Action.TERMINATE), (235, Action.TERMINATE)])
+@pytest.mark.parametrize(
+    ("ago", "action"), [(0, Action.MARK), (179, Action.MARK), (180, Action.TERMINATE), (235, Action.TERMINATE)]
+)
 def test_it_ends_at_a_second_look_that_is_late_enough(owner: Owner, ago: float, action: Action) -> None:
     verdict = said(OURS, owner, seen(Rule.OVER, ago))
     assert (verdict.action, verdict.first) == (action, False)

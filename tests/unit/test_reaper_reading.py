@@ -16,7 +16,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from aws import narrow
-from aws.belongings import Belongings, Page, _moment, tagged
+from aws.belongings import Belongings, Page, moment, tagged
 from aws.clients import client
 from aws.facts import Moment, Sort
 from contract import tags
@@ -119,8 +119,8 @@ def test_every_call_of_the_reaper_is_among_those_of_the_cut_client() -> None:
 
 def test_a_time_that_nobody_can_read_is_no_time() -> None:
     for said in ("", "soon", "2027"):
-        moment = _moment({"ResponseMetadata": {"HTTPHeaders": {"date": said}}})
-        assert moment.latest - moment.earliest == 600.0
+        found = moment({"ResponseMetadata": {"HTTPHeaders": {"date": said}}})
+        assert found.latest - found.earliest == 600.0
 
 
 class Many:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.permissions import Untaught, requests
+from rehearsal.questions import Untaught, requests
 from rehearsal.recorder import Call
 
 OWNER = "123456789012"

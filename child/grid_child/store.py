@@ -1,0 +1,62 @@
+"""Every S3 call of a child: the plan, marks and records of its grid, in the home bucket."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from grid_child.clients import client
+from grid_child.patience import Patience
+from grid_child.trouble import code_of, trouble_of
+
+ABSENT = frozenset({"NoSuchKey", "404"})
+EXISTS = frozenset({"PreconditionFailed", "412"})
+
+
+class Home:
+    """The home bucket. Trouble is waited out; raises Trouble when that takes too long, Unfit where a right is missing."""
+
+    def __init__(self, bucket: str, region: str, patience: Patience) -> None:
+        self.bucket, self.region, self._patience = bucket, region, patience
+
+    @cached_property
+    def _client(self) -> Any:
+        return client("s3", self.region)
+
+    def read(self, key: str) -> bytes | None:
+        found = self.read_dated(key)
+        return found[0] if found else None
+
+    def read_dated(self, key: str) -> tuple[bytes, float] | None:
+        """Body and the time at which S3 took it (UTC epoch seconds), None where there is no such object."""
+        return self._patience(lambda: self._get(key))
+
+    def exists(self, key: str) -> bool:
+        """A GET: of a HEAD that fails S3 does not say why."""
+        return self.read(key) is not None
+
+    def create(self, key: str, body: bytes) -> bool:
+        """The object is there afterwards; whether this call made it, as far as anybody knows."""
+        return self._patience(lambda: self._create(key, body))
+
+    def _get(self, key: str) -> tuple[bytes, float] | None:
+        try:
+            answer = self._client.get_object(Bucket=self.bucket, Key=key)
+            return answer["Body"].read(), answer["LastModified"].timestamp()
+        except (ClientError, BotoCoreError) as problem:
+            if isinstance(problem, ClientError) and code_of(problem) in ABSENT:
+                return None
+            raise trouble_of(problem, f"s3:GetObject of {key} in {self.bucket}") from problem
+
+    def _create(self, key: str, body: bytes) -> bool:
+        try:
+            self._client.put_object(
+                Bucket=self.bucket, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*"
+            )
+        except (ClientError, BotoCoreError) as problem:
+            if isinstance(problem, ClientError) and code_of(problem) in EXISTS:
+                return False
+            raise trouble_of(problem, f"s3:PutObject of {key} in {self.bucket}") from problem
+        return True

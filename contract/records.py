@@ -1,0 +1,146 @@
+"""The final word on a line, made of the line and of what SageMaker says of its training; whoever makes it, makes the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from contract.grid import ENDED, Line, Outcome, Record
+
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+"""Where SageMaker writes what trainings print, in the training's region; SageMaker gives the name."""
+_OUTCOMES = {"Completed": Outcome.COMPLETED, "Failed": Outcome.FAILED, "Stopped": Outcome.STOPPED}
+_FAILURES = {
+    "AlgorithmError": "the training's own code or container ended with an error",
+    "ClientError": "SageMaker could not run the line as it is: its data, image, role or parameters do not fit",
+    "InternalServerError": "SageMaker itself failed, not the training; the line can be started again",
+    "CapacityError": "SageMaker found no machines of this type; start the line again later, elsewhere or on another type",
+    "ResourceLimitExceeded": "the account's quota of machines of this type is used up",
+}
+"""What the word before the colon of a FailureReason means."""
+_LOGGED = frozenset({"AlgorithmError", "ClientError"})
+"""Failures of which the training's own log can say more."""
+_STOPS = {
+    "MaxRuntimeExceeded": "reached the longest time of its line (MaxRuntimeInSeconds {runtime}) and was stopped",
+    "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
+    "Interrupted": "lost its spot machines and was not started again",
+}
+"""By the last secondary status of a training that is Stopped; any other was stopped by somebody."""
+
+
+def ended(answer: Mapping[str, Any]) -> bool:
+    """Whether a DescribeTrainingJob answer is the last one: nothing runs, or costs, any more."""
+    return answer["TrainingJobStatus"] in ENDED
+
+
+def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
+    """The Record of a training that has ended. Times may be datetimes, as boto3 makes them, or UTC epoch seconds.
+
+    Raises ValueError where the training has not ended.
+    """
+    if not ended(answer):
+        raise ValueError(f"{line.training} is {answer['TrainingJobStatus']}: it has no record yet")
+    began, over = _seconds(answer.get("TrainingStartTime")), _seconds(answer.get("TrainingEndTime"))
+    billable = _billable(answer, began, over)
+    outcome = _OUTCOMES[answer["TrainingJobStatus"]]
+    return Record(
+        index=line.index,
+        line=line.line,
+        region=line.region,
+        training=line.training,
+        outcome=outcome,
+        reason="" if outcome is Outcome.COMPLETED else reason_of(line, answer),
+        arn=answer.get("TrainingJobArn", ""),
+        seconds=None if began is None or over is None else max(0.0, over - began),
+        billable_seconds=billable,
+        cost_usd=cost(line, billable),
+        artifact=(answer.get("ModelArtifacts") or {}).get("S3ModelArtifacts", ""),
+        metrics=_metrics(answer),
+        submitted_at=_seconds(answer.get("CreationTime")),
+        ended_at=over if over is not None else _seconds(answer.get("LastModifiedTime")),
+    )
+
+
+def refused(line: Line, reason: str) -> Record:
+    """The Record of a line for which SageMaker made no training, and will not."""
+    return _without_training(line, Outcome.REFUSED, reason)
+
+
+def not_started(line: Line, reason: str) -> Record:
+    """The Record of a line whose grid ended before its training was created."""
+    return _without_training(line, Outcome.STOPPED, reason)
+
+
+def _without_training(line: Line, outcome: Outcome, reason: str) -> Record:
+    return Record(
+        index=line.index,
+        line=line.line,
+        region=line.region,
+        training=line.training,
+        outcome=outcome,
+        reason=reason,
+        billable_seconds=0.0,
+        cost_usd=0.0,
+    )
+
+
+def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
+    """Why a training did not complete, in words for a person, SageMaker's own among them, and where to look."""
+    if answer["TrainingJobStatus"] == "Stopped":
+        return f"{line.training} {_stop(line, answer)}. {where_to_look(line)}"
+    said = " ".join(str(answer.get("FailureReason") or "").split())
+    kind = said.partition(":")[0].strip()
+    if not said:
+        return f"SageMaker says Failed and gives no reason. {where_to_look(line)}"
+    meaning = _FAILURES.get(kind)
+    words = f"{meaning[0].upper()}{meaning[1:]}. SageMaker: {said}" if meaning else f"SageMaker: {said}"
+    return words if meaning and kind not in _LOGGED else f"{words.rstrip('.')}. {where_to_look(line)}"
+
+
+def _stop(line: Line, answer: Mapping[str, Any]) -> str:
+    condition = line.request.get("StoppingCondition", {})
+    words = _STOPS.get(answer.get("SecondaryStatus", ""), "was stopped before it was done")
+    return words.format(
+        runtime=condition.get("MaxRuntimeInSeconds", "of SageMaker's default"),
+        wait=condition.get("MaxWaitTimeInSeconds", "of SageMaker's default"),
+    )
+
+
+def where_to_look(line: Line) -> str:
+    """One sentence: the log group, the beginning of the streams' names, the region."""
+    return f"Logs: {LOG_GROUP} in {line.region}, streams {line.training}/."
+
+
+def cost(line: Line, billable_seconds: float | None) -> float | None:
+    """US dollars, None where the price or the time is not known.
+
+    SageMaker's billable seconds are of the wall clock: it bills them for every instance. A line's price is that of all of its
+    instances together, on demand; what spot saves is in the seconds.
+    """
+    if billable_seconds == 0:
+        return 0.0
+    if billable_seconds is None or line.hourly_usd is None:
+        return None
+    return round(billable_seconds * line.hourly_usd / 3600, 6)
+
+
+def _billable(answer: Mapping[str, Any], began: float | None, over: float | None) -> float | None:
+    """SageMaker bills from a training's start to its end; one that never started is not billed at all."""
+    if (said := answer.get("BillableTimeInSeconds")) is not None:
+        return float(said)
+    if began is None:
+        return 0.0
+    return None if over is None or answer.get("EnableManagedSpotTraining") else max(0.0, over - began)
+
+
+def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
+    """The last value of each metric. What is no number (a loss that became NaN) has no place in JSON and is left out."""
+    found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
+    return {name: value for name, value in found.items() if math.isfinite(value)}
+
+
+def _seconds(moment: Any) -> float | None:
+    if moment is None:
+        return None
+    return float(moment.timestamp() if hasattr(moment, "timestamp") else moment)

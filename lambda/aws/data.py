@@ -1,0 +1,63 @@
+"""Where training data lies: regions of buckets, and what is under an address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+from aws.clients import client
+
+if TYPE_CHECKING:
+    from types_boto3_s3.client import S3Client
+
+DENIED = frozenset({"403", "AccessDenied", "400", "404", "NoSuchBucket", "301", "PermanentRedirect"})
+"""S3's answers that say something about the address, and not about S3."""
+REGION_HEADER = "x-amz-bucket-region"
+
+
+class Denied(Exception):
+    """S3 does not let us look; `code` is its error code."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def region_of(bucket: str) -> str:
+    """The region of a bucket. Raises Denied."""
+    s3: S3Client = client("s3")
+    try:
+        answer = s3.head_bucket(Bucket=bucket)
+    except ClientError as problem:
+        raise _denied(problem) from None
+    return answer.get("BucketRegion") or answer["ResponseMetadata"]["HTTPHeaders"][REGION_HEADER]
+
+
+def anything_at(bucket: str, prefix: str, region: str) -> bool:
+    """Whether an object's key begins so. Raises Denied."""
+    s3: S3Client = client("s3", region)
+    try:
+        return bool(s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1).get("KeyCount"))
+    except ClientError as problem:
+        raise _denied(problem) from None
+
+
+def size_of(bucket: str, prefix: str, region: str, pages: int) -> tuple[int, bool]:
+    """Bytes under a prefix, and whether that is all: at most so many pages of 1,000 objects are looked at. Raises Denied."""
+    s3: S3Client = client("s3", region)
+    total, seen = 0, 0
+    try:
+        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+            total += sum(entry["Size"] for entry in page.get("Contents", []))
+            seen += 1
+            if seen >= pages:
+                return total, not page["IsTruncated"]
+    except ClientError as problem:
+        raise _denied(problem) from None
+    return total, True
+
+
+def _denied(problem: ClientError) -> Exception:
+    code = problem.response["Error"]["Code"]
+    return Denied(code) if code in DENIED else problem

@@ -1,0 +1,49 @@
+"""Works through messages of a queue one by one; what is not done comes back, and at last becomes a dead letter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.queue import Queue
+
+logger = Logger(service="cleanup")
+
+
+def work_through(
+    event: Mapping[str, Any],
+    queue: Queue,
+    clean: Callable[[str], None],
+    *,
+    again_s: float,
+    unfinished: type[Exception],
+) -> dict[str, Any]:
+    """Gives each message's body to `clean`. One that raises comes back in `again_s`; `unfinished` is what it raises while there
+    is nothing wrong but that it takes time. The answer names those that come back, as Lambda wants it."""
+    failed = [record for record in event["Records"] if not _done(record["body"], clean, unfinished)]
+    for record in failed:
+        _come_back(queue, record, again_s)
+    return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in failed]}
+
+
+def _done(body: str, clean: Callable[[str], None], unfinished: type[Exception]) -> bool:
+    """False, whatever the reason, for a message that has to come back."""
+    try:
+        clean(body)
+    except unfinished as problem:
+        logger.info("not over yet", reason=str(problem))
+        return False
+    except Exception:
+        logger.exception("a message could not be dealt with", body=body)
+        return False
+    return True
+
+
+def _come_back(queue: Queue, record: Mapping[str, Any], in_s: float) -> None:
+    try:
+        queue.again(record["receiptHandle"], in_s=in_s)
+    except (ClientError, BotoCoreError):
+        logger.exception("the message comes back only when the queue's own time-out is over")

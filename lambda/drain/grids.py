@@ -1,0 +1,81 @@
+"""The grids' part of a destroy: nothing of them is created any more, every job is terminated, every training stopped."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws import executions
+from aws.batch import Jobs
+from aws.facts import Status
+from aws.grids import GridStore
+from aws.trainings import RUNS, STOPPING, Training, Trainings
+from contract import grid, names, tags
+from contract.environments import DrainEnvironment
+from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected_trainings
+
+logger = Logger(service="drain")
+REASON = STOPPED[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grids:
+    """`there` says that the home bucket exists; `since` is when admission was closed, UTC epoch seconds."""
+
+    env: DrainEnvironment
+    since: float
+    there: bool
+    regions: list[str]
+
+    def end(self) -> list[str]:
+        """A line for everything that is not over yet. Raises NotDrained where a person protects a training."""
+        return [*self._executions(), *self._jobs(), *self._trainings()]
+
+    def _executions(self) -> list[str]:
+        """Stops what runs. From then on, no child of theirs creates a training."""
+        listed = executions.lately(self.env.grid_machine, self.since - IN_FLIGHT_S) or {}
+        lines = []
+        for arn, status in listed.items():
+            if status in Status.RUNS:
+                logger.info("stopped", execution=arn)
+                executions.stop(arn, *STOPPED)
+                lines.append(f"- {arn} was running a moment ago")
+            if self.there:
+                GridStore(self.env.bucket).stop(arn.rpartition(":")[2], REASON, time.time())
+        return lines
+
+    def _jobs(self) -> list[str]:
+        jobs = Jobs(names.grid_queue(self.env.deployment))
+        alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
+        for job in alive:
+            jobs.terminate(job.id, REASON)
+        return [f"- Batch job {job.name} is {job.status}" for job in alive]
+
+    def _trainings(self) -> list[str]:
+        """Region by region: one that does not answer keeps no other from its end."""
+        lines: list[str] = []
+        for region in self.regions:
+            try:
+                lines += self._in(region)
+            except (ClientError, BotoCoreError) as problem:
+                lines.append(f"- trainings in {region} could not be asked for: {problem}")
+        return lines
+
+    def _in(self, region: str) -> list[str]:
+        trainings = Trainings(region)
+        prefix = grid.training_prefix(self.env.deployment)
+        found: list[tuple[Training, dict[str, str]]] = [
+            (one, marks)
+            for status in (RUNS, STOPPING)
+            for page, _ in trainings.listed(prefix, status)
+            for one in page
+            if (marks := trainings.tags(one.arn)).get(tags.DEPLOYMENT) == self.env.deployment
+        ]
+        refuse_protected_trainings([one.name for one, marks in found if tags.PROTECTED in marks], region)
+        for one, _ in found:
+            if one.status == RUNS:
+                trainings.stop(one.name)
+        return [f"- training {one.name} in {region} is {one.status}" for one, _ in found]

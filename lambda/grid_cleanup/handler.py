@@ -1,0 +1,73 @@
+"""The cleanup of grids: for each message of an execution's end, ends the trainings that it left, and reports how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from aws import executions
+from aws.batch import Jobs
+from aws.facts import Status
+from aws.grids import GridStore
+from aws.queue import Queue
+from cleanup.messages import work_through
+from cleanup.policy import read
+from contract import names
+from contract.environments import GridCleanupEnvironment
+from contract.errors import StillTraining
+from contract.grid import Grid
+from grid_collect.policy import short
+from grid_collect.reporting import report, standing
+from grid_collect.stopping import Stopping
+from terminator.policy import ending
+
+logger = Logger(service="cleanup")
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """What is not done comes back in `grid_collect_again_s`, and at last goes to the dead-letter queue; the answer names it."""
+    env = GridCleanupEnvironment.read()
+    return work_through(
+        event,
+        Queue(env.messages),
+        lambda body: _clean(body, env),
+        again_s=env.timing.grid_collect_again_s,
+        unfinished=StillTraining,
+    )
+
+
+def _clean(body: str, env: GridCleanupEnvironment) -> None:
+    """Looks at the execution first, whatever the event said of it: it may have been redriven."""
+    notice = read(body, names.grid_machine(env.deployment))
+    if notice is None:
+        logger.warning("dropped: the event is another machine's", body=body)
+        return
+    status = executions.status(notice.execution)
+    store = GridStore(env.bucket)
+    grid = store.grid(notice.execution.rpartition(":")[2])
+    if status.runs or status.name == "SUCCEEDED":
+        logger.info("nothing to clean up", execution=notice.execution, status=status.name)
+    elif grid is None or grid.execution != notice.execution:
+        logger.info("nothing was planned", execution=notice.execution, status=status.name)
+    else:
+        _end(env, store, grid, status)
+
+
+def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
+    """The machine's own report of this very end, which says more, stays."""
+    stopping = Stopping(store=store, jobs=Jobs(env.queue, env.home_region), patience_s=env.timing.grid_stop_patience_s)
+    stopped = stopping.stop(grid, ending(status))
+    before = standing(store, grid.id)
+    if _error(before) != stopped.problem["error"]:
+        report(env, store, grid, stopped.totals.told(), stopped.problem)
+    if stopped.left:
+        raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(stopped.left)}")
+    logger.info("cleaned up", grid=grid.id, execution=grid.execution)
+
+
+def _error(written: Mapping[str, Any] | None) -> str | None:
+    """The error that a report tells of."""
+    problem = written.get("problem") if written else None
+    return str(problem.get("error")) if isinstance(problem, dict) else None

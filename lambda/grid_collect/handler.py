@@ -1,0 +1,72 @@
+"""The doors of a grid's second function: collect what came of the lines, report it, stop what still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from aws.batch import Jobs
+from aws.grids import GridStore
+from contract.environments import GridCollectEnvironment
+from contract.errors import GridFailed, StillTraining
+from contract.grid import ROUNDS, Grid, GridPrefix, arrays
+from grid_collect import results
+from grid_collect.looking import Look
+from grid_collect.policy import gave_up, short
+from grid_collect.reporting import report
+from grid_collect.stopping import Stopping
+
+logger = Logger(service="grid_collect")
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    """Every door may be opened twice, and at the same time. Raises GridFailed where there is no plan."""
+    env = GridCollectEnvironment.read()
+    store = GridStore(env.bucket)
+    grid = _grid(store, str(event["grid"]))
+    match event["door"]:
+        case "collect":
+            return _collect(store, grid, int(event["round"]), event.get("ended") or [])
+        case "report":
+            return report(env, store, grid, event["totals"], event.get("problem"))
+        case "stop":
+            return _stop(env, store, grid, event.get("problem"))
+    raise ValueError(f"there is no door {event['door']!r}")
+
+
+def _collect(store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Either every line has its record, or the lines that need another round are said.
+
+    Raises StillTraining while trainings run that nobody watches, GridFailed after the last round.
+    """
+    found = Look(store, grid).look()
+    logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
+    if found.running or found.unknown:
+        raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
+    if not found.absent:
+        return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
+    if round_ >= ROUNDS:
+        raise gave_up(found.absent, round_, told)
+    work = store.work(grid.id, round_ + 1, found.absent)
+    parts = [{"first": first, "size": size} for first, size in arrays(len(work))]
+    return {"missing": len(found.absent), "arrays": parts, "totals": None}
+
+
+def _stop(
+    env: GridCollectEnvironment, store: GridStore, grid: Grid, problem: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Raises StillTraining while something runs, until the patience is over."""
+    jobs = Jobs(env.queue, env.home_region)
+    stopped = Stopping(store=store, jobs=jobs, patience_s=env.timing.grid_stop_patience_s).stop(grid, problem)
+    return {"totals": stopped.totals.told(), "problem": stopped.problem, "left": len(stopped.left)}
+
+
+def _grid(store: GridStore, name: str) -> Grid:
+    grid = store.grid(name)
+    if grid is None:
+        raise GridFailed(
+            f"there is no plan of grid {name}: s3://{store.name}/{GridPrefix(name).description} is not there"
+        )
+    return grid

@@ -1,0 +1,98 @@
+"""One look at the lines of a grid that have no record: what SageMaker says of each, side by side, region by region."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.grids import AT_ONCE, GridStore
+from aws.trainings import Trainings, training
+from contract.grid import Grid, Line
+from contract.records import not_started, record_of, refused
+from grid_collect.policy import Fate, fate, taken
+
+logger = Logger(service="grid_collect")
+PAGE = 500
+"""Lines in memory at a time."""
+FAILURES = 5
+"""After so many a region is not asked again in this look: each may take as long as a client is patient."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What a look came to; lines that have a record are not in it, and those that it wrote one for are only counted."""
+
+    written: int = 0
+    running: list[str] = field(default_factory=list)
+    """Names of trainings that are not over, with their region."""
+    absent: list[int] = field(default_factory=list)
+    """Lines without a training."""
+    unknown: list[str] = field(default_factory=list)
+    """Lines of which SageMaker or S3 did not answer, with the reason."""
+
+
+@dataclass(slots=True)
+class Look:
+    """`end` stops every training that runs. `fenced` says why no child can create one any more: a line that has none then gets
+    its record as well."""
+
+    store: GridStore
+    grid: Grid
+    end: bool = False
+    fenced: str = ""
+    _found: Found = field(default_factory=Found)
+    _failures: Counter[str] = field(default_factory=Counter)
+
+    def look(self) -> Found:
+        """Whatever fails about one line, the others are looked at. Raises ClientError or BotoCoreError where the plan or the
+        list of records cannot be read."""
+        recorded = self.store.recorded(self.grid)
+        lines = self.store.lines(self.grid.id, (index for index, there in enumerate(recorded) if not there))
+        while page := list(islice(lines, PAGE)):
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                for line, (told, problem) in zip(page, pool.map(self._one, page), strict=True):
+                    self._note(line, told, problem)
+        return self._found
+
+    def _note(self, line: Line, told: Fate, problem: str) -> None:
+        where = f"{line.training} in {line.region}"
+        if problem:
+            self._found.unknown.append(f"{where} ({problem})")
+        elif told is Fate.RUNS:
+            self._found.running.append(where)
+        elif told is Fate.ABSENT and not self.fenced:
+            self._found.absent.append(line.index)
+        else:
+            self._found.written += 1
+
+    def _one(self, line: Line) -> tuple[Fate, str]:
+        """The line's fate, or why it is not known."""
+        if self._failures[line.region] >= FAILURES:
+            return Fate.RUNS, f"SageMaker does not answer in {line.region}"
+        try:
+            return self._settle(line), ""
+        except (ClientError, BotoCoreError) as problem:
+            self._failures[line.region] += 1
+            logger.warning("a line could not be looked at", line=line.index, region=line.region, problem=str(problem))
+            return Fate.RUNS, str(problem)
+
+    def _settle(self, line: Line) -> Fate:
+        """Writes the record where the line has come to its end, stops the training where it is to end."""
+        trainings = Trainings(line.region)
+        answer = trainings.described(line.training)
+        marks = trainings.tags(answer["TrainingJobArn"]) if answer else {}
+        told = fate(line, self.grid, answer, marks)
+        if told is Fate.ABSENT and self.fenced:
+            self.store.record(self.grid, not_started(line, self.fenced))
+        elif answer is not None and told is Fate.STRANGER:
+            self.store.record(self.grid, refused(line, taken(line, training(answer).arn, marks)))
+        elif answer is not None and told is Fate.ENDED:
+            self.store.record(self.grid, record_of(line, answer))
+        elif told is Fate.RUNS and self.end:
+            trainings.stop(line.training)
+        return told

@@ -1,0 +1,68 @@
+"""Ends a grid: no child creates a training any more, jobs are terminated, trainings stopped, until nothing runs or can appear.
+
+Stop, the cleanup after an execution's end, and nobody else end grids by this code; the drain ends whatever is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from aws.batch import Job, Jobs
+from aws.grids import GridStore
+from contract import tags
+from contract.errors import StillTraining
+from contract.grid import Grid
+from grid_collect import results
+from grid_collect.looking import Look
+from grid_collect.policy import Totals, left_running, short, why
+
+logger = Logger(service="grid_collect")
+REASON = "The grid ended."
+"""What Batch shows of jobs that were terminated with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """What is there of a grid that was stopped."""
+
+    totals: Totals
+    problem: dict[str, str]
+    """Error and cause, with what had not ended when the patience was over."""
+    left: list[str]
+    """What that was; empty: nothing runs, and nothing can."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping:
+    """Ends grids of one deployment."""
+
+    store: GridStore
+    jobs: Jobs
+    patience_s: float
+
+    def stop(self, grid: Grid, problem: Mapping[str, Any] | None) -> Stopped:
+        """Raises StillTraining while something runs, or may, and the patience since the first call is not over; ClientError or
+        BotoCoreError where AWS does not answer."""
+        since = self.store.stop(grid.id, why(problem), time.time())
+        jobs = self._terminate(grid)
+        # With no job left there is no child, and none will come: whatever has no training by now never gets one.
+        found = Look(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
+        left = [f"job {one.name} ({one.status})" for one in jobs] + found.running + found.unknown
+        now = time.time()
+        logger.info("stopped", grid=grid.id, left=len(left), written=found.written)
+        if left and now < since + self.patience_s:
+            raise StillTraining(f"grid {grid.id} has not ended yet: {short(left)}")
+        totals = results.write(self.store, grid)
+        return Stopped(totals=totals, problem=left_running(problem, left, now - since), left=left)
+
+    def _terminate(self, grid: Grid) -> list[Job]:
+        """The grid's jobs that were not over a moment ago; all of them are told to end."""
+        alive = self.jobs.alive({tags.DEPLOYMENT: grid.deployment, tags.GRID: grid.id, tags.EXECUTION: grid.execution})
+        for job in alive:
+            self.jobs.terminate(job.id, REASON)
+        return alive

@@ -1,0 +1,125 @@
+"""The input of the Grid machine, as a person pastes it into the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from admission.addresses import Address
+from admission.request import OWNER
+from admission.words import plain
+from contract.environments import GridLimits
+from grid_plan import columns, reading
+from grid_plan.columns import Training
+
+ALLOWED = {
+    "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
+    "defaults": "an object of the fields of a manifest's line, which hold where a line says nothing",
+    "sweep": f"an object of hyperparameters and lists of 1 to {columns.MOST_SWEEP:,} different values",
+    "max_cost_usd": "a number above 0: no plan that could cost more is carried out",
+    "owner": "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
+    "allow_duplicates": "true or false",
+}
+"""Field to what it may be."""
+
+
+def _manifest(value: str) -> str:
+    address = Address.parse(value)
+    if not address.key or address.key.endswith("/"):
+        raise ValueError(f"{plain(value)} names no object")
+    return value
+
+
+class Asked(BaseModel):
+    """Which manifest to carry out, and what holds for all its lines."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid")
+
+    manifest: Annotated[str, Field(max_length=1100), AfterValidator(_manifest)] = Field(
+        description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
+        examples=["s3://my-bucket/uploads/manifest.csv"],
+    )
+    defaults: Training = Field(
+        default=Training(),
+        description="Fields of a manifest's line, for every line that does not say them itself.",
+        examples=[{"image": "images:v1", "instance_type": "ml.g5.xlarge", "max_hours": 4}],
+    )
+    sweep: dict[str, list[Any]] = Field(
+        default_factory=dict,
+        description="Hyperparameters with lists of values: a training for every combination of those that a line does not say itself.",
+        examples=[{"lr": [0.1, 0.01]}],
+    )
+    max_cost_usd: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Refuses a plan whose trainings, all to their time-outs and at on-demand prices, could cost more.",
+    )
+    owner: str = Field(
+        default="",
+        max_length=128,
+        pattern=OWNER,
+        description="Whom to ask; a tag on every training, and a column of the bill.",
+    )
+    allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
+
+    @field_validator("owner")
+    @classmethod
+    def _taggable(cls, value: str) -> str:
+        if value.lower().startswith("aws:"):
+            raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
+        return value
+
+
+def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[str]]:
+    """The input, the fields of its defaults that are wrong (no line is blamed for lacking them), and a line a problem."""
+    outer = dict(raw) if isinstance(raw, Mapping) else raw
+    problems, wrong = list[str](), frozenset[str]()
+    if isinstance(outer, dict):
+        defaults, sweep = outer.pop("defaults", None), outer.get("sweep")
+        if isinstance(sweep, Mapping):
+            del outer["sweep"]
+    else:
+        defaults = sweep = None
+    asked, problems = _outer(outer)
+    may_be = columns.allowed(limits)
+    base = Training()
+    if isinstance(defaults, Mapping):
+        base, found = reading.read(defaults, may_be)
+        problems += [f"defaults.{one}" for one in found]
+        wrong = frozenset(name for name in defaults if getattr(base, str(name), None) is None)
+        if base.sweep is not None:
+            problems.append("defaults.sweep: is a field of the input itself; allowed: sweep beside defaults")
+    elif defaults is not None:
+        problems.append(f"defaults: {_what(defaults)} is no object; allowed: {ALLOWED['defaults']}")
+    if isinstance(sweep, Mapping):
+        swept, found = reading.read({"sweep": sweep}, may_be)
+        problems += found
+        asked = asked.model_copy(update={"sweep": swept.sweep or {}})
+    return asked.model_copy(update={"defaults": base}), wrong, problems
+
+
+def _what(value: object) -> str:
+    return "a list" if isinstance(value, list) else plain(str(value))
+
+
+def _outer(raw: object) -> tuple[Asked, list[str]]:
+    """The fields without their defaults; those that are wrong are empty."""
+    try:
+        return Asked.model_validate(raw), []
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False)
+    wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+    fields = raw if isinstance(raw, Mapping) and wrong else {}
+    right = {name: fields[name] for name in Asked.model_fields if name in fields and name not in wrong}
+    asked = Asked.model_validate({"manifest": "s3://any/any", **right})
+    if "manifest" not in right:
+        asked = asked.model_copy(update={"manifest": ""})
+    return asked, reading.told(errors, ALLOWED)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of the input, for `docs/grid.schema.json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Asked.model_json_schema()}

@@ -1,0 +1,174 @@
+"""Decides where a training runs, by what AWS said: where its data and its image are, and what an hour costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from admission.words import plain
+from grid_plan.columns import AUTO, Training
+from grid_plan.facts import Facts, bucket_of
+from grid_plan.policy import Judge, addresses, channels
+
+TRANSFER_USD_GB = 0.02
+"""S3's published price from one region into another, from the US and Europe; from some other regions it is up to $0.15."""
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Where a training runs, and with which of its copies."""
+
+    region: str
+    why: str
+    copies: dict[str, str]
+    """Channel to the address in that region."""
+    image: str
+    hourly_usd: float | None
+    """All instances together; None: not known."""
+
+    def most_usd(self, training: Training) -> float | None:
+        """Until the time-out."""
+        return None if self.hourly_usd is None else self.hourly_usd * (training.max_hours or 0)
+
+
+class Undecided(Exception):
+    """There is no region for the training; `problems` say why."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def decide(training: Training, facts: Facts, judge: Judge) -> Decision:
+    """For a resolved training of which everything is known. Raises Undecided with every reason."""
+    candidates, problems = list(judge.candidates(training)), list(_unreadable(training, facts))
+    if training.region == AUTO and not candidates:
+        problems.append(
+            "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
+        )
+    if not problems:
+        candidates, found = _with_data(training, candidates, facts)
+        problems += found
+    candidates, found = _with_image(training, candidates, facts, judge)
+    problems += found
+    if problems:
+        raise Undecided(problems)
+    region, why = _cheapest(training, candidates, facts, judge)
+    return Decision(
+        region=region,
+        why=why,
+        copies={name: _copy(channel.data, region, facts) for name, channel in channels(training).items()},
+        image=str(judge.image(training, region)) if training.image else "",
+        hourly_usd=_hourly(training, region, facts),
+    )
+
+
+def _unreadable(training: Training, facts: Facts) -> Iterator[str]:
+    for name, address in addresses(training):
+        place, stand = facts.buckets.get(bucket_of(address)), facts.locations.get(address)
+        code = (place.denied if place else "") or (stand.denied if stand else "")
+        if code:
+            yield f"{name}: {plain(address)} cannot be read: {_denial(code)}; allowed: what the deployment may read"
+        elif stand and not stand.there:
+            yield f"{name}: there is nothing at {plain(address)}; allowed: objects and folders that exist"
+
+
+def _denial(code: str) -> str:
+    if code in {"NoSuchBucket", "404"}:
+        return "there is no such bucket"
+    if code in {"403", "AccessDenied"}:
+        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
+    return f"S3 answers {code}"
+
+
+def _copy(copies: list[str], region: str, facts: Facts) -> str:
+    return next((one for one in copies if facts.region(one) == region), "")
+
+
+def _with_data(training: Training, candidates: list[str], facts: Facts) -> tuple[list[str], list[str]]:
+    """SageMaker reads only buckets of its own region."""
+    problems = []
+    for name, channel in channels(training).items():
+        where = sorted({facts.region(one) for one in channel.data})
+        field = "data" if name == training.channel and training.data else f"channels.{name}"
+        left = [region for region in candidates if region in where]
+        if not left and training.region != AUTO:
+            problems.append(
+                f"{field}: lies in {', '.join(where)}, and SageMaker reads in {training.region} only buckets of that region; "
+                f"allowed: a copy in {training.region}, or the region {' or '.join([AUTO, *where])}"
+            )
+        elif not left:
+            problems.append(
+                f"{field}: lies in {', '.join(where)}, where this training cannot run; "
+                f"allowed: a copy in {', '.join(candidates) or 'a region of the deployment'}"
+            )
+        candidates = left or candidates
+    return candidates, problems
+
+
+def _with_image(training: Training, candidates: list[str], facts: Facts, judge: Judge) -> tuple[list[str], list[str]]:
+    if not training.image:
+        return candidates, []
+    stands = {region: facts.images[str(judge.image(training, region))] for region in candidates}
+    left = [region for region in candidates if stands[region].there]
+    if left or not candidates:
+        return left, []
+    codes = sorted({stand.denied for stand in stands.values() if stand.denied})
+    where = f"image: {plain(training.image or '')}"
+    if codes:
+        may_be = "the deployment's own images, and AWS's Deep Learning Containers of the region"
+        return [], [f"{where} cannot be looked at (ECR answers {', '.join(codes)}); allowed: {may_be}"]
+    return [], [
+        f"{where} does not stand in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/images.md)"
+    ]
+
+
+def _hourly(training: Training, region: str, facts: Facts) -> float | None:
+    price = facts.hourly(region, training.instance_type or "")
+    return None if price is None else price * (training.instance_count or 1)
+
+
+def _cheapest(training: Training, candidates: list[str], facts: Facts, judge: Judge) -> tuple[str, str]:
+    """The region and the reason. Of equal ones the earliest of the settings; a known price is better than none."""
+    if training.region != AUTO:
+        return candidates[0], "named"
+    prices = {region: price for region in candidates if (price := _hourly(training, region, facts)) is not None}
+    region = min(prices, key=lambda one: prices[one]) if prices else candidates[0]
+    what = "the data and the image are" if channels(training) else "the image is"
+    if len(candidates) == 1:
+        why = f"the only region where {what}"
+    elif not prices:
+        why = f"the first of the settings where {what} ({', '.join(candidates)}); no price is known"
+    else:
+        shown = ", ".join(f"{one} {_usd(prices[one]) if one in prices else 'unknown'}" for one in candidates)
+        why = f"the least an hour where {what}: {shown}"
+    return region, why + _elsewhere(training, region, facts, judge)
+
+
+def _elsewhere(training: Training, region: str, facts: Facts, judge: Judge) -> str:
+    """What the cheapest other region would save, and what moving the data there would cost."""
+    here, hours = _hourly(training, region, facts), training.max_hours or 0
+    sizes = [facts.sizes[one] for channel in channels(training).values() for one in channel.data if one in facts.sizes]
+    if here is None or not sizes:
+        return ""
+    without = {one for one in judge.env.regions if not _has_data(training, one, facts)}
+    prices = {one: price for one in without if (price := _hourly(training, one, facts)) is not None and price < here}
+    if not prices:
+        return ""
+    other = min(sorted(prices), key=lambda one: prices[one])
+    size = sum(one.bytes for one in sizes) / GB
+    least = "" if all(one.whole for one in sizes) else "at least "
+    return (
+        f"; {other} would cost {_usd(prices[other])} an hour and save up to {_usd((here - prices[other]) * hours)} in {hours:g} h, "
+        f"moving the data there from {region} costs {least}{_usd(size * TRANSFER_USD_GB)} once "
+        f"({least}{size:,.1f} GB at {_usd(TRANSFER_USD_GB)}/GB)"
+    )
+
+
+def _has_data(training: Training, region: str, facts: Facts) -> bool:
+    return all(_copy(channel.data, region, facts) for channel in channels(training).values())
+
+
+def _usd(amount: float) -> str:
+    return f"${amount:,.2f}"

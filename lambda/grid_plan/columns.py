@@ -1,0 +1,378 @@
+"""What a line of a manifest may say: the fields of one training, their form and their defaults; the rest is judged in policy."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from admission.addresses import Address
+from admission.request import REGION
+from admission.words import plain, shown
+from contract import tags
+from contract.environments import GridLimits
+from grid_plan.images import parsed
+
+AUTO = "auto"
+MODES = ("File", "FastFile", "Pipe")
+ON_DEMAND, SPOT = "on-demand", "spot"
+MPI, TORCHRUN, NONE = "mpi", "torchrun", "none"
+TAGGABLE = r"^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$"
+"""What SageMaker takes in the key and the value of a tag."""
+RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
+MOST_SWEEP = 1000
+LONGEST_H = 28 * 24.0
+"""SageMaker ends every training after 28 days."""
+DEFAULTS: dict[str, Any] = {
+    "region": AUTO,
+    "channel": "training",
+    "mode": "File",
+    "instance_count": 1,
+    "volume_gb": 30,
+    "market": ON_DEMAND,
+    "max_hours": 24.0,
+    "distribution": NONE,
+    "network_isolation": False,
+    "encrypt_traffic": False,
+}
+"""What holds where neither a line nor the input's `defaults` say anything; max_hours never beyond the deployment's limit."""
+SPOT_WAIT_H = 24.0
+"""Beyond max_hours, how long a managed spot training waits for capacity where nobody says."""
+
+
+def allowed(limits: GridLimits) -> dict[str, str]:
+    """Field to what it may be in this deployment."""
+    return {
+        "region": "auto, or a region of the deployment, as in eu-central-1",
+        "data": "up to 20 copies of the data in different regions, as in s3://bucket/folder/",
+        "channel": "a channel's name of 1 to 64 letters, digits, dots, _ and -",
+        "mode": "File, FastFile or Pipe",
+        "channels": 'an object of up to 20 channels, as in {"validation": {"data": "s3://bucket/folder/", "mode": "File"}}',
+        "image": "repository:tag or repository@sha256:... of the deployment's repositories, or the whole address in a private ECR registry",
+        "entrypoint": "a list of 1 to 100 texts of up to 256 characters",
+        "arguments": "a list of 1 to 100 texts of up to 256 characters",
+        "hyperparameters": "an object of up to 100 names (256 characters) and values (2,500 characters)",
+        "environment": "an object of up to 100 names of variables and texts of up to 512 characters",
+        "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
+        "instance_type": f"a type of SageMaker trainings, {', '.join(limits.instance_types)} (grid.limits.instance_types in cdk.json)",
+        "instance_count": f"a whole number from 1 to {limits.max_instances:,} (grid.limits.max_instances in cdk.json)",
+        "volume_gb": f"a whole number from 1 to {limits.max_volume_gb:,} (grid.limits.max_volume_gb in cdk.json)",
+        "market": "on-demand or spot",
+        "max_hours": f"a number from 0.01 to {limits.max_hours:g} (grid.limits.max_hours in cdk.json)",
+        "max_wait_hours": f"a number from max_hours to {LONGEST_H:g}, for the market spot alone",
+        "checkpoint": "a folder for this training alone in the bucket of bytes of its region; left out: one of its own",
+        "distribution": "mpi, torchrun or none",
+        "processes_per_host": "a whole number from 1 to 512, for mpi alone",
+        "mpi_options": "a text of up to 2,000 characters, for mpi alone",
+        "tags": f"an object of up to 45 keys (128 characters) and texts (256), without keys that begin with aws: or {RESERVED}",
+        "metrics": "an object of up to 40 names and regular expressions of up to 500 characters",
+        "subnets": "nothing; leave it out, and SageMaker trains in a network of its own",
+        "security_groups": "nothing; leave it out",
+        "kms_key": "an id, ARN or alias of a KMS key of the training's region, for what the training writes",
+        "volume_kms_key": "an id, ARN or alias of a KMS key of the training's region, for its disks",
+        "network_isolation": "true or false",
+        "encrypt_traffic": "true or false",
+    }
+
+
+def _region(value: str) -> str:
+    if value != AUTO and not re.match(REGION, value):
+        raise ValueError(f"{plain(value)} is no region's name")
+    return value
+
+
+def _copies(value: object) -> object:
+    """Several addresses in one text stand apart by spaces; a key may have spaces too."""
+    if isinstance(value, str):
+        return re.split(r"\s+(?=s3://)", value.strip())
+    return value
+
+
+def _address(value: str) -> str:
+    """In the one spelling that equal addresses share."""
+    return str(Address.parse(value.strip()))
+
+
+def _folder(value: str) -> str:
+    if not Address.parse(value).key.strip("/"):
+        raise ValueError(f"{plain(value)} is a whole bucket")
+    return value.rstrip("/")
+
+
+def _image(value: str) -> str:
+    try:
+        parsed(value)
+    except ValueError as problem:
+        raise ValueError(f"{plain(value)} {problem}") from None
+    return value
+
+
+def _matching(pattern: str, problem: str) -> Callable[[str], str]:
+    fits = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not fits.fullmatch(value):
+            raise ValueError(f"{plain(value)} {problem}")
+        return value
+
+    return check
+
+
+def _one_of(*options: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if value not in options:
+            raise ValueError(f"{plain(value)} is none of them")
+        return value
+
+    return check
+
+
+def _text(most: int) -> BeforeValidator:
+    """Text of any letters, within a length; its refusal says what is allowed, for entries that no table knows."""
+
+    def check(value: object) -> object:
+        if not isinstance(value, str):
+            raise ValueError(f"{_what(value)} is no text; allowed: texts of up to {most:,} characters")
+        if len(value) > most:
+            raise ValueError(f"has {len(value):,} characters; allowed: up to {most:,}")
+        if "\0" in value:
+            raise ValueError("holds a NUL character; allowed: all others")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _what(value: object) -> str:
+    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else shown(value)
+
+
+def _name(value: str) -> str:
+    if not value or len(value) > 256:
+        raise ValueError(f"is a name of {len(value):,} characters; allowed: 1 to 256 characters")
+    return value
+
+
+def sent(value: Any) -> str:
+    """A hyperparameter as SageMaker gets it: texts as they are, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("is no finite number; allowed: numbers that JSON has")
+    text = sent(value)
+    if "\0" in text:
+        raise ValueError("holds a NUL character; allowed: all others")
+    if len(text) > 2500:
+        raise ValueError(f"has {len(text):,} characters; allowed: up to 2,500 (what is long belongs into the data)")
+    return value
+
+
+def _tag(key: str) -> str:
+    if key.lower().startswith("aws:") or key.lower().startswith(RESERVED):
+        raise ValueError(f"begins with a prefix that is taken; allowed: keys without aws: and {RESERVED}")
+    return key
+
+
+def _different(values: list[Any]) -> list[Any]:
+    texts = [sent(value) for value in values]
+    if twice := sorted({text for text in texts if texts.count(text) > 1}):
+        raise ValueError(f"has {plain(twice[0])} twice; allowed: different values")
+    return values
+
+
+Text: TypeAlias = Annotated[str, Field(max_length=2048)]
+Location: TypeAlias = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
+Copies: TypeAlias = Annotated[
+    list[Location],
+    BeforeValidator(_copies),
+    Field(min_length=1, max_length=20),
+]
+ONE_OR_MORE: dict[str, Any] = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 20}]
+}
+Mode: TypeAlias = Annotated[Text, AfterValidator(_one_of(*MODES))]
+ChannelName: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[A-Za-z0-9._-]{1,64}", "is no channel's name"))]
+Hyperparameter: TypeAlias = Annotated[str, AfterValidator(_name)]
+Variable: TypeAlias = Annotated[
+    str,
+    AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9_]{0,511}", "is no variable's name; allowed: letters, digits and _")),
+]
+TagKey: TypeAlias = Annotated[str, Field(min_length=1, max_length=128, pattern=TAGGABLE), AfterValidator(_tag)]
+TagValue: TypeAlias = Annotated[str, Field(max_length=256, pattern=TAGGABLE)]
+Arguments: TypeAlias = Annotated[list[Annotated[str, _text(256)]], Field(min_length=1, max_length=100)]
+Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is no KMS key"))]
+
+
+class Closed(BaseModel):
+    """No unknown fields, no text for numbers, no change afterwards."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Channel(Closed):
+    """One channel of data, with copies of it in several regions."""
+
+    data: Copies = Field(json_schema_extra=ONE_OR_MORE)
+    mode: Mode | None = Field(default=None, description="The line's mode where none is said.")
+    content_type: Annotated[str, Field(max_length=256)] | None = None
+    sharded: bool = Field(default=False, description="Each instance gets a part of the objects instead of all.")
+
+
+def _channel(value: object) -> object:
+    """A channel that is an address, or a list of them, has nothing else to say."""
+    return {"data": value} if isinstance(value, str | list) else value
+
+
+class Training(Closed):
+    """One line of a manifest, in its JSON form. Every field may come from the input's `defaults` instead."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid line")
+
+    region: Annotated[Text, AfterValidator(_region)] | None = Field(
+        default=None,
+        description="Where to train; auto (as if left out): where the data and the image are and an hour costs least.",
+        examples=["eu-central-1", AUTO],
+    )
+    data: Copies | None = Field(
+        default=None,
+        description="S3 location of the data, or of copies of it in several regions; a CSV column may call it s3_location.",
+        examples=["s3://my-data/train/", ["s3://my-data/train/", "s3://my-data-us/train/"]],
+        json_schema_extra=ONE_OR_MORE,
+    )
+    channel: ChannelName | None = Field(default=None, description="Name of the channel that `data` becomes (training).")
+    mode: Mode | None = Field(
+        default=None, description="How data reaches the container: File (default), FastFile, Pipe."
+    )
+    channels: dict[ChannelName, Annotated[Channel, BeforeValidator(_channel)]] | None = Field(
+        default=None,
+        max_length=20,
+        description="Further channels by name: an address, a list of copies, or an object of data, mode, content_type, sharded.",
+        examples=[{"validation": "s3://my-data/validation/"}],
+    )
+    image: Annotated[Text, AfterValidator(_image)] | None = Field(
+        default=None,
+        description="Training image: repository:tag or repository@digest of the deployment's; each region uses its own registry.",
+        examples=["images:v1"],
+    )
+    entrypoint: Arguments | None = Field(default=None, description="In the place of the image's own entry point.")
+    arguments: Arguments | None = Field(default=None, description="Arguments of the entry point.")
+    hyperparameters: dict[Hyperparameter, Annotated[Any, AfterValidator(_value)]] | None = Field(
+        default=None,
+        max_length=100,
+        description="Texts travel as they are, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
+        examples=[{"lr": 0.1, "optimizer": "sgd"}],
+    )
+    environment: dict[Variable, Annotated[str, _text(512)]] | None = Field(
+        default=None, max_length=100, description="Environment variables; in CSV columns env.<NAME>."
+    )
+    sweep: (
+        dict[
+            Hyperparameter,
+            Annotated[
+                list[Annotated[Any, AfterValidator(_value)]],
+                Field(min_length=1, max_length=MOST_SWEEP),
+                AfterValidator(_different),
+            ],
+        ]
+        | None
+    ) = Field(
+        default=None,
+        max_length=20,
+        description="Hyperparameters with lists of values: a training for every combination.",
+        examples=[{"lr": [0.1, 0.01], "depth": [18, 50]}],
+    )
+    instance_type: Text | None = Field(
+        default=None, description="A SageMaker instance type.", examples=["ml.g5.12xlarge"]
+    )
+    instance_count: int | None = Field(default=None, ge=1, description="Instances that train together (1).")
+    volume_gb: int | None = Field(default=None, ge=1, description="Size of each instance's disk (30).")
+    market: Annotated[Text, AfterValidator(_one_of(ON_DEMAND, SPOT))] | None = Field(
+        default=None, description="on-demand (default), or spot: managed spot training."
+    )
+    max_hours: float | None = Field(
+        default=None, ge=0.01, allow_inf_nan=False, description="SageMaker stops the training then (24, or the limit)."
+    )
+    max_wait_hours: float | None = Field(
+        default=None,
+        ge=0.01,
+        le=LONGEST_H,
+        allow_inf_nan=False,
+        description="Spot alone: max_hours and the waiting for capacity together (24 h more than max_hours).",
+    )
+    checkpoint: Annotated[Location, AfterValidator(_folder)] | None = Field(
+        default=None,
+        description="Checkpoints are kept here, under grids/ in the bucket of bytes of the region, in the place of a folder of the grid's.",
+    )
+    distribution: Annotated[Text, AfterValidator(_one_of(MPI, TORCHRUN, NONE))] | None = Field(
+        default=None, description="How SageMaker's own containers start several processes: mpi, torchrun or none."
+    )
+    processes_per_host: int | None = Field(default=None, ge=1, le=512, description="mpi alone.")
+    mpi_options: Annotated[str, Field(max_length=2000)] | None = Field(
+        default=None, description="mpi alone: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
+    )
+    tags: dict[TagKey, TagValue] | None = Field(
+        default=None, max_length=45, description="Further tags, of cost centres for one; in CSV columns tag.<key>."
+    )
+    metrics: (
+        dict[Annotated[str, Field(min_length=1, max_length=255)], Annotated[str, Field(min_length=1, max_length=500)]]
+        | None
+    ) = Field(
+        default=None,
+        max_length=40,
+        description="Metric's name to the regular expression that finds its value in the log; in CSV columns metric.<name>.",
+        examples=[{"loss": "loss=([0-9.]+)"}],
+    )
+    subnets: list[Annotated[Text, AfterValidator(_matching("subnet-[0-9a-f]{8,17}", "is no subnet's id"))]] | None = (
+        Field(
+            default=None,
+            min_length=1,
+            max_length=16,
+            description="Refused: the role of trainings has no right on networks.",
+        )
+    )
+    security_groups: (
+        list[Annotated[Text, AfterValidator(_matching("sg-[0-9a-f]{8,17}", "is no security group's id"))]] | None
+    ) = Field(default=None, min_length=1, max_length=5, description="Refused, as subnets are.")
+    kms_key: Key | None = Field(default=None, description="Encrypts the model's artifacts.")
+    volume_kms_key: Key | None = Field(
+        default=None, description="Encrypts the disks (types without disks of their own)."
+    )
+    network_isolation: bool | None = Field(default=None, description="The container reaches no network at all.")
+    encrypt_traffic: bool | None = Field(default=None, description="Between the instances of one training.")
+
+
+MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")
+"""Fields whose entries a line adds to those of the defaults; of the others it takes the place."""
+DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host", "mpi_options")}
+"""What of the defaults says nothing to a line that chose otherwise."""
+
+
+def merged(defaults: Training, line: Training) -> Training:
+    """The line, with what the defaults say where it says nothing."""
+    told: dict[str, Any] = {name: value for name, value in line if value is not None}
+    for name in MERGED:
+        before = getattr(defaults, name)
+        if before and told.get(name):
+            told[name] = {**before, **told[name]}
+    for name, others in DEPENDENT.items():
+        if told.get(name, getattr(defaults, name)) != getattr(defaults, name):
+            told = dict.fromkeys(others) | told
+    return defaults.model_copy(update=told)
+
+
+def source(training: Training) -> dict[str, Any]:
+    """The training as a line of JSON, which needs no defaults any more."""
+    found = training.model_dump(exclude_none=True)
+    if len(found.get("data", ())) == 1:
+        (found["data"],) = found["data"]
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a line, for `docs/manifest.schema.json`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Training.model_json_schema()}

@@ -1,0 +1,218 @@
+"""Plan's function: checks every line of a manifest before anything starts, and writes what the children carry out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from botocore.exceptions import ClientError
+
+from admission.addresses import Address
+from admission.policy import shut
+from admission.words import plain
+from aws import pinned, registry
+from aws.s3 import JobStore, Raced
+from contract import names
+from contract.codec import decode, encode
+from contract.environments import GridEnvironment
+from contract.grid import Grid, GridPrefix, Manifest, arrays
+from grid_plan import asked as input_
+from grid_plan.asked import Asked
+from grid_plan.facts import Findings
+from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
+from grid_plan.planning import MOST_WARNINGS, Planner, write
+from grid_plan.problems import Report
+from grid_plan.request import Identity
+
+logger = Logger(service="grid-plan")
+CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchVersion", "NoSuchKey", "404"})
+"""S3's answers where an object is no longer the one that was looked at."""
+DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
+CHANGED_PROBLEM = "manifest: changed while it was read; allowed: one that stays as it is until the plan stands"
+
+
+def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+    env = GridEnvironment.read()
+    execution = event["execution"]
+    asked, wrong_defaults, problems = input_.read(event["request"], env.limits)
+    identity = Identity(
+        grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
+    )
+    store, prefix = JobStore(env.bucket), GridPrefix(identity.grid)
+    planner = Planner(asked, identity, env, wrong_defaults)
+    grid = findings = None
+    if names.JOB_PATTERN.fullmatch(identity.grid):
+        grid, findings = _known(store, prefix, identity)
+    if grid is None:
+        findings = findings or _found(planner, asked, identity, env, store, problems)
+        grid = _write(planner, _once(store, prefix, findings, identity), identity, env, store)
+    logger.info("planned", grid=grid.id, lines=grid.lines, regions=grid.regions, cost_at_most_usd=grid.cost_at_most_usd)
+    return {
+        "grid": grid.id,
+        "lines": grid.lines,
+        "regions": grid.regions,
+        "arrays": [{"first": first, "size": size} for first, size in arrays(grid.lines)],
+        "cost_at_most_usd": grid.cost_at_most_usd,
+        "warnings": list(grid.warnings),
+    }
+
+
+def _known(store: JobStore, prefix: GridPrefix, identity: Identity) -> tuple[Grid | None, Findings | None]:
+    """What an earlier run of this very step has written. Raises InvalidRequest where the name is another execution's."""
+    body, facts = store.get(prefix.description), store.get(prefix.facts)
+    grid = decode(Grid, body) if body else None
+    findings = decode(Findings, facts) if facts else None
+    for one in (grid, findings):
+        if one and (one.execution, one.started_at) != (identity.execution, identity.started_at):
+            raise _refused([taken(identity.grid, one.execution, one.started_at)])
+    return grid, findings
+
+
+def _found(
+    planner: Planner, asked: Asked, identity: Identity, env: GridEnvironment, store: JobStore, problems: list[str]
+) -> Findings:
+    """The first pass, with everything that is to be known beside the lines. Raises InvalidRequest."""
+    manifest, found = _manifest(asked, env)
+    problems = [*_closed(store, env), *_name(identity), *problems, *found, *_child(env)]
+    if manifest is None:
+        raise _refused(problems)
+    try:
+        with pinned.opened(manifest) as file:
+            checked = planner.check(file)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] not in CHANGED:
+            raise
+        raise _refused([*problems, CHANGED_PROBLEM]) from None
+    checked.report.general[:0] = problems
+    if checked.report:
+        raise _told(checked.report)
+    return Findings(
+        execution=identity.execution,
+        started_at=identity.started_at,
+        planned_at=time.time(),
+        manifest=Manifest(bucket=manifest.bucket, key=manifest.key, version=manifest.version, etag=manifest.etag),
+        manifest_size=manifest.size,
+        lines=checked.lines,
+        regions=dict(checked.regions),
+        cost_at_most_usd=checked.cost_at_most_usd,
+        warnings=tuple(checked.warnings.shortened(MOST_WARNINGS)),
+        facts=checked.facts,
+    )
+
+
+def _refused(problems: list[str]) -> Exception:
+    return _told(Report(general=list(dict.fromkeys(problems))))
+
+
+def _told(report: Report) -> Exception:
+    """The log has every reason, the cause the first of them."""
+    for reason in report.reasons():
+        logger.warning("refused", reason=reason)
+    return report.refusal()
+
+
+def _closed(store: JobStore, env: GridEnvironment) -> list[str]:
+    reason = store.admission_closed()
+    return [] if reason is None else [shut(reason, env.bucket)]
+
+
+def _name(identity: Identity) -> list[str]:
+    if names.JOB_PATTERN.fullmatch(identity.grid):
+        return []
+    return [f"name: the execution is called {plain(identity.grid)}; allowed: 1 to 80 letters, digits, _ and -"]
+
+
+def _child(env: GridEnvironment) -> list[str]:
+    """Without its own image no child starts, and the queue would wait for ever."""
+    repository = names.repository(env.deployment, names.PLATFORM)
+    try:
+        standing = registry.standing(repository, env.child_image, env.home_region)
+    except registry.NoRepository:
+        standing = None
+    if standing:
+        return []
+    where = f"{repository}:{env.child_image} does not stand in {env.home_region}"
+    return [f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/images.md)"]
+
+
+def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
+    """The version that is planned, and what is wrong with it; nothing is looked at where no manifest may lie."""
+    if not asked.manifest:
+        return None, []
+    address, where = Address.parse(asked.manifest), f"manifest: {asked.manifest}"
+    if not is_readable(address, env):
+        return None, [f"{where} is not where manifests may lie; allowed: {places(env)}"]
+    try:
+        found = pinned.head(address.bucket, address.key)
+    except ClientError as problem:
+        if (code := problem.response["Error"]["Code"]) not in DENIED:
+            raise
+        return None, [
+            f"{where} cannot be looked at (S3 answers {code}); allowed: an object that the deployment may read"
+        ]
+    if found is None:
+        return None, [f"{where} does not exist; allowed: a manifest that was uploaded before the start"]
+    if found.archived:
+        return None, [
+            f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"
+        ]
+    if found.size > MOST_MANIFEST:
+        size = f"{found.size / 1024**3:.1f} GB"
+        return None, [f"{where} has {size}; allowed: up to {MOST_MANIFEST / 1024**3:.0f} GB"]
+    return found, []
+
+
+def _once(store: JobStore, prefix: GridPrefix, findings: Findings, identity: Identity) -> Findings:
+    """Of two runs of this step at the same time, both go on with what the first one found."""
+    try:
+        store.create(prefix.facts, encode(findings))
+    except Raced:
+        _, written = _known(store, prefix, identity)
+        assert written is not None
+        return written
+    return findings
+
+
+def _again(findings: Findings) -> pinned.Pinned:
+    """The version that was checked."""
+    one = findings.manifest
+    return pinned.Pinned(
+        bucket=one.bucket, key=one.key, size=findings.manifest_size, version=one.version, etag=one.etag, archived=False
+    )
+
+
+def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEnvironment, store: JobStore) -> Grid:
+    """The lines, and last what says that they are all there."""
+    prefix, where = GridPrefix(identity.grid), findings.manifest
+    grid = Grid(
+        id=identity.grid,
+        deployment=env.deployment,
+        execution=findings.execution,
+        started_at=findings.started_at,
+        owner=identity.owner,
+        planned_at=findings.planned_at,
+        manifest=where,
+        lines=findings.lines,
+        regions=findings.regions,
+        pace=env.limits.submissions_per_second,
+        cost_at_most_usd=findings.cost_at_most_usd,
+        warnings=findings.warnings,
+    )
+    try:
+        with pinned.opened(_again(findings)) as file:
+            written = write(planner.lines(file, findings.facts), prefix, store.put)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] not in CHANGED:
+            raise
+        raise _refused([CHANGED_PROBLEM]) from None
+    if written != grid.lines:
+        raise RuntimeError(f"{grid.lines} lines were checked, and {written} written")
+    try:
+        store.create(prefix.description, encode(grid))
+    except Raced:
+        standing, _ = _known(store, prefix, identity)
+        assert standing is not None
+        return standing
+    return grid

@@ -1,0 +1,87 @@
+"""Asks AWS what a batch of lines needs to know, side by side, each thing once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from botocore.exceptions import ClientError
+
+from admission.addresses import Address
+from aws import data, registry, training_prices
+from aws.clients import BRISK, client
+from aws.prices import ANSWERS_IN
+from contract.images import Image
+from grid_plan.facts import Facts, Place, Questions, Size, Stand, price_key
+
+T = TypeVar("T")
+AT_ONCE = 32
+PAGES = 20
+"""Of 1,000 objects: what is counted of the data of `auto` lines, for the price of moving it."""
+
+
+def answer(asked: Questions, facts: Facts, pool: ThreadPoolExecutor) -> None:
+    """Adds every answer to the facts. Raises what AWS' own trouble raises."""
+    _prepare(asked)
+    _look(pool, asked.buckets, _bucket, facts.buckets)
+    locations, sizes = dict(asked.locations), dict(asked.sizes)
+    _look(pool, locations, lambda one: _anything(one, locations[one]), facts.locations)
+    _look(pool, sizes, lambda one: _size(one, sizes[one]), facts.sizes)
+    _look(pool, asked.images, _image, facts.images)
+    prices = {price_key(*one): one for one in asked.prices}
+    _look(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), facts.prices)
+
+
+def _prepare(asked: Questions) -> None:
+    """The clients, one after another: boto3's session makes none side by side."""
+    if asked.buckets:
+        client("s3")
+    for region in {region for _, region in (*asked.locations, *asked.sizes)}:
+        client("s3", region)
+    for region in {Image.parse(image).region for image in asked.images}:
+        client("ecr", region)
+    if asked.prices:
+        client("pricing", ANSWERS_IN, BRISK)
+
+
+def _look(pool: ThreadPoolExecutor, keys: Iterable[str], look: Callable[[str], T], found: dict[str, T]) -> None:
+    wanted = sorted(keys)
+    found.update(zip(wanted, pool.map(look, wanted), strict=True))
+
+
+def _bucket(name: str) -> Place:
+    try:
+        return Place(region=data.region_of(name))
+    except data.Denied as denied:
+        return Place(denied=denied.code)
+
+
+def _anything(location: str, region: str) -> Stand:
+    address = Address.parse(location)
+    try:
+        return Stand(there=data.anything_at(address.bucket, address.key, region))
+    except data.Denied as denied:
+        return Stand(there=False, denied=denied.code)
+
+
+def _size(location: str, region: str) -> Size:
+    address = Address.parse(location)
+    try:
+        counted, whole = data.size_of(address.bucket, address.key, region, PAGES)
+    except data.Denied:
+        return Size(bytes=0, whole=False)
+    return Size(bytes=counted, whole=whole)
+
+
+def _image(text: str) -> Stand:
+    image = Image.parse(text)
+    try:
+        return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
+    except ClientError as problem:
+        if (code := problem.response["Error"]["Code"]) in (
+            "AccessDeniedException",
+            "RepositoryPolicyNotFoundException",
+        ):
+            return Stand(there=False, denied=code)
+        raise

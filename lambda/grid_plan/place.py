@@ -1,0 +1,31 @@
+"""Where manifests may lie, and what is said of a name that is taken."""
+
+from __future__ import annotations
+
+from admission.addresses import Address
+from contract import keys
+from contract.environments import GridEnvironment
+from contract.grid import GRIDS
+
+MOST_MANIFEST = 1024**3
+"""Bytes: 100,000 lines of 10 KB. It is read twice, as a stream."""
+
+
+def is_readable(address: Address, env: GridEnvironment) -> bool:
+    """Uploads, data buckets, and the lines that an earlier grid left over."""
+    if address.bucket == env.bucket:
+        return address.key.startswith((keys.UPLOADS, GRIDS))
+    return address.bucket in env.data_buckets
+
+
+def places(env: GridEnvironment) -> str:
+    """The same, for a person."""
+    ours = [f"s3://{env.bucket}/{folder}..." for folder in (keys.UPLOADS, GRIDS)]
+    return f"{', '.join([*ours, *(f's3://{bucket}/...' for bucket in env.data_buckets)])} (data_buckets in cdk.json)"
+
+
+def taken(name: str, execution: str, started_at: str) -> str:
+    return (
+        f"name: {name} is the name of a grid of another execution ({execution}, started {started_at}); "
+        "allowed: a name that no grid had"
+    )

@@ -1,0 +1,206 @@
+"""The two passes over a manifest: the first checks every line and finds out what it needs, the second writes the plan's lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields
+from typing import IO
+
+from aws import training_model
+from contract.environments import GridEnvironment
+from contract.grid import SHARD, GridPrefix, Line
+from grid_plan import lookups, policy
+from grid_plan.asked import Asked
+from grid_plan.choice import Decision, Undecided, decide
+from grid_plan.columns import Training, source
+from grid_plan.drafts import Draft, Drafts, batches, digest
+from grid_plan.facts import Facts, Questions
+from grid_plan.manifest import Unreadable
+from grid_plan.policy import Judge, sound
+from grid_plan.problems import Report
+from grid_plan.request import Identity, request
+
+BATCH = 500
+"""Trainings whose questions are asked together."""
+MOST_WARNINGS = 4_000
+"""Characters of all warnings of a plan together."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """What the first pass comes to."""
+
+    report: Report = field(default_factory=Report)
+    warnings: Report = field(default_factory=Report)
+    facts: Facts = field(default_factory=Facts)
+    lines: int = 0
+    regions: Counter[str] = field(default_factory=Counter)
+    costs: list[float] = field(default_factory=list)
+    """Dollars of each batch at most, where every price is known."""
+    unpriced: int = 0
+    """Trainings whose price is not known."""
+
+    @property
+    def cost_at_most_usd(self) -> float | None:
+        return None if self.unpriced else round(math.fsum(self.costs), 2)
+
+
+class Planner:
+    """Reads one version of a manifest by one execution's words."""
+
+    def __init__(self, asked: Asked, identity: Identity, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
+        self._asked, self._identity, self._env = asked, identity, env
+        self._judge = Judge(env=env, types=training_model.instance_types())
+        self._drafts = Drafts(asked, env.limits, wrong_defaults)
+        self._seen: dict[bytes, int] = {}
+        self._checkpoints: dict[str, int] = {}
+
+    def check(self, file: IO[bytes]) -> Checked:
+        """The first pass: everything is looked up, nothing is changed."""
+        checked = Checked()
+        try:
+            with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
+                for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
+                    self._check_batch(batch, checked, pool)
+        except Unreadable as problem:
+            checked.report.add(f"manifest: {problem}")
+        most = self._env.limits.max_lines
+        if not checked.lines and not checked.report:
+            checked.report.add(f"manifest: has no line of a training; allowed: 1 to {most:,} lines")
+        self._check_cost(checked)
+        return checked
+
+    def _allowed(self, drafts: Iterator[Draft], checked: Checked) -> Iterator[Draft]:
+        """As many as are allowed, and not one more is read."""
+        most = self._env.limits.max_lines
+        for number, draft in enumerate(drafts):
+            if number >= most:
+                checked.report.add(
+                    f"manifest: makes more than {most:,} trainings, of sweeps too; "
+                    f"allowed: up to {most:,} (grid.limits.max_lines in cdk.json)"
+                )
+                return
+            yield draft
+
+    def _check_batch(self, batch: list[Draft], checked: Checked, pool: ThreadPoolExecutor) -> None:
+        looked: list[tuple[Draft, Training, set[str]]] = []
+        for draft in batch:
+            checked.lines += 1
+            problems, wrong = list(draft.problems), set(draft.wrong)
+            if draft.training is not None:
+                training = self._judge.resolved(draft.training)
+                problems += self._judge.problems(training, excused=wrong)
+                problems += [] if problems else self._repeats(draft)
+                wrong |= {re.split("[.:]", problem)[0] for problem in problems}
+                looked.append((draft, sound(training, wrong), wrong))
+            for problem in problems:
+                checked.report.add(problem, draft.line)
+        self._learn([training for _, training, _ in looked], checked.facts, pool)
+        costs = []
+        for draft, training, wrong in looked:
+            cost = self._check_facts(draft, training, wrong, checked)
+            costs += [] if cost is None else [cost]
+        checked.costs.append(math.fsum(costs))
+
+    def _repeats(self, draft: Draft) -> Iterator[str]:
+        """What no two trainings may share."""
+        assert draft.training is not None
+        if not self._asked.allow_duplicates:
+            first = self._seen.setdefault(digest(draft.training), draft.line)
+            if first != draft.line:
+                yield f'is the same as line {first}; allowed: each training once, or "allow_duplicates": true in the input'
+        if (folder := draft.training.checkpoint) and (draft.makes > 1 or folder in self._checkpoints):
+            other = f"line {self._checkpoints[folder]}" if folder in self._checkpoints else "each training of the sweep"
+            yield f"checkpoint: is that of {other} too; allowed: a folder for this training alone, or none"
+        elif folder:
+            self._checkpoints[folder] = draft.line
+
+    def _learn(self, trainings: list[Training], facts: Facts, pool: ThreadPoolExecutor) -> None:
+        """Asks until nothing is open: where the data lies says what to ask next."""
+        while True:
+            asked = Questions()
+            for training in trainings:
+                self._judge.ask(training, facts, asked)
+            if not asked:
+                return
+            lookups.answer(asked, facts, pool)
+
+    def _check_facts(self, draft: Draft, training: Training, wrong: set[str], checked: Checked) -> float | None:
+        """Dollars at most; None where the line is wrong or its price not known."""
+        try:
+            decision = decide(training, checked.facts, self._judge)
+        except Undecided as undecided:
+            for problem in undecided.problems:
+                checked.report.add(problem, draft.line)
+            return None
+        if wrong or draft.problems:
+            return None
+        index = sum(checked.regions.values())
+        for problem in training_model.problems(request(training, decision, index, self._identity, self._env)):
+            checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
+        checked.regions[decision.region] += 1
+        for warning in policy.warnings(training):
+            checked.warnings.add(warning, draft.line)
+        return self._cost(draft, training, decision, checked)
+
+    def _cost(self, draft: Draft, training: Training, decision: Decision, checked: Checked) -> float | None:
+        cost = decision.most_usd(training)
+        if cost is None:
+            checked.unpriced += 1
+            unknown = f"no price of {training.instance_type} in {decision.region} is known"
+            if self._asked.max_cost_usd is None:
+                checked.warnings.add(f"{unknown}: whether the type is offered there too is not", draft.line)
+            else:
+                may_be = "other types, or no max_cost_usd"
+                checked.report.add(
+                    f"instance_type: {unknown}, so nobody can keep to max_cost_usd; allowed: {may_be}", draft.line
+                )
+        return cost
+
+    def _check_cost(self, checked: Checked) -> None:
+        most, cost = self._asked.max_cost_usd, math.fsum(checked.costs)
+        if most is not None and cost > most:
+            checked.report.add(
+                f"max_cost_usd: {most:,.2f} is less than {cost:,.2f}, which the trainings could cost until their time-outs "
+                "at on-demand prices; allowed: more, or less of lines, instances and max_hours"
+            )
+
+    def lines(self, file: IO[bytes], facts: Facts) -> Iterator[Line]:
+        """The second pass, over a manifest that was checked: equal facts make equal lines."""
+        slots: Counter[str] = Counter()
+        for index, draft in enumerate(self._drafts.read(file)):
+            if draft.training is None or draft.problems:
+                raise RuntimeError(f"Line {draft.line} was checked, and now is wrong: {draft.problems}")
+            training = self._judge.resolved(draft.training)
+            decision = decide(training, facts, self._judge)
+            yield Line(
+                index=index,
+                line=draft.line,
+                region=decision.region,
+                why=decision.why,
+                slot=slots[decision.region],
+                request=request(training, decision, index, self._identity, self._env),
+                source=source(draft.training),
+                hourly_usd=decision.hourly_usd,
+            )
+            slots[decision.region] += 1
+
+
+def write(lines: Iterator[Line], prefix: GridPrefix, put: Callable[[str, bytes], None]) -> int:
+    """Object by object; returns how many lines there were."""
+    count = 0
+    for shard in batches(lines, SHARD):
+        put(prefix.lines(shard[0].index), b"".join(_encoded(line) for line in shard))
+        count += len(shard)
+    return count
+
+
+def _encoded(line: Line) -> bytes:
+    """As contract.codec.encode has it, which copies every value on its way: of 10,000 lines that is half of the writing."""
+    members = {one.name: getattr(line, one.name) for one in fields(line)}
+    return json.dumps(members, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"

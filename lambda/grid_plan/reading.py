@@ -1,0 +1,58 @@
+"""Reads a line, or the defaults of all lines, and says of every field that is wrong what it may be."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from admission import words
+from admission.words import plain
+from grid_plan.cells import SYNONYMS
+from grid_plan.columns import Channel, Training
+
+
+def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training, list[str]]:
+    """What is right of the fields, and a line for every problem; a field that is wrong is left out."""
+    known, problems = _renamed(fields)
+    try:
+        return Training.model_validate(known), problems
+    except ValidationError as refused:
+        errors = refused.errors(include_url=False)
+    problems += told(errors, may_be)
+    wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+    return Training.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
+
+
+def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Synonyms by the field's own name; what is null is not there."""
+    known, problems = {name: value for name, value in fields.items() if value is not None}, list[str]()
+    for other, name in SYNONYMS.items():
+        if other in known:
+            value = known.pop(other)
+            if name in known:
+                problems.append(f"{other}: is {name} by another name, and both are there; allowed: one of them")
+            else:
+                known[name] = value
+    return known, problems
+
+
+def told(errors: Iterable[Any], may_be: Mapping[str, str]) -> list[str]:
+    """Pydantic's errors in words."""
+    return list(dict.fromkeys(_told(error, may_be) for error in errors))
+
+
+def _told(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
+    path = [str(part) for part in error["loc"] if part != "[key]"]
+    if error["type"] == "extra_forbidden" and len(path) > 1:
+        near = difflib.get_close_matches(path[-1], Channel.model_fields, n=1)
+        hint = f" (did you mean {near[0]}?)" if near else ""
+        where = ".".join(plain(part) for part in path)
+        return f"{where}: there is no such field{hint}; allowed: {', '.join(Channel.model_fields)}"
+    if error["type"] == "extra_forbidden":
+        error = {**error, "loc": (path[0],)}
+    if error["type"] == "string_too_short":
+        error = {**error, "type": "too_short"}
+    return words.line(error, may_be)

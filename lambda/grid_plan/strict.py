@@ -1,0 +1,43 @@
+"""JSON without what JSON does not have: no NaN, no infinite number, no name twice, no half of a surrogate pair."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from admission.words import plain
+
+
+def loads(text: str) -> Any:
+    """The value of a text. Raises ValueError that says in a few words what is wrong."""
+    try:
+        found = json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_once)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"{problem.msg} at place {problem.pos + 1}") from None
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{plain(text)} is too large a number")
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{plain(twice)} is there twice")
+    return found

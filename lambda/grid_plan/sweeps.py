@@ -1,0 +1,39 @@
+"""Makes the lines of a sweep: one training for every combination of its values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from admission.words import plain
+from grid_plan.columns import Training
+
+Sweep = Mapping[str, list[Any]]
+
+
+def of(line: Training, over_all: Sweep) -> tuple[Sweep, list[str]]:
+    """What is swept over in a line as it stands in the manifest, and what is wrong with it.
+
+    The input's sweep leaves alone what a line says itself: so the lines that failed can be started again with the same input.
+    """
+    said, own = line.hyperparameters or {}, line.sweep or {}
+    both = [f"sweep.{plain(name)}: is in hyperparameters too; allowed: one of them" for name in own if name in said]
+    return {**{name: values for name, values in over_all.items() if name not in said}, **own}, both
+
+
+def count(sweep: Sweep) -> int:
+    """How many trainings it makes of one."""
+    return math.prod(len(values) for values in sweep.values())
+
+
+def expanded(training: Training, sweep: Sweep) -> Iterator[Training]:
+    """In the order of the values, the last name's changing fastest."""
+    base = training.model_copy(update={"sweep": None})
+    if not sweep:
+        yield base
+        return
+    for values in itertools.product(*sweep.values()):
+        chosen = dict(zip(sweep, values, strict=True))
+        yield base.model_copy(update={"hyperparameters": {**(base.hyperparameters or {}), **chosen}})

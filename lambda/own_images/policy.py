@@ -1,0 +1,47 @@
+"""Decides what a look at the build of one of the platform's own images means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws.facts import GONE, Status
+from contract import names
+from contract.errors import BuildFailed, StillBuilding
+
+AGAIN = (
+    'Deploy again once the reason is gone; until then no grid can start. docs/images.md, "The platform\'s own images".'
+)
+SUCCEEDED = "SUCCEEDED"
+
+
+def execution(tag: str, request: str) -> str:
+    """Of the Build machine, for CloudFormation's request of that id: one asked twice is one build."""
+    return f"{tag}-{request.replace('-', '')}"
+
+
+def order(tag: str, context: str) -> Mapping[str, Any]:
+    """The Build machine's input; what stands everywhere already is not built again."""
+    return {"context": context, "repository": names.PLATFORM, "tag": tag, "if_absent": True}
+
+
+def missing(status: Status) -> bool:
+    """Whether there is no such build yet."""
+    return status.name == GONE
+
+
+def judge(tag: str, status: Status, *, now: float, since: float, patience_s: float) -> None:
+    """Returns where the image stands in every region.
+
+    Raises StillBuilding while waiting may help, and BuildFailed where it does not: the build failed, or the patience is over.
+    """
+    if status.name == SUCCEEDED:
+        return
+    if status.name not in Status.RUNS and not missing(status):
+        raise BuildFailed(f"The image {tag} was not built ({status.name}, {status.error}): {status.cause}\n{AGAIN}")
+    if now >= since + patience_s:
+        raise BuildFailed(
+            f"The image {tag} is still being built after {(now - since) / 60:.0f} minutes; a new account runs one build at a "
+            f"time, or none until AWS raises its quota. {AGAIN}"
+        )
+    raise StillBuilding(f"the image {tag} is being built")

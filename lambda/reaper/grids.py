@@ -1,0 +1,127 @@
+"""What grids leave behind: trainings of SageMaker in every region, and jobs of Batch at home, as kinds of the reaper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws.batch import Job, Jobs
+from aws.belongings import Page, moment
+from aws.clients import BRISK
+from aws.facts import Belonging, Moment, Sort
+from aws.trainings import RUNS, Training, Trainings, training
+from contract import grid, names, tags
+
+PROBES = 3
+"""So many trainings of a group are asked for their tags until one of them is ours."""
+REASON = "The grid of this job is over."
+
+
+class TrainingsLeft:
+    """Trainings that run under the deployment's names.
+
+    A listing has no tags, and asking for each training's would take a call each: those of one grid, which are called alike but
+    for a number, are told by one of them that is ours. Just before an end each is asked for its own tags, and only those count.
+    """
+
+    name, every_s, counted = "trainings", 0.0, True
+
+    def __init__(self, deployment: str, region: str) -> None:
+        self._deployment, self._region = deployment, region
+        self._trainings = Trainings(region, BRISK)
+        self._marks: dict[str, dict[str, str]] = {}
+        """Group to the tags that stand for it."""
+        self._probes: dict[str, int] = {}
+
+    def pages(self) -> Iterator[Page]:
+        prefix = grid.training_prefix(self._deployment)
+        for some, answer in self._trainings.listed(prefix, RUNS):
+            yield Page(tuple(self._thing(one, self._told(one)) for one in some), moment(answer))
+
+    def again(self, ids: Sequence[str]) -> Page:
+        """By name. The time is that of the first answer: earlier is safer."""
+        found: list[Belonging] = []
+        at: Moment | None = None
+        for name in ids:
+            answer = self._trainings.described(name)
+            if answer is None:
+                continue
+            at = at or moment(answer)
+            one = training(answer)
+            if one.status == RUNS:
+                found.append(self._thing(one, self._trainings.tags(one.arn)))
+        return Page(tuple(found), at or moment({}))
+
+    def end(self, ids: Sequence[str]) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        for name in ids:
+            try:
+                self._trainings.stop(name)
+            except (ClientError, BotoCoreError) as problem:
+                refused[name] = str(problem)
+        return refused
+
+    def _told(self, one: Training) -> Mapping[str, str]:
+        group = one.name.rpartition("-")[0]
+        known = self._marks.get(group)
+        if known is not None and known.get(tags.DEPLOYMENT) == self._deployment:
+            return known
+        if self._probes.get(group, 0) >= PROBES:
+            return known or {}
+        self._probes[group] = self._probes.get(group, 0) + 1
+        found = self._trainings.tags(one.arn)
+        # A protection is one training's own, and counts when that one is asked for.
+        self._marks[group] = {key: value for key, value in found.items() if key != tags.PROTECTED}
+        return self._marks[group]
+
+    def _thing(self, one: Training, marks: Mapping[str, str]) -> Belonging:
+        return _belonging(Sort.TRAINING, one.name, self._region, one.status, one.created_at, marks)
+
+
+class JobsLeft:
+    """Jobs of the grid's queue that are not over; an array is one."""
+
+    name, every_s, counted = "batch-jobs", 0.0, False
+
+    def __init__(self, deployment: str, region: str) -> None:
+        self._region = region
+        self._ours = {tags.DEPLOYMENT: deployment}
+        self._jobs = Jobs(names.grid_queue(deployment), region, BRISK)
+
+    def pages(self) -> Iterator[Page]:
+        alive = self._jobs.alive(self._ours)
+        if self._jobs.answer:  # without the queue nothing answers, and there is no time to go by
+            yield self._page(alive)
+
+    def again(self, ids: Sequence[str]) -> Page:
+        there = {one.id for one in self._jobs.alive(self._ours)}
+        return self._page([one for one in self._jobs.described(list(ids)) if one.id in there])
+
+    def end(self, ids: Sequence[str]) -> dict[str, str]:
+        refused: dict[str, str] = {}
+        for job in ids:
+            try:
+                self._jobs.terminate(job, REASON)
+            except (ClientError, BotoCoreError) as problem:
+                refused[job] = str(problem)
+        return refused
+
+    def _page(self, jobs: Sequence[Job]) -> Page:
+        things = (_belonging(Sort.JOB, one.id, self._region, one.status, one.created_at, one.tags) for one in jobs)
+        return Page(tuple(things), moment(self._jobs.answer))
+
+
+def _belonging(sort: Sort, id_: str, region: str, state: str, born_at: float, marks: Mapping[str, str]) -> Belonging:
+    return Belonging(
+        id=id_,
+        sort=sort,
+        region=region,
+        state=state,
+        born_at=born_at,
+        deployment=marks.get(tags.DEPLOYMENT),
+        protected=tags.PROTECTED in marks,
+        execution=marks.get(tags.EXECUTION, ""),
+        job=marks.get(tags.GRID, ""),
+        owner=marks.get(tags.OWNER, ""),
+    )

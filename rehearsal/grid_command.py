@@ -1,0 +1,129 @@
+"""Runs one grid on the local AWS, from `cdk deploy` to its results: `python -m rehearsal --manifest FILE`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rehearsal import grid, grid_screen
+from rehearsal.conditions import Conditions
+from rehearsal.deployment import context
+from rehearsal.faults import UnknownFault, parse_faults, table
+from rehearsal.screen import Screen
+from rehearsal.yard import Yard
+
+OUT = Path(__file__).parent / "out"
+WORK = Path("build/rehearsal")
+SPEED = 30.0
+"""Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
+LAST_LAYER_S = 1500.0
+"""As in rehearsal.__main__: until the reaper has ended what was left, in real-world seconds."""
+
+
+def arguments(given: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m rehearsal",
+        description="Deploys Trainyard on a local AWS and carries out one manifest there: every line is trained, by processes.",
+        epilog=f"faults (seconds are a real account's: the rehearsal divides them by its speed):\n{table()}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--manifest", type=Path, required=True, metavar="FILE", help="CSV or JSON Lines")
+    parser.add_argument("--input", type=Path, metavar="FILE", help="of the execution, without `manifest`, as JSON")
+    parser.add_argument("--grid-data", type=Path, metavar="DIR", help="a folder a region, each uploaded there")
+    parser.add_argument("--image", type=Path, metavar="DIR", help="with a build.json: built first, into every region")
+    parser.add_argument("--region", action="append", default=[], metavar="NAME", help="a further one; again for more")
+    parser.add_argument(
+        "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
+    )
+    parser.add_argument(
+        "--speed", type=float, default=SPEED, metavar="K", help=f"divides all durations (default {SPEED:g})"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the delays and losses (default 0)")
+    parser.add_argument(
+        "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
+    )
+    options = parser.parse_args(given)
+    for name in ("grid_data", "image"):
+        if (folder := getattr(options, name)) and not folder.is_dir():
+            parser.error(f"--{name.replace('_', '-')} {folder}: there is no such folder")
+    if options.speed <= 0:
+        parser.error(f"--speed {options.speed:g}: wanted more than 0")
+    try:
+        options.text = options.manifest.read_text()
+        options.request = json.loads(options.input.read_text()) if options.input else {}
+        options.faults = parse_faults(options.fault)
+    except (OSError, ValueError, UnknownFault) as problem:
+        parser.error(str(problem))
+    return options
+
+
+def main(given: list[str]) -> int:
+    """0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
+    options = arguments(given)
+    screen = Screen(Console(soft_wrap=True))
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    conditions = Conditions(speed=options.speed, seed=options.seed)
+    with ExitStack() as stack:
+        with screen.step("Local AWS started, cdk bootstrap and cdk deploy"):
+            yard = stack.enter_context(Yard(WORK.resolve(), conditions, settings={"regions": regions(options)}))
+        if options.image:
+            with screen.step(f"The image of {options.image} built, and brought into every region"):
+                grid.build_image(yard, options.image)
+        if options.grid_data:
+            for region, address in grid.upload_data(yard, options.grid_data).items():
+                screen.say(f"data of {region}: {address}")
+        stack.enter_context(yard.faults(options.faults))
+        return rehearse(yard, screen, options)
+
+
+def regions(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Home with its network, as in the settings; those of the data, and those that were named, for the grid alone."""
+    settings = context(1.0)["trainyard"]
+    (home,) = (place for place in settings["regions"] if place["region"] == settings["home_region"])
+    data = [path.name for path in options.grid_data.iterdir() if path.is_dir()] if options.grid_data else []
+    more = sorted({*data, *options.region} - {home["region"]})
+    return [home, *({"region": region} for region in more)]
+
+
+def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace) -> int:
+    """One grid from its manifest to its summary."""
+    name = f"{options.manifest.stem.replace('_', '-')}-{time.strftime('%H%M%S')}"
+    address = grid.upload_manifest(yard, options.text, f"{name}{options.manifest.suffix}")
+    job = grid.start(yard, {**options.request, "manifest": address}, name)
+    screen.say(f"grid [bold]{name}[/bold]: {address}")
+    try:
+        grid_screen.follow(job, screen.say, options.limit)
+    except TimeoutError as late:
+        screen.say(f"[red]{late}[/red]")
+        return 1
+    job.settle_grid(LAST_LAYER_S / options.speed)
+    summary = grid.summarise(job, wall_s=time.monotonic() - screen.began)
+    wrong = grid.shortcomings(summary)
+    keep(job, summary, whole=bool(wrong))
+    grid_screen.show(screen.console, summary, yard.aws.conditions, wrong)
+    if summary.cause:
+        screen.say(f"[red]{summary.cause}[/red]")
+    screen.say(f"summary, results and recorded calls: {OUT}")
+    return 1 if wrong else 0
+
+
+def keep(job: grid.GridJob, summary: grid.GridSummary, *, whole: bool) -> None:
+    """Everything that a person may want to look at afterwards, as files; `whole`: the functions' logs, too."""
+    (OUT / "summary.json").write_text(json.dumps(asdict(summary), indent=1, ensure_ascii=False, default=str) + "\n")
+    for key in (job.prefix.description, job.prefix.results_csv, job.prefix.results_jsonl, job.prefix.report):
+        if body := job.read(key):
+            (OUT / key.rpartition("/")[2]).write_bytes(body)
+    with (OUT / "calls.jsonl").open("w") as calls:
+        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)
+    if whole:
+        for function, lines in job.yard.aws.workers.logs().items():
+            (OUT / f"{function}.log").write_text("\n".join(lines) + "\n")

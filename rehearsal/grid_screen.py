@@ -1,0 +1,81 @@
+"""What a person sees while a grid is rehearsed, and the table at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from rehearsal.conditions import Conditions
+from rehearsal.gaps import batch, codebuild, ecr, sagemaker
+from rehearsal.grid import GridJob, GridSummary
+from rehearsal.yard import RUNNING
+
+REPLACED = (
+    f"What this rehearsal replaces: {sagemaker.NOT_SHOWN}; {batch.NOT_SHOWN}; {codebuild.NOT_SHOWN}; {ecr.NOT_SHOWN}; IAM (calls "
+    "are recorded; tests put them to a simulator); the pace and latency of AWS's network; the Price List (a few types' prices stand in). "
+    "The templates, the state machine, its functions, the child and the training program are the real ones."
+)
+
+
+def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: float = 1.0) -> None:
+    """A line whenever something has changed, until the execution is over. Raises TimeoutError after `limit_s` seconds."""
+    deadline, last = time.monotonic() + limit_s, ""
+    while job.describe()["status"] == RUNNING:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
+        states = job.states()
+        counts = ", ".join(f"{number} {state}" for state, number in sorted(job.progress().items()))
+        line = f"{states[-1] if states else 'starting'}  {counts}"
+        if line != last:
+            last = line
+            say(line)
+        time.sleep(every_s)
+
+
+def show(console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str]) -> None:
+    """How every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
+    table = Table(title=f"Grid {summary.grid}")
+    for column in ("line", "region", "outcome", "seconds", "cost $", "metrics", "reason"):
+        table.add_column(column, overflow="fold")
+    for one in summary.results:
+        table.add_row(
+            str(one["line"]),
+            one["region"],
+            getattr(one["outcome"], "value", str(one["outcome"])),
+            f"{one['seconds']:.0f}" if one["seconds"] is not None else "",
+            f"{one['cost_usd']:.4f}" if one["cost_usd"] is not None else "",
+            ", ".join(f"{name} {value:g}" for name, value in one["metrics"].items()),
+            one["reason"],
+        )
+    console.print(table)
+    figures = Table(title="Rehearsal", show_header=False)
+    for name, value in (
+        ("execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"),
+        ("states", " → ".join(summary.state_path)),
+        ("lines", f"{summary.lines} in {', '.join(f'{region} ({n})' for region, n in summary.regions.items())}"),
+        ("outcomes", ", ".join(f"{number} {name}" for name, number in summary.outcomes.items())),
+        ("trainings", f"{summary.trainings}, interrupted {summary.interruptions} times"),
+        ("children", f"{summary.children}, attempts {summary.attempts}"),
+        ("left", f"{len(summary.trainings_left)} trainings, {len(summary.children_left)} children, "
+                 f"{summary.processes_left} processes"),
+        ("execution, whole", f"{summary.execution_s} s, {summary.wall_s} s"),
+    ):  # fmt: skip
+        figures.add_row(name, str(value))
+    console.print(figures)
+    console.print(f"[dim]{_conditions(conditions)}[/dim]")
+    console.print(f"[dim]{REPLACED}[/dim]")
+    for line in wrong:
+        console.print(f"[red]{line}[/red]")
+
+
+def _conditions(conditions: Conditions) -> str:
+    (soonest, latest), (task, slowest) = conditions.training_start_s, conditions.task_start_s
+    faults = ", ".join(fault.name for fault in conditions.faults) or "none"
+    return (
+        f"Conditions, in real seconds before the division by {conditions.speed:g}: {soonest:g} to {latest:g} s until a training has "
+        f"its instances, {task:g} to {slowest:g} s until a child runs; {conditions.events_lost:.0%} of events lost; "
+        f"{conditions.throttled:.0%} of calls throttled; pages of {conditions.page_size}; faults: {faults}."
+    )

@@ -1,0 +1,279 @@
+"""The Grid stack (home region): the Grid machine, its functions, the children on Batch, and the role of trainings everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import region_info
+from constructs import Construct
+
+from contract import names
+from contract.environments import (
+    ChildEnvironment,
+    Environment,
+    GridCleanupEnvironment,
+    GridCollectEnvironment,
+    GridEnvironment,
+    GridLimits,
+)
+from contract.timing import Timing
+from stacks.foundation import FoundationExports
+from stacks.parts.bad_ends import feed, tell_of_bad_ends
+from stacks.parts.batch import Children, tasks_of_this_account
+from stacks.parts.function import Function, Layer
+from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
+from stacks.parts.grid_rights import SAGEMAKER, GridRights
+from stacks.parts.logs import log_group
+from stacks.parts.network import Network
+from stacks.parts.queue import DeadLetters, Queue
+from stacks.parts.rights import Right, Rights, grant
+
+FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
+"""The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
+WHOLE_CPU_MB = 1769
+FEWEST_RECEIVES = 5
+"""AWS's advice: Lambda's own throttles count as well."""
+MORE_RECEIVES = 1.5
+"""Looks that end early, and throttles, beyond those of the patience."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridExports:
+    """What the reaper needs of the grid."""
+
+    cleanup: lambda_.Function
+    letters: DeadLetters
+    """Of grids that could not be cleared up."""
+    rights: GridRights
+
+
+class GridStack(cdk.Stack):
+    """Starts and ends every training of the deployment."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        env: cdk.Environment,
+        foundation: FoundationExports,
+        network: Network,
+        rights: Rights,
+        regions: tuple[str, ...],
+        repositories: tuple[str, ...],
+        data_buckets: tuple[str, ...],
+        copy_accounts: tuple[str, ...],
+        limits: GridLimits,
+        spot_children: bool,
+        child_image: str,
+        timing: Timing,
+        log_retention_days: int,
+    ) -> None:
+        """`network` is the home region's; `regions` are all of the settings, home first; `child_image` is a tag in the home
+        region's repository names.PLATFORM."""
+        deployment = rights.deployment
+        super().__init__(
+            scope,
+            name,
+            env=env,
+            description=f"Trainyard {deployment}: the Grid machine, its functions and its children",
+        )
+        self._foundation, self._rights, self._timing = foundation, rights, timing
+        self._layer, self._log_retention_days = Layer(self, "Libraries"), log_retention_days
+        self._grid = GridRights(
+            rights=rights,
+            regions=regions,
+            repositories=repositories,
+            data_buckets=data_buckets,
+            pull_accounts=(*_container_accounts(regions), *copy_accounts),
+        )
+        training = self._training_role()
+        common = GridEnvironment(
+            deployment=deployment,
+            bucket=foundation.home.bucket_name,
+            account=cdk.Aws.ACCOUNT_ID,
+            suffix=cdk.Aws.URL_SUFFIX,
+            home_region=rights.home_region,
+            regions=regions,
+            repositories=repositories,
+            data_buckets=data_buckets,
+            training_role=training.role_arn,
+            machine=self._grid.machine_arn,
+            queue=names.grid_queue(deployment),
+            child_image=child_image,
+            limits=limits,
+            timing=timing,
+        )
+        collecting = GridCollectEnvironment(**_fields(common), topic=foundation.topic.topic_arn)
+        children = self._children(training, network, limits, spot_children, child_image)
+        plan, collect = self._plan(common), self._collect(collecting)
+        grid = GridMachine(
+            self,
+            "Grid",
+            physical_name=names.grid_machine(deployment),
+            plan=plan,
+            collect=collect,
+            jobs=Jobs(
+                queue=children.queue.attr_job_queue_arn,
+                definition=names.child_definition(deployment),
+                deployment=deployment,
+            ),
+            limits=limits,
+            timing=timing,
+            rights=self._grid.machine(),
+        )
+        # By name: nothing else in the definition makes CloudFormation wait for it.
+        grid.machine.node.add_dependency(children.definition)
+        letters = DeadLetters(self, "GridLetters")
+        cleanup = self._clean_up_after(grid.machine, collecting, letters)
+        self.exports = GridExports(cleanup=cleanup, letters=letters, rights=self._grid)
+        self._outputs(grid.machine.state_machine_arn, letters, training)
+
+    def _training_role(self) -> iam.Role:
+        role = iam.Role(
+            self,
+            "TrainingRole",
+            role_name=names.training_role(self._rights.deployment, self._rights.home_region),
+            assumed_by=iam.ServicePrincipal(
+                SAGEMAKER, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            ),
+            description="Trainings of grids, in every region: their data, their images, their own folders",
+        )
+        grant(role, *self._grid.training())
+        return role
+
+    def _children(
+        self, training: iam.Role, network: Network, limits: GridLimits, spot: bool, child_image: str
+    ) -> Children:
+        rights, deployment = self._rights, self._rights.deployment
+        log = log_group(
+            self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)
+        )
+        role = iam.Role(
+            self,
+            "ChildRole",
+            assumed_by=tasks_of_this_account(),
+            description="Children of grids: create, watch and stop trainings of this deployment",
+        )
+        grant(role, *self._grid.child(training.role_arn))
+        environment = ChildEnvironment(
+            deployment=deployment,
+            bucket=self._foundation.home.bucket_name,
+            home_region=rights.home_region,
+            timing=self._timing,
+            grid="",
+            first=0,
+            round=1,
+        ).write()
+        registry = f"{cdk.Aws.ACCOUNT_ID}.dkr.ecr.{rights.home_region}.{cdk.Aws.URL_SUFFIX}"
+        return Children(
+            self,
+            "Children",
+            vpc=network.vpc,
+            subnets=network.node_subnets,
+            at_once=limits.max_concurrent,
+            spot=spot,
+            queue=names.grid_queue(deployment),
+            definition=names.child_definition(deployment),
+            image=f"{registry}/{names.repository(deployment, names.PLATFORM)}:{child_image}",
+            environment={name: value for name, value in environment.items() if name not in OF_AN_ARRAY},
+            log=log,
+            job_role=role,
+            start=self._grid.start_child(log.log_group_arn),
+        )
+
+    def _plan(self, environment: GridEnvironment) -> Function:
+        function = self._function(
+            "GridPlan", "grid_plan", "Checks every line of a manifest and writes the plan", environment, ["admission"]
+        )
+        function.may(*self._grid.plan())
+        return function
+
+    def _collect(self, environment: GridCollectEnvironment) -> Function:
+        function = self._function(
+            "GridCollect", "grid_collect", "Collects the records of a grid, ends it, and tells people", environment
+        )
+        function.may(*self._collecting())
+        return function
+
+    def _clean_up_after(
+        self, machine: sfn.StateMachine, environment: GridCollectEnvironment, letters: DeadLetters
+    ) -> Function:
+        """Grids whose execution ends without Done are told to a queue; what its function cannot end in time becomes a letter."""
+        timing = self._timing
+        looks = MORE_RECEIVES * timing.grid_stop_patience_s / timing.grid_collect_again_s
+        queue = Queue(
+            self,
+            "GridQueue",
+            function_timeout=FUNCTION_TIMEOUT,
+            receives=max(FEWEST_RECEIVES, round(looks)),
+            letters=letters,
+        )
+        function = self._function(
+            "GridCleanup",
+            "grid_cleanup",
+            "Ends the trainings of a grid that no step of it has ended",
+            GridCleanupEnvironment(**_fields(environment), messages=queue.queue_url),
+            ["cleanup", "grid_collect", "terminator"],
+        )
+        function.may(
+            *self._collecting(),
+            self._grid.grid_executions("AskForTheState", "states:DescribeExecution"),
+            self._rights.work_through(queue.queue_arn),
+        )
+        feed(function, queue)
+        tell_of_bad_ends(
+            self,
+            machine,
+            queue=queue,
+            letters=letters,
+            description="An execution of the Grid machine ended, and not well",
+        )
+        return function
+
+    def _collecting(self) -> list[Right]:
+        topic = self._foundation.topic
+        return self._grid.collect(topic.topic_arn, topic.key.key_arn)
+
+    def _function(
+        self, name: str, package: str, description: str, environment: Environment, libraries: Sequence[str] = ()
+    ) -> Function:
+        return Function(
+            self,
+            name,
+            package=package,
+            description=description,
+            environment=environment,
+            layer=self._layer,
+            timeout=FUNCTION_TIMEOUT,
+            memory_mb=WHOLE_CPU_MB,
+            log_retention_days=self._log_retention_days,
+            libraries=libraries,
+        )
+
+    def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:
+        console = f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{machine}"
+        for output, value, what in (
+            ("GridMachine", machine, "The state machine that trains every line of a manifest"),
+            ("GridConsole", console, "Open this, press Start execution, paste where the manifest is"),
+            ("TrainingRoleArn", training.role_arn, "Keys and buckets of others have to let this role in"),
+            ("GridCleanupDeadLetters", letters.queue_url, "Grids whose end could not be cleared up"),
+        ):
+            cdk.CfnOutput(self, output, value=value, description=what)
+
+
+def _container_accounts(regions: Sequence[str]) -> list[str]:
+    """Of AWS's Deep Learning Containers, as far as the CDK knows the regions."""
+    found = (region_info.Fact.find(region, region_info.FactName.DLC_REPOSITORY_ACCOUNT) for region in regions)
+    return [account for account in found if account]
+
+
+def _fields(environment: GridEnvironment) -> dict[str, Any]:
+    """For an environment that has more."""
+    return {field.name: getattr(environment, field.name) for field in fields(environment)}

@@ -1,0 +1,104 @@
+"""A machine that waits on CloudFormation's behalf, then answers it: for custom resources that need longer than a function lives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from stacks.parts import jsonata
+from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
+from stacks.parts.rights import Right
+
+INPUT = "$states.context.Execution.Input"
+REQUEST = f"{{% {INPUT}.request %}}"
+"""What CloudFormation wants to have back, and where."""
+LONGEST = cdk.Duration.hours(2)
+"""Never what ends it: CloudFormation waits an hour, and the function's own patience is shorter still."""
+MORE_LOOKS = 5
+"""The function, not the Retry, decides when patience is over, and says what is missing; these are for looks that end early."""
+ANSWERS = 10
+"""How often an answer is tried, 5 s apart: without one CloudFormation waits for its whole hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What the machine waits for, in the words of the console."""
+
+    comment: str
+    """Of the machine."""
+    step: str
+    """The name of the state that waits; its lower case is the function's door."""
+    does: str
+    unfinished: type[Exception]
+    """What the function raises as long as it is to be asked again."""
+    again_s: float
+    patience_s: float
+    passes_on: Mapping[str, str]
+    """Of the execution's input, beside `request`: the function's argument to its JSONata."""
+    answers: str
+    right: str
+    """Name of the right to invoke the function."""
+    description: str
+    """Of the machine's role."""
+    done: tuple[str, str]
+    """Of the arrow to Done, and of Done."""
+    failed: str
+
+
+class AnsweringMachine(Construct):
+    """`machine` is the state machine; `function` starts it by its name, and is what it invokes."""
+
+    def __init__(
+        self, scope: Construct, name: str, *, physical_name: str, function: lambda_.Function, waiting: Waiting
+    ) -> None:
+        super().__init__(scope, name)
+        wait, answer = self._wait(function, waiting), self._answer(function, waiting)
+        wait.add_catch(answer, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        decide = sfn.Choice.jsonata(self, "Decide", comment="What was answered, so that the console shows it too.")
+        arrow, done = waiting.done
+        decide.when(
+            sfn.Condition.jsonata(jsonata.NO_PROBLEM), sfn.Succeed.jsonata(self, "Done", comment=done), comment=arrow
+        )
+        decide.otherwise(
+            sfn.Fail.jsonata(
+                self, "Failed", comment=waiting.failed, error="{% $problem.error %}", cause="{% $problem.cause %}"
+            )
+        )
+        self.machine = standard_machine(
+            self,
+            physical_name=physical_name,
+            begins_with=wait.next(answer).next(decide),
+            comment=waiting.comment,
+            timeout=LONGEST,
+            role=machine_role(
+                self, waiting.description, Right(waiting.right, ["lambda:InvokeFunction"], [function.function_arn])
+            ),
+        )
+
+    def _wait(self, function: lambda_.Function, waiting: Waiting) -> tasks.LambdaInvoke:
+        again = whole(waiting.again_s)
+        step = invocation(
+            self,
+            waiting.step,
+            function,
+            waiting.does,
+            payload={"door": waiting.step.lower(), "request": REQUEST, **waiting.passes_on},
+            assign={"problem": "{% null %}"},
+        )
+        attempts = math.ceil(waiting.patience_s / again) + MORE_LOOKS
+        ask_again(step, waiting.unfinished.__name__, interval_s=again, attempts=attempts)
+        outlive_lambda(step, jitter=None)
+        return step
+
+    def _answer(self, function: lambda_.Function, waiting: Waiting) -> tasks.LambdaInvoke:
+        payload = {"door": "answer", "request": REQUEST, "problem": "{% $problem %}"}
+        answer = invocation(self, "Answer", function, waiting.answers, payload=payload)
+        ask_again(answer, "States.ALL", interval_s=5, attempts=ANSWERS)
+        return answer

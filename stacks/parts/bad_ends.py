@@ -1,0 +1,47 @@
+"""Executions of a machine that end without success are told to a queue, which feeds the function that clears up after them."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from stacks.parts.queue import DeadLetters, Queue
+
+BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
+"""Every end that is no success: an abort and a time-out run no Catch, and a failure may be that of the last step."""
+AT_ONCE = 5
+"""A new account runs ten functions at once in all, and others are among them."""
+
+
+def tell_of_bad_ends(
+    scope: Construct, machine: sfn.StateMachine, *, queue: Queue, letters: DeadLetters, description: str
+) -> events.Rule:
+    """The rule. What it cannot deliver in a day becomes a letter."""
+    return events.Rule(
+        scope,
+        "ExecutionEnded",
+        description=description,
+        event_pattern=events.EventPattern(
+            source=["aws.states"],
+            detail_type=["Step Functions Execution Status Change"],
+            detail={"stateMachineArn": [machine.state_machine_arn], "status": BAD_ENDS},
+        ),
+        targets=[
+            targets.SqsQueue(queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24))
+        ],
+    )
+
+
+def feed(function: lambda_.Function, queue: Queue) -> None:
+    """One message at a time; what the function does not finish comes back."""
+    function.add_event_source_mapping(
+        "Messages",
+        event_source_arn=queue.queue_arn,
+        batch_size=1,
+        report_batch_item_failures=True,
+        max_concurrency=AT_ONCE,
+    )

@@ -1,0 +1,172 @@
+"""The grid's children on Batch: Fargate in home's private subnets, a queue, and one job definition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_batch as batch
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from contract.grid import Exit
+from stacks.parts.acknowledged import acknowledge
+from stacks.parts.rights import Right, grant
+
+VCPU, MEMORY_MB = 0.25, 512
+"""The smallest that Fargate has: a child asks SageMaker something once a minute."""
+ATTEMPTS = 10
+"""The most that Batch allows. A child that comes again adopts the training of the one before it."""
+PLATFORM_VERSION = "1.4.0"
+RULES: list[dict[str, str]] = [
+    {"onExitCode": str(int(Exit.AGAIN)), "action": "RETRY"},
+    # Killed (137, 143), as Fargate does with a task that it takes back and that has not left in time; or broken (1).
+    {"onExitCode": "1*", "action": "RETRY"},
+    # "Task failed to start": the image or an address could not be had at that moment.
+    {"onStatusReason": "Task*", "action": "RETRY"},
+    {"onStatusReason": "Your Spot Task*", "action": "RETRY"},
+    # Without this one Batch would try everything again, Exit.FINAL too.
+    {"onReason": "*", "action": "EXIT"},
+]
+"""The first that fits decides; five are the most. No attempt that comes too often does harm: a line is trained once."""
+
+
+class Children(Construct):
+    """`queue` and `definition` are what a job is submitted with, by name; the newest revision of the definition counts."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        at_once: int,
+        spot: bool,
+        queue: str,
+        definition: str,
+        image: str,
+        environment: Mapping[str, str],
+        log: logs.ILogGroup,
+        job_role: iam.Role,
+        start: Sequence[Right],
+    ) -> None:
+        """`start` are the rights with which Fargate starts a child, `job_role` is what the child itself may do."""
+        super().__init__(scope, name)
+        group = ec2.SecurityGroup(
+            self,
+            "SecurityGroup",
+            vpc=vpc,
+            description="Children of grids: TCP 443 out, no way in",
+            allow_all_outbound=False,
+        )
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS services")
+        machines = batch.CfnComputeEnvironment(
+            self,
+            "Machines",
+            type="MANAGED",
+            state="ENABLED",
+            compute_resources=batch.CfnComputeEnvironment.ComputeResourcesProperty(
+                type="FARGATE_SPOT" if spot else "FARGATE",
+                maxv_cpus=math.ceil(at_once * VCPU),
+                subnets=[subnet.subnet_id for subnet in subnets],
+                security_group_ids=[group.security_group_id],
+            ),
+            # Changes are made in place: a queue refers to it, and jobs run in it.
+            replace_compute_environment=False,
+        )
+        self.queue = batch.CfnJobQueue(
+            self,
+            "Queue",
+            job_queue_name=queue,
+            priority=1,
+            state="ENABLED",
+            compute_environment_order=[
+                batch.CfnJobQueue.ComputeEnvironmentOrderProperty(
+                    order=1, compute_environment=machines.attr_compute_environment_arn
+                )
+            ],
+        )
+        starts = self._execution_role(start)
+        self.definition = batch.CfnJobDefinition(
+            self,
+            "Child",
+            job_definition_name=definition,
+            type="container",
+            platform_capabilities=["FARGATE"],
+            propagate_tags=True,
+            retry_strategy=batch.CfnJobDefinition.RetryStrategyProperty(
+                attempts=ATTEMPTS, evaluate_on_exit=[_rule(one) for one in RULES]
+            ),
+            # No time-out: a child that ran out of it would not be tried again, and it leaves by itself before Fargate ends it.
+            container_properties=_container(image, environment, log, job_role, starts),
+        )
+        for role in (job_role, starts):
+            self.definition.node.add_dependency(role)
+        acknowledge(self.definition, "CDK writes a dependency that a reference makes already.", "W3005")
+
+    def _execution_role(self, rights: Sequence[Right]) -> iam.Role:
+        role = iam.Role(self, "StartRole", assumed_by=tasks_of_this_account(), description="Starts children of grids")
+        grant(role, *rights)
+        return role
+
+
+def tasks_of_this_account() -> iam.ServicePrincipal:
+    """Whom a child's roles trust: tasks of ECS in this account, which is what Batch runs on Fargate."""
+    return iam.ServicePrincipal(
+        "ecs-tasks.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+    )
+
+
+def _rule(one: Mapping[str, str]) -> batch.CfnJobDefinition.EvaluateOnExitProperty:
+    return batch.CfnJobDefinition.EvaluateOnExitProperty(
+        action=one["action"],
+        on_exit_code=one.get("onExitCode"),
+        on_status_reason=one.get("onStatusReason"),
+        on_reason=one.get("onReason"),
+    )
+
+
+def _container(
+    image: str, environment: Mapping[str, str], log: logs.ILogGroup, job_role: iam.Role, starts: iam.Role
+) -> batch.CfnJobDefinition.ContainerPropertiesProperty:
+    needed: list[Any] = [
+        batch.CfnJobDefinition.ResourceRequirementProperty(type="VCPU", value=str(VCPU)),
+        batch.CfnJobDefinition.ResourceRequirementProperty(type="MEMORY", value=str(MEMORY_MB)),
+    ]
+    return batch.CfnJobDefinition.ContainerPropertiesProperty(
+        image=image,
+        job_role_arn=job_role.role_arn,
+        execution_role_arn=starts.role_arn,
+        resource_requirements=needed,
+        environment=[
+            batch.CfnJobDefinition.EnvironmentProperty(name=name, value=value)
+            for name, value in sorted(environment.items())
+        ],
+        readonly_root_filesystem=True,
+        privileged=False,
+        user=UNPRIVILEGED,
+        network_configuration=batch.CfnJobDefinition.NetworkConfigurationProperty(assign_public_ip="DISABLED"),
+        fargate_platform_configuration=batch.CfnJobDefinition.FargatePlatformConfigurationProperty(
+            platform_version=PLATFORM_VERSION
+        ),
+        runtime_platform=batch.CfnJobDefinition.RuntimePlatformProperty(
+            cpu_architecture="X86_64", operating_system_family="LINUX"
+        ),
+        log_configuration=batch.CfnJobDefinition.LogConfigurationProperty(
+            log_driver="awslogs",
+            options={
+                "awslogs-group": log.log_group_name,
+                "awslogs-region": cdk.Aws.REGION,
+                "awslogs-stream-prefix": "child",
+            },
+        ),
+    )
+
+
+UNPRIVILEGED = "65532"
+"""The number that images call `nonroot`; the child's own image has a user of its own, and needs no more than this one may."""

@@ -1,0 +1,297 @@
+"""The Grid machine: Plan, Submit, Collect, Report, and every way out after Plan that is not Done leads through Stop.
+
+Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. The queue of bad ends and the reaper
+are for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_stepfunctions as sfn
+from aws_cdk import aws_stepfunctions_tasks as tasks
+from constructs import Construct
+
+from contract import tags
+from contract.environments import PREFIX, GridLimits
+from contract.errors import StillTraining
+from contract.grid import ROUNDS
+from contract.timing import Timing
+from stacks.parts import jsonata
+from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
+from stacks.parts.rights import Right
+
+GRID = "{% $plan.grid %}"
+OF_AN_ARRAY = {
+    f"{PREFIX}GRID": GRID,
+    f"{PREFIX}FIRST": "{% $string($states.input.first) %}",
+    f"{PREFIX}ROUND": "{% $string($round) %}",
+}
+"""The part of contract.environments.ChildEnvironment that a submission says; the rest is the job definition's."""
+OVER = "Over"
+DAY_S = 86_400
+LONGEST_ROUND_S = 110 * DAY_S
+"""Three rounds and a month: an execution lives for a year at most."""
+MACHINE_MARGIN_S = 30 * DAY_S
+BUSY = ["Batch.TooManyRequestsException", "Batch.ServerException", "Batch.SdkClientException", "Batch.BatchException"]
+"""An array that is submitted twice, because an answer was lost, does no harm: no line is ever trained twice."""
+SLOWEST = 40
+"""The pause between two collections grows to so many first ones: a wait of four weeks has to fit into 25,000 events."""
+MORE_LOOKS = 5
+"""The function, not the Retry, decides when the patience of a stop is over; these are for looks that end early."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """What children are submitted with."""
+
+    queue: str
+    """ARN."""
+    definition: str
+    """Its name: the newest revision counts. One with a number is gone after the next deploy, and a grid may outlive it."""
+    deployment: str
+
+
+class GridMachine(Construct):
+    """`machine` is the state machine; the id of a grid is the name of its execution."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        physical_name: str,
+        plan: lambda_.Function,
+        collect: lambda_.Function,
+        jobs: Jobs,
+        limits: GridLimits,
+        timing: Timing,
+        rights: list[Right],
+    ) -> None:
+        """`rights` are those of the machine's role, beside the right to invoke its two functions."""
+        super().__init__(scope, name)
+        self._function, self._jobs, self._timing = collect, jobs, timing
+        self._longest = longest_round_s(limits, timing)
+
+        planning, submit, collecting = self._plan(plan), self._submit(), self._collect()
+        report, stop, tell = self._report(), self._stop(), self._tell()
+        decide, failed = self._decide(), self._failed()
+
+        planning.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        for step in (submit, collecting, report):
+            step.add_catch(stop, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        stop.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.LEFT_TRAINING})
+        tell.add_catch(failed, errors=["States.ALL"])
+
+        planning.next(submit).next(collecting).next(decide)
+        decide.when(
+            sfn.Condition.jsonata("{% $collected.missing > 0 %}"),
+            submit,
+            comment="Lines that have neither a record nor a training, once more",
+            assign={"round": "{% $round + 1 %}", "arrays": "{% $collected.arrays %}"},
+        )
+        decide.otherwise(report)
+        report.next(self._done())
+        stop.next(tell).next(failed)
+
+        functions = [plan.function_arn, collect.function_arn]
+        self.machine = standard_machine(
+            self,
+            physical_name=physical_name,
+            begins_with=planning,
+            comment="Trains every line of a manifest on SageMaker: plan, submit, collect, report. The name of the execution "
+            "is the name of the grid.",
+            timeout=cdk.Duration.seconds(ROUNDS * self._longest + MACHINE_MARGIN_S),
+            role=machine_role(
+                self,
+                "The Grid machine: invokes its functions, submits its children",
+                Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions),
+                *rights,
+            ),
+        )
+
+    def _plan(self, function: lambda_.Function) -> tasks.LambdaInvoke:
+        step = invocation(
+            self,
+            "Plan",
+            function,
+            "Reads the manifest, checks every line and everything it names, pins versions and regions. Nothing runs yet.",
+            payload={
+                "request": "{% $states.input %}",
+                "execution": {
+                    "arn": "{% $states.context.Execution.Id %}",
+                    "name": "{% $states.context.Execution.Name %}",
+                    "started_at": "{% $states.context.Execution.StartTime %}",
+                },
+            },
+            assign={
+                "plan": "{% $states.result.Payload %}",
+                "arrays": "{% $states.result.Payload.arrays %}",
+                "round": 1,
+                "problem": "{% null %}",
+            },
+        )
+        outlive_lambda(step)
+        return step
+
+    def _submit(self) -> sfn.Map:
+        """A job for each array. How it ends is no judgement: records are, and Collect reads them."""
+        submit = sfn.Map.jsonata(
+            self,
+            "Submit",
+            comment="Gives the lines to Batch, 10,000 at most to an array, and waits until every child is done.",
+            items=sfn.ProvideItems.jsonata("{% $arrays %}"),
+            assign={"ended": "{% $states.result %}"},
+        )
+        over = sfn.Pass.jsonata(self, OVER, comment="All children of the job are done, well or not.")
+        size = sfn.Choice.jsonata(self, "Size", comment="Batch takes no array of one: a single line is a plain job.")
+        single = self._job("Single", "One child, which trains one line.", {})
+        array = self._job(
+            "Array", "A child for each line of the array.", {"ArrayProperties": {"Size": "{% $states.input.size %}"}}
+        )
+        for job in (single, array):
+            job.next(over)
+        size.when(sfn.Condition.jsonata("{% $states.input.size = 1 %}"), single, comment="One line")
+        size.otherwise(array)
+        return submit.item_processor(size)
+
+    def _job(self, name: str, comment: str, arguments: Mapping[str, Any]) -> sfn.CustomState:
+        """The CDK's own task knows no tags of a job, by which Stop and the reaper find it."""
+        job = sfn.CustomState(
+            self,
+            name,
+            state_json={
+                "Type": "Task",
+                "Comment": comment,
+                "Resource": f"arn:{cdk.Aws.PARTITION}:states:::batch:submitJob.sync",
+                "Arguments": {
+                    "JobName": "{% 'grid-' & $plan.grid & '-r' & $string($round) & '-' & $string($states.input.first) %}",
+                    "JobQueue": self._jobs.queue,
+                    "JobDefinition": self._jobs.definition,
+                    **arguments,
+                    "ContainerOverrides": {
+                        "Environment": [{"Name": name, "Value": value} for name, value in OF_AN_ARRAY.items()]
+                    },
+                    "Tags": {
+                        tags.DEPLOYMENT: self._jobs.deployment,
+                        tags.GRID: GRID,
+                        tags.EXECUTION: "{% $states.context.Execution.Id %}",
+                    },
+                },
+                "Output": {
+                    "first": "{% $states.input.first %}",
+                    "job": "{% $states.result.JobId %}",
+                    "problem": "{% null %}",
+                },
+                "TimeoutSeconds": self._longest,
+                # Here, for the CDK's own way to add a Catch to such a state leaves its output out.
+                "Catch": [{"ErrorEquals": ["States.ALL"], "Output": jsonata.SUBMITTED_BADLY, "Next": OVER}],
+            },
+        )
+        job.add_retry(
+            errors=BUSY,
+            interval=cdk.Duration.seconds(2),
+            max_attempts=12,
+            backoff_rate=2,
+            max_delay=cdk.Duration.minutes(1),
+            jitter_strategy=sfn.JitterType.FULL,
+        )
+        return job
+
+    def _collect(self) -> tasks.LambdaInvoke:
+        again = whole(self._timing.grid_collect_again_s)
+        slowest = again * SLOWEST
+        step = self._door(
+            "Collect",
+            "collect",
+            "Reads the records into the results. Lines without one are looked up by their trainings' names: ended, running, "
+            "or never begun.",
+            payload={"round": "{% $round %}", "ended": "{% $ended %}"},
+            assign={"collected": "{% $states.result.Payload %}"},
+        )
+        step.add_retry(
+            errors=[StillTraining.__name__],
+            interval=cdk.Duration.seconds(again),
+            max_attempts=math.ceil(self._longest / slowest) + MORE_LOOKS,
+            backoff_rate=1.5,
+            max_delay=cdk.Duration.seconds(slowest),
+        )
+        outlive_lambda(step)
+        return step
+
+    def _report(self) -> tasks.LambdaInvoke:
+        step = self._door(
+            "Report",
+            "report",
+            "Writes the report, and tells the topic.",
+            payload={"totals": "{% $collected.totals %}", "problem": "{% null %}"},
+            outputs="{% $states.result.Payload %}",
+        )
+        outlive_lambda(step)
+        return step
+
+    def _stop(self) -> tasks.LambdaInvoke:
+        again = whole(self._timing.grid_stop_patience_s / self._looks)
+        step = self._door(
+            "Stop",
+            "stop",
+            "Keeps children from creating trainings, terminates the jobs, stops the trainings, waits until they have ended, and "
+            "collects what there is.",
+            payload={"problem": "{% $problem %}"},
+            assign={"stopped": "{% $states.result.Payload %}", "problem": "{% $states.result.Payload.problem %}"},
+        )
+        # Whatever the error is, what ends trainings is asked again: StillTraining, a killed function, a throttle of Lambda.
+        ask_again(step, "States.ALL", interval_s=again, attempts=self._looks + MORE_LOOKS)
+        return step
+
+    def _tell(self) -> tasks.LambdaInvoke:
+        step = self._door(
+            "Tell",
+            "report",
+            "Writes the report of a grid that was stopped, and tells the topic.",
+            payload={"totals": "{% $stopped.totals %}", "problem": "{% $problem %}"},
+        )
+        outlive_lambda(step)
+        return step
+
+    def _decide(self) -> sfn.Choice:
+        return sfn.Choice.jsonata(
+            self, "Decide", comment="Every line has its record, or those that have none are given to Batch again."
+        )
+
+    def _done(self) -> sfn.Succeed:
+        return sfn.Succeed.jsonata(
+            self, "Done", comment="Every line has its record, whatever it says; the output counts them and says where."
+        )
+
+    def _failed(self) -> sfn.Fail:
+        return sfn.Fail.jsonata(
+            self,
+            "Failed",
+            comment="What was wrong with the manifest, or the first error of the grid.",
+            error="{% $problem.error %}",
+            cause="{% $problem.cause %}",
+        )
+
+    @property
+    def _looks(self) -> int:
+        return math.ceil(self._timing.grid_stop_patience_s / self._timing.grid_collect_again_s)
+
+    def _door(
+        self, name: str, door: str, comment: str, *, payload: Mapping[str, Any], **options: Any
+    ) -> tasks.LambdaInvoke:
+        return invocation(
+            self, name, self._function, comment, payload={"door": door, "grid": GRID, **payload}, **options
+        )
+
+
+def longest_round_s(limits: GridLimits, timing: Timing) -> int:
+    """Whole seconds until every child of the largest grid is done: lines wait for their turn, then for machines, then train."""
+    turns = math.ceil(limits.max_lines / limits.max_concurrent)
+    needed = turns * (limits.max_hours * 3600 + timing.training_patience_s) + DAY_S
+    return min(math.ceil(needed), LONGEST_ROUND_S)

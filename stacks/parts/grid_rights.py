@@ -1,0 +1,248 @@
+"""What the grid's functions, its children and its trainings may do: one named statement a right, for one deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+
+from contract import grid, keys, names, tags
+from contract.records import LOG_GROUP
+from stacks.parts.image_rights import PULL
+from stacks.parts.rights import PRICE_LIST, READ, Right, Rights
+
+SAGEMAKER = "sagemaker.amazonaws.com"
+NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
+JOBS = "Batch gives each job a new id; the condition wants the deployment's tag on it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridRights:
+    """Statements of one deployment's grids. `rights` has those that are not the grid's alone."""
+
+    rights: Rights
+    regions: tuple[str, ...]
+    """Where trainings may run."""
+    repositories: tuple[str, ...]
+    """Short names."""
+    data_buckets: tuple[str, ...]
+    pull_accounts: tuple[str, ...]
+    """Other accounts whose images trainings may pull: AWS's containers of the regions, and those of the settings."""
+
+    def plan(self) -> list[Right]:
+        """Reads what lines name, writes the plan; starts nothing."""
+        rights = self.rights
+        manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID, keys.ADMISSION)
+        return [
+            rights.home("ReadManifests", READ, *manifests),
+            rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
+            rights.list_home(),
+            rights.list_bytes(),
+            *rights.data(self.data_buckets),
+            self._images("LookAtImages", "ecr:BatchGetImage"),
+            Right(
+                "LookAtTheChild",
+                ["ecr:BatchGetImage", "ecr:DescribeImages"],
+                [self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")],
+            ),
+            Right(
+                "ReadPrices",
+                ["pricing:GetProducts"],
+                ["*"],
+                "The public price list knows no resources; it answers in one region.",
+                _in(PRICE_LIST),
+            ),
+        ]
+
+    def collect(self, topic: str, key: str) -> list[Right]:
+        """Reads the plan and the records, writes what comes of them, ends what is left; starts nothing."""
+        rights = self.rights
+        return [
+            rights.home("ReadGrids", ["s3:GetObject"], grid.ANY_GRID),
+            rights.home("WriteWhatCameOfThem", ["s3:PutObject"], grid.ANY_RECORD, *grid.COLLECTED),
+            rights.list_home(),
+            self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
+            self._stop_trainings(),
+            *self.end_jobs(),
+            *rights.publish(topic, key),
+        ]
+
+    def child(self, training_role: str) -> list[Right]:
+        """Creates, watches and stops trainings under the deployment's names; writes records and nothing else."""
+        tagged = {f"aws:RequestTag/{tags.DEPLOYMENT}": self.rights.deployment}
+        creating = {"sagemaker:TaggingAction": "CreateTrainingJob"}
+        return [
+            self.rights.home("ReadThePlan", ["s3:GetObject"], grid.ANY_GRID),
+            self.rights.home("WriteRecords", ["s3:PutObject"], grid.ANY_RECORD),
+            self.rights.list_home(),
+            Right("CreateTrainings", ["sagemaker:CreateTrainingJob"], self._trainings, NAMES, self._here(tagged)),
+            Right(
+                "TagWhileCreating", ["sagemaker:AddTags"], self._trainings, NAMES, self._here({**tagged, **creating})
+            ),
+            # Without a condition on tags: whether a name is taken, and by whom, has to be asked of a stranger's as well.
+            self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
+            self._stop_trainings(),
+            Right(
+                "PassTheTrainingRole",
+                ["iam:PassRole"],
+                [training_role],
+                conditions={"StringEquals": {"iam:PassedToService": SAGEMAKER}},
+            ),
+            self._look_at_jobs("batch:DescribeJobs"),
+        ]
+
+    def start_child(self, log_group_arn: str) -> list[Right]:
+        """Of the role with which Fargate starts a child: its image, and its log."""
+        platform = self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")
+        return [
+            _password(),
+            Right("PullTheChild", PULL, [platform]),
+            Right("WriteItsLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
+        ]
+
+    def training(self) -> list[Right]:
+        """All that the code of a line may do. No right on networks: a line's interfaces would carry no tag of ours, so that
+        such a right could not be kept to them; Plan refuses lines that ask for it."""
+        rights = self.rights
+        read = (f"{keys.UPLOADS}*", grid.ANY_GRID)
+        streams = (
+            "Each training has its own streams in SageMaker's own group, which is called the same in every region."
+        )
+        group = self._arn("logs", "*", f"log-group:{LOG_GROUP}")
+        making, writing = (
+            ["logs:CreateLogGroup", "logs:DescribeLogStreams"],
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+        )
+        return [
+            rights.home("ReadUploads", ["s3:GetObject"], f"{keys.UPLOADS}*"),
+            rights.list_home(),
+            rights.bytes("ReadBytes", ["s3:GetObject"], *read),
+            rights.bytes("WriteModelsAndCheckpoints", ["s3:PutObject", "s3:DeleteObject"], grid.ANY_GRID),
+            rights.list_bytes(),
+            *rights.data(self.data_buckets),
+            _password(),
+            self._images("PullImages", *PULL),
+            Right("MakeTheLog", making, [group, f"{group}:*"], streams, self._here()),
+            Right("WriteTheLog", writing, [f"{group}:log-stream:*"], streams),
+            Right(
+                "WriteMetrics",
+                ["cloudwatch:PutMetricData"],
+                ["*"],
+                "Metrics are no resources; the condition keeps to SageMaker's own namespace.",
+                {"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
+            ),
+        ]
+
+    def machine(self) -> list[Right]:
+        """Of the Grid machine, beside its functions: submits the children's jobs, and hears of their end."""
+        rule = self._arn("events", self.rights.home_region, "rule/StepFunctionsGetEventsForBatchJobsRule")
+        definition = self._batch(f"job-definition/{names.child_definition(self.rights.deployment)}")
+        submitted = [definition, f"{definition}:*", self._queue, self._batch("job/*")]
+        tagged = {"StringEquals": {f"aws:RequestTag/{tags.DEPLOYMENT}": self.rights.deployment}}
+        new = (
+            "A job has no id yet and its definition a number more with each deploy; the condition wants our tag on it."
+        )
+        return [
+            Right("SubmitChildren", ["batch:SubmitJob"], submitted, new, tagged),
+            Right("TagThem", ["batch:TagResource"], [self._batch("job/*")], new, tagged),
+            self._look_at_jobs("batch:DescribeJobs"),
+            self._terminate_jobs(),
+            Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
+        ]
+
+    def end_jobs(self) -> list[Right]:
+        """Finds and terminates jobs of the deployment's grids."""
+        return [self._look_at_jobs("batch:ListJobs", "batch:DescribeJobs"), self._terminate_jobs()]
+
+    def end_everywhere(self) -> list[Right]:
+        """For what ends trainings whose grid is gone: they outlive their region's settings."""
+        reason = "Trainings outlive the settings of their region; their names begin with the deployment's."
+        ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
+        listing = "Listing knows no resources, and a training outlives the settings of its region."
+        look = ["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"]
+        protected = {"Null": {f"aws:ResourceTag/{tags.PROTECTED}": "true"}}
+        return [
+            Right("ListTrainings", ["sagemaker:ListTrainingJobs"], ["*"], listing),
+            Right("LookAtTrainings", look, self._trainings, reason),
+            Right("StopWhatIsOurs", ["sagemaker:StopTrainingJob"], self._trainings, reason, {**ours, **protected}),
+            *self.end_jobs(),
+        ]
+
+    def grid_executions(self, name: str, *actions: str) -> Right:
+        """`actions` on executions of the Grid machine."""
+        every = self._arn("states", self.rights.home_region, f"execution:{self._machine}:*")
+        return Right(name, actions, [every], "Executions come and go; the machine is ours.")
+
+    def list_grids(self) -> Right:
+        return Right("ListGrids", ["states:ListExecutions"], [self.machine_arn])
+
+    @property
+    def machine_arn(self) -> str:
+        """Of the Grid machine, by its name."""
+        return self._arn("states", self.rights.home_region, f"stateMachine:{self._machine}")
+
+    def _look_at_trainings(self, *actions: str) -> Right:
+        return Right("LookAtTrainings", actions, self._trainings, NAMES, self._here())
+
+    def _stop_trainings(self) -> Right:
+        ours = {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}
+        return Right("StopTrainings", ["sagemaker:StopTrainingJob"], self._trainings, NAMES, self._here(ours))
+
+    def _look_at_jobs(self, *actions: str) -> Right:
+        reason = "Asking Batch knows no resources; the condition keeps to the home region."
+        return Right("LookAtJobs", actions, ["*"], reason, _in(self.rights.home_region))
+
+    def _terminate_jobs(self) -> Right:
+        ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
+        return Right("TerminateJobs", ["batch:TerminateJob"], [self._batch("job/*")], JOBS, ours)
+
+    def _images(self, name: str, *actions: str) -> Right:
+        """On the deployment's repositories, in every region, and on those of the other accounts."""
+        wanted = [
+            self._arn("ecr", "*", f"repository/{names.repository(self.rights.deployment, one)}")
+            for one in self.repositories
+        ]
+        wanted += [
+            f"arn:{cdk.Aws.PARTITION}:ecr:*:{account}:repository/*" for account in dict.fromkeys(self.pull_accounts)
+        ]
+        reason = (
+            "Each region has repositories of these names, AWS and the accounts of the settings have others; the condition keeps "
+            "to the regions of the settings."
+        )
+        return Right(name, actions, wanted, reason, self._here())
+
+    @property
+    def _trainings(self) -> list[str]:
+        return [self._arn("sagemaker", "*", f"training-job/{grid.training_prefix(self.rights.deployment)}*")]
+
+    @property
+    def _queue(self) -> str:
+        return self._batch(f"job-queue/{names.grid_queue(self.rights.deployment)}")
+
+    @property
+    def _platform(self) -> str:
+        return names.repository(self.rights.deployment, names.PLATFORM)
+
+    @property
+    def _machine(self) -> str:
+        return names.grid_machine(self.rights.deployment)
+
+    def _batch(self, resource: str) -> str:
+        return self._arn("batch", self.rights.home_region, resource)
+
+    def _arn(self, service: str, region: str, resource: str) -> str:
+        return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+
+    def _here(self, also: Mapping[str, str] | None = None) -> dict[str, object]:
+        """Conditions that hold a request to the regions of the settings, and to what else is asked for."""
+        return {"StringEquals": {**(also or {}), **_in(*self.regions)["StringEquals"]}}
+
+
+def _password() -> Right:
+    reason = "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights."
+    return Right("LogInToRegistries", ["ecr:GetAuthorizationToken"], ["*"], reason)
+
+
+def _in(*regions: str) -> dict[str, dict[str, object]]:
+    return {"StringEquals": {"aws:RequestedRegion": list(regions)}}

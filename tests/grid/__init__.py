@@ -1,0 +1,1 @@
+"""The account and the tables of the grid's tests."""

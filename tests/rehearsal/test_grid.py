@@ -1,0 +1,240 @@
+"""Grids on the deployed account: lines are trained in their regions, by the example's own program and by a small one."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import names, tags
+from contract.grid import Outcome
+from rehearsal import grid
+from rehearsal.deployment import ACCOUNT
+from rehearsal.faults import parse_faults
+from rehearsal.grid import GridJob
+from rehearsal.grid_images import keep
+from rehearsal.yard import Yard
+from tests.rehearsal.conftest import REGIONS
+from tests.rehearsal.local_app import until
+from tests.rehearsal.local_grid import IMAGES, MANIFEST
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
+HOME, AWAY = (place["region"] for place in REGIONS[:2])
+SMALL = {"image": "images:small", "instance_type": "ml.m5.large", "max_hours": 1, "metrics": {"loss": "loss=([0-9.]+)"}}
+MET = ("create-response-lost:line=0", "child-killed:line=0,after=60", "spot-interrupted:line=1,after=20")
+
+
+@dataclass(frozen=True)
+class Field:
+    """What the grids of this file share."""
+
+    yard: Yard
+    data: dict[str, str]
+
+    def line(self, region: str, **more: Any) -> dict[str, Any]:
+        return {"region": region, "data": self.data[region], **more}
+
+    def start(self, name: str, *lines: dict[str, Any], **request: Any) -> GridJob:
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        address = grid.upload_manifest(self.yard, text, f"{name}.jsonl")
+        return grid.start(self.yard, {"manifest": address, "defaults": SMALL, **request}, name)
+
+
+@pytest.fixture(scope="module")
+def field(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    """Trainings have their instances sooner than under the yard's conditions, and events arrive."""
+    push(yard, "small", tmp_path_factory.mktemp("small"))
+    with sooner(yard):
+        yield Field(yard, grid.upload_data(yard, EXAMPLE / "digits"))
+
+
+@contextmanager
+def sooner(yard: Yard) -> Iterator[None]:
+    before = yard.aws.conditions
+    soon = {"training_start_s": (15.0, 25.0), "task_start_s": (5.0, 15.0), "events_lost": 0.0}
+    yard.aws.conditions = replace(before, **soon)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        yard.aws.conditions = before
+
+
+def push(yard: Yard, tag: str, folder: Path) -> None:
+    """An image of the small program, under the tag in both regions, as a build would have left it."""
+    files = IMAGES["toolkit"]
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    manifest = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "files": files})
+    keep(yard.aws.work / "images", hashlib.sha256(manifest.encode()).hexdigest(), folder, {})
+    for region in (HOME, AWAY):
+        yard.client("ecr", region).put_image(
+            repositoryName=names.repository("trainyard"), imageManifest=manifest, imageTag=tag
+        )
+
+
+@pytest.fixture(scope="module")
+def grids(field: Field) -> Iterator[dict[str, GridJob]]:
+    """All at once, as each mostly waits."""
+    long, steps = {"hyperparameters": {"steps": 100_000, "pause": 0.1}}, {"steps": 60, "pause": 0.1}
+    faults = parse_faults([f"{fault},job=met" for fault in MET])
+    with field.yard.faults(faults):
+        started = {
+            "aborted": field.start("aborted", field.line(HOME, **long), field.line(AWAY, **long)),
+            "met": field.start(
+                "met",
+                field.line(HOME, hyperparameters=steps),
+                field.line(AWAY, hyperparameters=steps, market="spot", max_wait_hours=2),
+            ),
+            "failing": field.start("failing", field.line(AWAY, hyperparameters={"fails": "no gradient"})),
+            "refused": field.start("refused", field.line(HOME, image="images:none"), {"region": "mars-1"}),
+        }
+        grid.build_image(field.yard, EXAMPLE / "train")
+        two = "".join((EXAMPLE / "manifest.csv").read_text().splitlines(keepends=True)[:2])
+        request = json.loads((EXAMPLE / "input.json").read_text())
+        address = grid.upload_manifest(field.yard, two, "two.csv")
+        started["two"] = grid.start(field.yard, {**request, "manifest": address}, "two")
+        yield started
+
+
+# The abort comes first: it has to meet its lines while they train, and the others end meanwhile.
+
+
+@pytest.fixture(scope="module")
+def aborted(grids: dict[str, GridJob]) -> GridJob:
+    """Stopped by a person while both of its lines train."""
+    job = grids["aborted"]
+    until(lambda: job.progress() == {"Training": 2}, 120.0)
+    job.yard.client("stepfunctions").stop_execution(executionArn=job.arn)
+    return job
+
+
+def test_an_aborted_grid_stops_its_trainings_in_every_region(aborted: GridJob) -> None:
+    until(lambda: not [one for one in aborted.trainings() if one.runs], 90.0)
+    assert {(one.region, one.status) for one in aborted.trainings()} == {(HOME, "Stopped"), (AWAY, "Stopped")}
+    assert aborted.describe()["status"] == "ABORTED"
+
+
+def test_what_was_stopped_has_its_records_and_its_manifest_to_start_again(aborted: GridJob) -> None:
+    until(lambda: aborted.read(aborted.prefix.report), 90.0)
+    assert aborted.read(aborted.prefix.stopped)
+    assert [record.outcome for record in aborted.results()] == [Outcome.STOPPED] * 2
+    again = [json.loads(line) for line in (aborted.read(aborted.prefix.failed) or b"").splitlines()]
+    assert [line["region"] for line in again] == [HOME, AWAY]
+
+
+def test_no_child_of_an_aborted_grid_goes_on(aborted: GridJob) -> None:
+    until(lambda: {one.status for one in aborted.children()} <= {"SUCCEEDED", "FAILED"}, 60.0)
+    assert len(aborted.trainings()) == 2
+
+
+# two lines in two regions
+
+
+@pytest.fixture(scope="module")
+def two(grids: dict[str, GridJob]) -> GridJob:
+    job = grids["two"]
+    ended = job.wait(200)
+    assert ended["status"] == "SUCCEEDED", ended.get("cause")
+    return job
+
+
+def test_a_plain_two_column_file_is_trained_line_by_line_in_its_regions(two: GridJob) -> None:
+    assert two.states() == ["Plan", "Submit", "Size", "Array", "Over", "Collect", "Decide", "Report", "Done"]
+    assert [(one.region, one.status, one.tags[tags.LINE]) for one in two.trainings()] in (
+        [(HOME, "Completed", "0"), (AWAY, "Completed", "1")],
+        [(AWAY, "Completed", "1"), (HOME, "Completed", "0")],
+    )
+    records = two.results()
+    assert [(one.line, one.region, one.outcome) for one in records] == [
+        (1, HOME, Outcome.COMPLETED),
+        (2, AWAY, Outcome.COMPLETED),
+    ]
+    assert all(record.metrics["accuracy"] > 0.7 for record in records)
+    assert all(record.cost_usd for record in records)
+
+
+def test_what_a_line_made_lies_in_its_region_and_its_log_says_on_what_it_trained(two: GridJob) -> None:
+    for record in two.results():
+        bucket = names.bytes_bucket("trainyard", ACCOUNT, record.region)
+        assert record.artifact.startswith(f"s3://{bucket}/grids/two/")
+        key = record.artifact.removeprefix(f"s3://{bucket}/")
+        assert two.yard.client("s3", record.region).head_object(Bucket=bucket, Key=key)["ContentLength"] > 1000
+        logs = two.yard.client("logs", record.region)
+        group = "/aws/sagemaker/TrainingJobs"
+        (stream,) = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{record.training}/")[
+            "logStreams"
+        ]
+        events = logs.get_log_events(logGroupName=group, logStreamName=stream["logStreamName"], startFromHead=True)
+        images = sum(1 for _ in (EXAMPLE / "digits" / record.region / "digits.csv").open())
+        assert f"{images - (images + 4) // 5} images" in events["events"][0]["message"]
+
+
+def test_the_table_for_people_says_the_same(two: GridJob) -> None:
+    rows = list(csv.DictReader(io.StringIO((two.read(two.prefix.results_csv) or b"").decode())))
+    assert [(row["line"], row["region"], row["status"]) for row in rows] == [
+        ("1", HOME, "Completed"),
+        ("2", AWAY, "Completed"),
+    ]
+    assert two.read(two.prefix.failed) == b""
+
+
+def test_a_training_reads_only_its_own_regions_bytes(two: GridJob) -> None:
+    role = names.training_role("trainyard", HOME)
+    for call in two.yard.aws.recorder.of():
+        if call.role.endswith(f"/{role}") and call.service == "s3":
+            assert call.parameters["Bucket"] == names.bytes_bucket("trainyard", ACCOUNT, call.region)
+
+
+# what goes wrong
+
+
+def test_faults_that_a_grid_survives_leave_one_training_a_line(grids: dict[str, GridJob]) -> None:
+    job = grids["met"]
+    ended = job.wait(200)
+    assert ended["status"] == "SUCCEEDED", ended.get("cause")
+    assert (
+        grid.shortcomings(
+            replace(grid.summarise(job, wall_s=0.0), trainings_left=[], children_left=[], processes_left=0)
+        )
+        == []
+    )
+    killed = next(one for one in job.children() if one.index == 0)
+    assert [attempt.code for attempt in killed.attempts] == [137, 0]
+    assert {one.tags[tags.LINE]: one.interruptions for one in job.trainings()} == {"0": 0, "1": 1}
+    assert all(record.metrics["loss"] == pytest.approx(0.017, abs=0.001) for record in job.results())
+
+
+def test_a_line_that_fails_says_why_and_is_ready_to_be_started_again(grids: dict[str, GridJob]) -> None:
+    job = grids["failing"]
+    job.wait(200)
+    assert "Single" in job.states()
+    (record,) = job.results()
+    assert (record.outcome, record.artifact) == (Outcome.FAILED, "")
+    assert "no gradient" in record.reason
+    (again,) = (json.loads(line) for line in (job.read(job.prefix.failed) or b"").splitlines())
+    assert again["hyperparameters"] == {"fails": "no gradient"}
+
+
+def test_a_bad_manifest_starts_nothing_and_says_all_that_is_wrong_with_it(grids: dict[str, GridJob]) -> None:
+    job = grids["refused"]
+    ended = job.wait(120)
+    assert (ended["status"], ended["error"]) == ("FAILED", "InvalidRequest")
+    assert job.states() == ["Plan", "Failed"]
+    assert all(word in ended["cause"] for word in ("images:none", "mars-1", "line 2"))
+    assert (job.trainings(), job.children(), job.plan()) == ([], [], None)
+
+
+def test_nothing_of_any_grid_is_left(grids: dict[str, GridJob], two: GridJob) -> None:
+    for job in grids.values():
+        job.wait(200)
+    two.settle_grid(30.0)
+    assert (two.trainings_left(), two.children_left(), two.processes_left()) == ([], [], 0)

@@ -1,0 +1,103 @@
+"""What CloudFormation hears of the drain, and when: over HTTP, in its words, once and in time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from aws.cloudformation import LARGEST, written
+from contract import keys
+from tests.builders import JOB
+from tests.fakes.faults import Kind
+from tests.unit.draining import DRAIN, CloudFormation, Yard, draining, listening
+
+
+@pytest.fixture(scope="module")
+def cloudformation() -> Iterator[CloudFormation]:
+    with listening() as server:
+        yield server
+
+
+@pytest.fixture
+def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
+    with draining(cloudformation) as made:
+        yield made
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update"])
+def test_a_deploy_opens_admission_and_is_answered_at_once(yard: Yard, kind: str) -> None:
+    yard.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
+    yard.ask(kind)
+    assert not yard.closed()
+    assert yard.cloudformation.answers == [
+        {
+            "Status": "SUCCESS",
+            "Reason": "",
+            "PhysicalResourceId": "yard-drain",
+            "StackId": "arn:aws:cloudformation:eu-central-1:123456789012:stack/yard-reaper/1",
+            "RequestId": "request-1",
+            "LogicalResourceId": "Drain",
+        }
+    ]
+
+
+def test_the_address_is_signed_for_an_empty_content_type(yard: Yard) -> None:
+    yard.ask("Create")
+    assert yard.cloudformation.types == [""]
+
+
+def test_a_delete_is_not_answered_before_its_machine_is_done(yard: Yard) -> None:
+    yard.ask("Delete")
+    assert yard.cloudformation.answers == []
+    assert yard.closed()
+
+
+@pytest.mark.parametrize("kind", ["Create", "Update", "Delete"])
+@pytest.mark.parametrize("fault", [Kind.DENIED, Kind.UNREACHABLE])
+def test_a_request_that_fails_is_answered_with_the_reason_and_not_in_an_hour(
+    yard: Yard, kind: str, fault: Kind
+) -> None:
+    yard.aws.faults.add(fault, "s3:*", times=50)
+    yard.ask(kind)
+    answer = yard.cloudformation.answers[-1]
+    assert answer["Status"] == "FAILED"
+    assert answer["Reason"].startswith(("AccessDenied: ", "ClientError: ", "ConnectTimeoutError: "))
+
+
+def test_a_request_that_nobody_can_read_fails_for_good_only_where_nobody_can_be_answered(yard: Yard) -> None:
+    request = yard.request("Delete")
+    del request["RequestId"]
+    assert yard.functions.invoke("drain", request).error == "KeyError"
+
+
+def test_an_answer_is_tried_three_times(yard: Yard) -> None:
+    yard.cloudformation.refusals = 2
+    yard.ask("Create")
+    assert len(yard.cloudformation.answers) == 1
+
+
+def test_an_answer_that_cannot_be_given_fails_the_function_so_that_lambda_tries_again(yard: Yard) -> None:
+    yard.cloudformation.refusals = 3
+    assert yard.functions.invoke("drain", yard.request("Create")).error == "HTTPError"
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "\U0001f682", '"', "\n"])
+def test_a_reason_is_cut_to_what_cloudformation_takes(yard: Yard, letter: str) -> None:
+    body = written(yard.request("Delete"), "yard-drain", letter * 50_000)
+    assert LARGEST - 64 <= len(body) <= LARGEST
+    assert json.loads(body)["Reason"].startswith(letter * 100)
+    assert "has the rest" in json.loads(body)["Reason"]
+
+
+def test_a_reason_that_fits_is_whole(yard: Yard) -> None:
+    assert json.loads(written(yard.request("Delete"), "yard-drain", "é" * 100))["Reason"] == "é" * 100
+
+
+def test_a_request_that_comes_twice_starts_one_machine(yard: Yard) -> None:
+    request = yard.request("Delete")
+    for _ in range(2):
+        assert yard.functions.invoke("drain", request).error == ""
+        yard.aws.clock.run(10)
+    assert [one.machine for one in yard.aws.states.executions.known.values()] == [DRAIN]
