@@ -55,16 +55,61 @@ def build(app: cdk.App, settings: Settings) -> None:
         rights=rights,
         images={str(family): image for family, image in settings.images.items()},
         data_buckets=settings.data_buckets,
+        master_port=settings.master_port,
         limits=settings.limits,
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
         regions=settings.everywhere,
     )
     grid = _grid(app, settings, rights, foundation, regions)
-    reaper = ReaperStack(
+    reaper = _reaper(app, settings, rights, foundation, workflow, grid)
+    images = ImagesStack(
         app,
-        f"{deployment}-reaper",
+        f"{deployment}-images",
         env=home,
+        rights=rights,
+        regions=settings.everywhere,
+        timing=settings.timing,
+        log_retention_days=settings.log_retention_days,
+    )
+    _order(foundation, regions, builds, workflow, grid, reaper, images)
+    cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
+
+
+def _order(
+    foundation: FoundationStack,
+    regions: list[RegionStack],
+    builds: BuildsStack,
+    workflow: WorkflowStack,
+    grid: GridStack,
+    reaper: ReaperStack,
+    images: ImagesStack,
+) -> None:
+    """What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away."""
+    builds.add_stack_dependency(foundation)
+    grid.add_stack_dependency(builds)
+    for standing in (builds, workflow, grid):
+        reaper.add_stack_dependency(standing)
+    for region in regions:
+        for user in (builds, workflow, grid, reaper):
+            user.add_stack_dependency(region)
+    # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
+    images.add_stack_dependency(reaper)
+
+
+def _reaper(
+    app: cdk.App,
+    settings: Settings,
+    rights: Rights,
+    foundation: FoundationStack,
+    workflow: WorkflowStack,
+    grid: GridStack,
+) -> ReaperStack:
+    """It looks into every region of the settings, whatever is trained there."""
+    return ReaperStack(
+        app,
+        f"{settings.deployment}-reaper",
+        env=cdk.Environment(region=settings.home_region),
         foundation=foundation.exports,
         workflow=workflow.exports,
         grid=grid.exports,
@@ -78,29 +123,6 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
     )
-    images = ImagesStack(
-        app,
-        f"{deployment}-images",
-        env=home,
-        rights=rights,
-        regions=settings.everywhere,
-        timing=settings.timing,
-        log_retention_days=settings.log_retention_days,
-    )
-    # What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away.
-    builds.add_stack_dependency(foundation)
-    reaper.add_stack_dependency(builds)
-    grid.add_stack_dependency(builds)
-    reaper.add_stack_dependency(workflow)
-    reaper.add_stack_dependency(grid)
-    for region in regions:
-        builds.add_stack_dependency(region)
-        workflow.add_stack_dependency(region)
-        grid.add_stack_dependency(region)
-        reaper.add_stack_dependency(region)
-    # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
-    images.add_stack_dependency(reaper)
-    cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
 
 def _grid(

@@ -65,6 +65,8 @@ class AdmissionEnvironment(Environment):
     """Family (`x86_64`, `arm64`, `p3`) to an AMI id or an SSM parameter's name."""
     data_buckets: tuple[str, ...]
     instance_profile: str
+    master_port: int
+    """Where rank 0 of every job listens for the others."""
     limits: Limits
     timing: Timing
 

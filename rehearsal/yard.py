@@ -22,11 +22,14 @@ from rehearsal.deployment import ACCOUNT, Cdk, Deployed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.nodes import Nodes
+from rehearsal.ports import Port
 from rehearsal.server import DEPLOYER, LocalAws
 
 SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 """Folders that an upload leaves out."""
 RUNNING = "RUNNING"
+MASTER_PORT = 29500
+"""The first that a yard asks for, and what the settings have."""
 GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
 """What the product needs of the local AWS beyond what every local AWS has."""
 
@@ -50,12 +53,14 @@ class Yard:
     """Deploys on entering; on leaving, everything that it started is over, whatever happened."""
 
     def __init__(self, work: Path, conditions: Conditions, *, settings: Mapping[str, Any] | None = None) -> None:
-        """`work` is emptied; `settings` replaces keys of cdk.json's block."""
+        """`work` is emptied; `settings` replaces keys of cdk.json's block. Of these the yard chooses `master_port`, where nobody does,
+        as one that no other rehearsal on this computer has."""
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         self.work = work
         self.conditions = conditions
-        self.context = context(conditions.speed, overrides=settings)
+        self._port = Port(MASTER_PORT)
+        self.context = context(conditions.speed, overrides={"master_port": self._port.number, **(settings or {})})
         self.region: str = self.context["trainyard"]["home_region"]
         self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions")
 
@@ -81,6 +86,7 @@ class Yard:
             ec2.nodes().stop()
         finally:
             self.aws.stop()
+            self._port.release()
 
     def _places(self, deployed: Deployed) -> Places:
         return Places(

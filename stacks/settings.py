@@ -224,6 +224,8 @@ class Settings(Block):
     image_readers: ImageReaders = ImageReaders()
     copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
     """Other accounts whose private images may be copied in."""
+    master_port: int = Field(default=29500, ge=1024, le=65535)
+    """Where rank 0 of a job listens for the others; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()
     timing: TimingSettings = TimingSettings()
     reaper: ReaperSettings = ReaperSettings()

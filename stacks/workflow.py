@@ -70,6 +70,7 @@ class WorkflowStack(cdk.Stack):
         rights: Rights,
         images: dict[str, str],
         data_buckets: tuple[str, ...],
+        master_port: int,
         limits: Limits,
         timing: Timing,
         log_retention_days: int,
@@ -89,7 +90,7 @@ class WorkflowStack(cdk.Stack):
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(images, data_buckets, limits),
+                admission=self._admission(images, data_buckets, master_port, limits),
                 launcher=self._launcher(),
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
@@ -115,7 +116,9 @@ class WorkflowStack(cdk.Stack):
             description="Open this, press Start execution, name it like the job, paste the job's JSON",
         )
 
-    def _admission(self, images: dict[str, str], data_buckets: tuple[str, ...], limits: Limits) -> Function:
+    def _admission(
+        self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
+    ) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Admission",
@@ -130,6 +133,7 @@ class WorkflowStack(cdk.Stack):
                 images=images,
                 data_buckets=data_buckets,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
+                master_port=master_port,
                 limits=limits,
                 timing=self._timing,
             ),

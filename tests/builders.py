@@ -71,6 +71,7 @@ ADMISSION = AdmissionEnvironment(
     images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
     data_buckets=("datasets",),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
+    master_port=29500,
     limits=LIMITS,
     timing=Timing(),
 )

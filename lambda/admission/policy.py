@@ -137,6 +137,7 @@ def admit(
         environment=dict(request.environment),
         secrets=dict(request.secrets),
         data=tuple(request.data),
+        master_port=env.master_port,
     )
 
 

@@ -16,8 +16,6 @@ from rehearsal.grid_container import BASIC
 from rehearsal.grid_images import Image, NotRunnable, here
 
 BASE = "opt/ml"
-MASTER_PORT = "7777"
-"""The one that AWS's PyTorch containers use."""
 PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
 CHECKPOINTS = "/opt/ml/checkpoints"
@@ -64,8 +62,10 @@ def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> No
         (config / f"{name}.json").write_text(json.dumps(document))
 
 
-def started(image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], ami: Path) -> Started:
-    """Raises NotRunnable where the image says nothing that can be run."""
+def started(
+    image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], *, ami: Path, port: int
+) -> Started:
+    """`port`: where the first host listens for the others. Raises NotRunnable where the image says nothing that can be run."""
     algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
     variables = {
         "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
