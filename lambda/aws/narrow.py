@@ -6,7 +6,6 @@ as long, and a page of them four times the memory. So its model of EC2 is cut to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ import botocore.session
 from botocore.loaders import Loader
 
 from aws.clients import BRISK
+from aws.models import reached
 
 OPERATIONS = (
     "DescribeInstances",
@@ -53,26 +53,7 @@ def cut(model: dict[str, Any]) -> None:
     for name, members in READ.items():
         shapes[name]["members"] = {member: shapes[name]["members"][member] for member in members}
     model["operations"] = {name: model["operations"][name] for name in OPERATIONS}
-    reached: dict[str, Any] = {}
-    waiting = list(_named(model["operations"]))
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached[name] = shapes[name]
-            waiting += _named(shapes[name])
-    model["shapes"] = reached
-
-
-def _named(part: Any) -> Iterator[str]:
-    """Every shape that a part of the model refers to."""
-    if isinstance(part, dict):
-        if isinstance(part.get("shape"), str):
-            yield part["shape"]
-        for inner in part.values():
-            yield from _named(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            yield from _named(inner)
+    model["shapes"] = reached(shapes, model["operations"])
 
 
 @cache

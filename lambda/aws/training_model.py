@@ -11,6 +11,8 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel, Shape
 from botocore.validate import ParamValidator
 
+from aws.models import reached
+
 OPERATION = "CreateTrainingJob"
 TYPES = "TrainingInstanceType"
 ANYTHING = ".*"
@@ -21,27 +23,9 @@ ANYTHING = ".*"
 def _shape() -> Any:
     """The operation's input. The rest of the model, some 20 MB of it, is let go."""
     model = Loader().load_service_model("sagemaker", "service-2")
-    shapes, reached = model["shapes"], dict[str, Any]()
-    waiting = [model["operations"][OPERATION]["input"]["shape"]]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached[name] = shapes[name]
-            waiting += _named(shapes[name])
-    cut = {"metadata": model["metadata"], "operations": {}, "shapes": reached}
-    return ServiceModel(cut, "sagemaker").shape_for(model["operations"][OPERATION]["input"]["shape"])
-
-
-def _named(part: Any) -> Iterator[str]:
-    """Every shape that a part of the model refers to."""
-    if isinstance(part, dict):
-        if isinstance(part.get("shape"), str):
-            yield part["shape"]
-        for inner in part.values():
-            yield from _named(inner)
-    elif isinstance(part, list):
-        for inner in part:
-            yield from _named(inner)
+    wanted = model["operations"][OPERATION]["input"]
+    cut = {"metadata": model["metadata"], "operations": {}, "shapes": reached(model["shapes"], wanted)}
+    return ServiceModel(cut, "sagemaker").shape_for(wanted["shape"])
 
 
 @cache

@@ -40,6 +40,7 @@ from contract.environments import (
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
+from tests.fakes.context import context
 from tests.fakes.events import Event
 from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
@@ -111,17 +112,6 @@ class OneByOne:
         return iter([function(item) for item in items])
 
 
-class _Context:
-    """What the handlers ask of Lambda's context."""
-
-    def __init__(self, fake: Aws, number: int, end: float) -> None:
-        self.aws_request_id = f"invocation-{number}"
-        self._fake, self._end = fake, end
-
-    def get_remaining_time_in_millis(self) -> int:
-        return max(0, int((self._end - self._fake.clock.now) * 1000))
-
-
 class Functions:
     """Invokes handlers; `installed()` puts their environment, their clock and the fake in place."""
 
@@ -187,7 +177,9 @@ class Functions:
         self.aws.mishaps.append(mishaps)
         try:
             with mock.patch.dict(os.environ, self.own.get(name, {})):
-                outcome = Outcome(_HANDLERS[name](dict(event), _Context(self.aws, self.number, end)))
+                outcome = Outcome(
+                    _HANDLERS[name](dict(event), context(self.aws.clock, f"invocation-{self.number}", end))
+                )
         except Killed as killed:
             outcome = Outcome(error="Sandbox.Timedout", cause=str(killed))
         except Exception as problem:

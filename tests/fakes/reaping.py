@@ -22,6 +22,7 @@ from contract.timing import Timing
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock, Killed
+from tests.fakes.context import context
 from tests.fakes.ec2 import Ec2
 from tests.fakes.ec2_machine import NEVER, Machine
 from tests.fakes.executions import GRID_MACHINE, MACHINE
@@ -62,15 +63,6 @@ class SkewedClock:
         self.clock.spend(seconds)
 
 
-class _Context:
-    def __init__(self, fake: Aws, number: int, end: float) -> None:
-        self.aws_request_id = f"pass-{number}"
-        self._fake, self._end = fake, end
-
-    def get_remaining_time_in_millis(self) -> int:
-        return max(0, int((self._end - self._fake.clock.now) * 1000))
-
-
 class Reaping:
     """Runs passes. `aws.topics`, `aws.calls` and the machines say what they did."""
 
@@ -104,7 +96,8 @@ class Reaping:
         clock.ends.append(end)
         self.aws.mishaps.append(mishaps)
         try:
-            return Outcome(reaper.handler.handler(dict(event or {}), _Context(self.aws, self.passes, end)))  # type: ignore[arg-type]
+            told = context(clock, f"pass-{self.passes}", end)
+            return Outcome(reaper.handler.handler(dict(event or {}), told))
         except Killed as killed:
             return Outcome(error="Sandbox.Timedout", cause=str(killed))
         except Exception as problem:

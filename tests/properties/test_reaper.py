@@ -3,11 +3,9 @@ what is past its deadline is gone in time (I1), and with nothing in its way ever
 
 from __future__ import annotations
 
-import os
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -15,7 +13,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from contract import tags
@@ -23,19 +20,8 @@ from tests.fakes.ec2_machine import Machine
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.reaping import HOUR, our_tags
 from tests.properties.reaper_world import ACTS, DEPLOYMENTS, PROFILES, READS, World
+from tests.properties.rounds import ROUNDS, play
 
-ROUND = settings(
-    max_examples=10,
-    stateful_step_count=50,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-"""After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""`make test-deep` sets it."""
-ROUNDS = 200 if DEEP else 10
 PLACE = st.integers(0, 1)
 AGES = st.sampled_from([-200.0, 0.0, 300.0, 590.0, 700.0, 7200.0, 100 * HOUR, 102 * HOUR, 200 * HOUR])
 DEADLINES = st.sampled_from([-86_400.0, -HOUR, -130.0, -110.0, 60.0, 400.0, 1000.0, HOUR, 20 * HOUR])
@@ -265,4 +251,4 @@ def test_the_reaper_ends_what_it_may_and_nothing_else_whatever_happens(number: i
     class Round(Reaped):
         two_regions = number % 3 == 0
 
-    run_state_machine_as_test(Round if DEEP else seed(number)(Round), settings=ROUND)
+    play(number, Round)

@@ -5,20 +5,17 @@ from __future__ import annotations
 
 import gc
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from contract import tags
@@ -28,20 +25,9 @@ from tests.builders import PLACE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
 from tests.properties.execution import STATE_OF
+from tests.properties.rounds import ROUNDS, play
 from tests.properties.world import LADDER, World, outage
 
-ROUND = settings(
-    max_examples=10,
-    stateful_step_count=50,
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-"""After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""`make test-deep` sets it."""
-ROUNDS = 200 if DEEP else 10
 LAUNCHER = (
     "s3:GetObject",
     "s3:ListObjectsV2",
@@ -356,4 +342,4 @@ def test_the_spine_holds_whatever_happens_in_whatever_order(number: int) -> None
     class Round(Spine):
         start = STARTS[number % len(STARTS)]
 
-    run_state_machine_as_test(Round if DEEP else seed(number)(Round), settings=ROUND)
+    play(number, Round)

@@ -14,10 +14,12 @@ from tests.fakes.aws import Aws
 from tests.fakes.ec2 import Ec2
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.executions import Execution
+from tests.fakes.faults import Kind
 from tests.fakes.functions import Outcome
 from tests.fakes.reaping import HOUR, Reaping, our_tags, put
 from tests.fakes.yard import ABROAD, deployed, home
 
+PASSING = [Kind.THROTTLED, Kind.ERROR, Kind.LOST, Kind.UNREACHABLE, Kind.DENIED]
 WRITES = ("Put", "Delete", "Terminate", "Cancel", "Create", "Publish", "Stop", "Start", "Modify")
 
 
@@ -78,3 +80,15 @@ def reaped(**settings: Any) -> Iterator[Yard]:
     reaping = Reaping(fake, **settings)
     with reaping.installed():
         yield Yard(fake, reaping, fake.states.executions.begin(JOB.id))
+
+
+def abroad(yard: Yard, *, deadline: float = 10 * HOUR) -> Machine:
+    """An instance of our execution in the region that is looked at last."""
+    marks = our_tags(execution=yard.execution.arn, deadline=yard.now + deadline)
+    return put(yard.fake.ec2[ABROAD.region], marks, launched_at=yard.now - 2 * HOUR)
+
+
+def counted(yard: Yard, name: str) -> float:
+    """What the last pass said of itself, whether or not it raised."""
+    value: float = json.loads(yard.reaping.printed[-1])[name][0]
+    return value

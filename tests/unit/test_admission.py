@@ -58,6 +58,11 @@ def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
     assert job.code.source_version == "v1"
 
 
+def test_the_nodes_meet_at_the_port_of_the_settings() -> None:
+    assert admit(ask(), EXECUTION, FACTS, ADMISSION).master_port == 29500
+    assert admit(ask(), EXECUTION, FACTS, replace(ADMISSION, master_port=4000)).master_port == 4000
+
+
 def test_a_job_runs_where_the_request_says_with_that_regions_place_image_and_zones(
     there: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,13 +14,13 @@ from contract import keys, names
 from contract.errors import BuildFailed, StillBuilding
 from own_images.policy import execution, judge
 from tests.builders import JOB
+from tests.drain.draining import CloudFormation, listening
 from tests.fakes.aws import Aws
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import BUILD, Functions, Outcome
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import deployed
-from tests.unit.draining import CloudFormation, listening
 
 TAG = names.child_image_tag("c0ffee" * 8)
 CONTEXT = b"the archive of a context"

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from contract import keys, metrics
 from tests.builders import JOB, PLACE
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.reaping import HOUR, alive, our_tags, put
-from tests.fakes.yard import ABROAD
-from tests.unit.reaped import Yard, reaped
-
-PASSING = [Kind.THROTTLED, Kind.ERROR, Kind.LOST, Kind.UNREACHABLE, Kind.DENIED]
+from tests.fakes.reaping import HOUR, alive, put
+from tests.unit.reaped import PASSING, Yard, counted, reaped
 
 
 @pytest.fixture
 def yard() -> Iterator[Yard]:
     with reaped() as one:
         yield one
-
-
-def abroad(yard: Yard, *, deadline: float = 10 * HOUR) -> Machine:
-    """An instance of our execution in the region that is looked at last."""
-    marks = our_tags(execution=yard.execution.arn, deadline=yard.now + deadline)
-    return put(yard.fake.ec2[ABROAD.region], marks, launched_at=yard.now - 2 * HOUR)
-
-
-def counted(yard: Yard, name: str) -> float:
-    """What the last pass said of itself, whether or not it raised."""
-    value: float = json.loads(yard.reaping.printed[-1])[name][0]
-    return value
 
 
 # Marks

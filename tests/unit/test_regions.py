@@ -14,11 +14,11 @@ from contract import keys, names
 from contract.places import Place
 from region_check.policy import forgotten, refusals
 from tests.builders import JOB, PLACE, rung
+from tests.drain.draining import CloudFormation
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import ABROAD, admitted, deployed
-from tests.unit.draining import CloudFormation
 
 HOME, AWAY, GRID = PLACE.region, ABROAD.region, "ap-south-1"
 STACK = "arn:aws:cloudformation:eu-central-1:123456789012:stack/yard-workflow/1"

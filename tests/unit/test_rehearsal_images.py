@@ -121,14 +121,14 @@ def hosts(tmp_path: Path, one: Image) -> list[Host]:
 def test_the_toolkit_runs_the_program_with_the_hyperparameters_as_arguments(tmp_path: Path) -> None:
     one = image(tmp_path, TOOLKIT, "t.py")
     both = hosts(tmp_path, one)
-    how = started(one, both[1], both, REQUEST, tmp_path)
+    how = started(one, both[1], both, REQUEST, ami=tmp_path, port=7781)
     program = str(tmp_path / "algo-2/opt/ml/code/t.py")
     assert how.command[:2] == ["python", program]
     assert how.command[2:] == [
         *("--batch-size", "32", "--epochs", "3"),
         *("--flags", '["a"]', "--name", "two words"),
     ]
-    wanted = {"SM_CURRENT_HOST": "algo-2", "SM_HP_BATCH_SIZE": "32", "MASTER_ADDR": "127.2.0.0"}
+    wanted = {"SM_CURRENT_HOST": "algo-2", "SM_HP_BATCH_SIZE": "32", "MASTER_ADDR": "127.2.0.0", "MASTER_PORT": "7781"}
     assert wanted.items() <= how.variables.items()
     assert json.loads(how.variables["SM_HOSTS"]) == list(HOSTS)
     assert how.variables["SM_CHANNEL_TRAINING"] == str(tmp_path / "algo-2/opt/ml/input/data/training")
@@ -138,9 +138,9 @@ def test_with_torchrun_every_host_knows_its_rank_and_the_masters_address(tmp_pat
     one = image(tmp_path, TOOLKIT, "t.py")
     both = hosts(tmp_path, one)
     request = {**REQUEST, "HyperParameters": {"sagemaker_torch_distributed_enabled": "true", "epochs": "3"}}
-    words = " ".join(started(one, both[1], both, request, tmp_path).command)
+    words = " ".join(started(one, both[1], both, request, ami=tmp_path, port=7781).command)
     assert "-m torch.distributed.run --nnodes 2 " in words
-    assert "--master_addr 127.2.0.0 --master_port 7777 --node_rank 1" in words
+    assert "--master_addr 127.2.0.0 --master_port 7781 --node_rank 1" in words
     assert "sagemaker_torch" not in words
 
 
@@ -156,7 +156,7 @@ def test_what_cannot_be_run_says_why(tmp_path: Path, dockerfile: str, hyper: dic
     one = image(tmp_path, dockerfile, "t.py")
     both = hosts(tmp_path, one)
     with pytest.raises(NotRunnable, match=says):
-        started(one, both[0], both, {**REQUEST, "HyperParameters": hyper}, tmp_path)
+        started(one, both[0], both, {**REQUEST, "HyperParameters": hyper}, ami=tmp_path, port=7781)
 
 
 def test_the_files_of_the_contract_say_what_the_request_said(tmp_path: Path) -> None:

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
-import pytest
+from collections.abc import Mapping
 
 from contract import names, tags
 from contract.grid import GridPrefix
 from tests.builders import JOB, PLACE
 from tests.child.yard import request_of
+from tests.drain.draining import Yard
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.sagemaker_training import Life, Training
-from tests.unit.draining import CloudFormation, Yard, draining, listening
 
 QUEUE = names.grid_queue(JOB.deployment)
 LONG = Life(training_s=1e6)
-
-
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
-    with draining(cloudformation) as made:
-        yield made
 
 
 def grid(yard: Yard, name: str = "sweep") -> Execution:

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from contract import keys
 from contract.errors import StillRunning
 from tests.builders import JOB, PLACE
+from tests.drain.draining import AGAIN_S, Yard
 from tests.fakes.faults import Mishap
-from tests.unit.draining import AGAIN_S, CloudFormation, Yard, draining, listening
-
-
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
-    with draining(cloudformation) as made:
-        yield made
 
 
 def test_data_is_kept_unless_the_settings_say_otherwise(yard: Yard) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,24 +10,11 @@ from contract import keys, tags
 from contract.errors import StillRunning
 from drain.policy import NotDrained
 from tests.builders import JOB
+from tests.drain.draining import AGAIN_S, DRAIN, Yard
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Outcome
 from tests.fakes.yard import ABROAD, catalogue, home
-from tests.unit.draining import AGAIN_S, DRAIN, CloudFormation, Yard, draining, listening
-
-
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
-    with draining(cloudformation) as made:
-        yield made
-
 
 # Draining
 

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from aws.cloudformation import LARGEST, written
 from contract import keys
 from tests.builders import JOB
+from tests.drain.draining import DRAIN, Yard
 from tests.fakes.faults import Kind
-from tests.unit.draining import DRAIN, CloudFormation, Yard, draining, listening
-
-
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
-@pytest.fixture
-def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
-    with draining(cloudformation) as made:
-        yield made
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])

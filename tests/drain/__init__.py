@@ -1,0 +1,1 @@
+"""The drain of a destroy, on the fake: what it ends, what it says, what it leaves."""

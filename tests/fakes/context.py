@@ -1,0 +1,23 @@
+"""What the handlers ask of Lambda's context."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from tests.fakes.clock import Clock
+
+
+def context(clock: Clock, request_id: str, end: float) -> LambdaContext:
+    """Of the invocation `request_id`, which is cut off at `end` (UTC epoch seconds of `clock`)."""
+    return cast(LambdaContext, _Context(clock, request_id, end))
+
+
+class _Context:
+    def __init__(self, clock: Clock, request_id: str, end: float) -> None:
+        self.aws_request_id = request_id
+        self._clock, self._end = clock, end
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(0, int((self._end - self._clock.now) * 1000))

@@ -1,0 +1,26 @@
+"""How many examples the property tests try: 100 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+ROUND = settings(
+    max_examples=10,
+    stateful_step_count=50,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+"""After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+"""`make test-deep` sets it."""
+ROUNDS = 200 if DEEP else 10
+
+
+def play(number: int, machine: type[RuleBasedStateMachine]) -> None:
+    """The round of that number: the suite's are always the same ones, the deep run's always others."""
+    run_state_machine_as_test(machine if DEEP else seed(number)(machine), settings=ROUND)
