@@ -8,7 +8,7 @@ export NODE_USE_SYSTEM_CA := 1
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests rehearse-faults test-deep grid-load bench-reaper synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests local-tests rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -52,6 +52,21 @@ build/custodian/ready: .venv/ready requirements-benchmarks.txt
 	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
 	@touch $@
 
+# As child/Dockerfile has it: four services' models, byte code compiled beforehand.
+build/child-env/ready: .venv/ready child/requirements.txt
+	@echo "Putting the grid child's environment in place (build/child-env) ..."
+	@rm -rf build/child-env && $(BIN)/python -m venv --without-pip build/child-env
+	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r child/requirements.txt
+	@find build/child-env/lib/python*/site-packages/botocore/data build/child-env/lib/python*/site-packages/boto3/data -mindepth 1 \
+	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name sts -exec rm -rf {} +
+	@touch $@
+
+build/sagemaker-sdk/ready: .venv/ready requirements-benchmark-sagemaker.txt
+	@echo "Putting the SageMaker Python SDK in place, the peer of a benchmark (build/sagemaker-sdk) ..."
+	@rm -rf build/sagemaker-sdk && $(BIN)/python -m venv --without-pip build/sagemaker-sdk
+	@uv pip install -q --python build/sagemaker-sdk/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-sagemaker.txt
+	@touch $@
+
 # The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
 build/agent-libs/ready: .venv/ready node/requirements.txt
 	@echo "Putting the node agent's libraries in place (build/agent-libs) ..."
@@ -72,7 +87,7 @@ rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four reg
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
 test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
-	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit
+	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit local-tests
 
 lint: setup ## ruff and shellcheck
 	@ruff check . && ruff format --check -q .
@@ -84,8 +99,11 @@ types: setup ## mypy, strict
 unit: setup ## Tests without a local AWS
 	@python -m pytest -m "not rehearsal"
 
-rehearsal-tests: setup ## Tests on the local AWS, with its real processes
-	@python -m pytest -vv -m "rehearsal and not faults"
+rehearsal-tests: setup ## Tests of one deployment on the local AWS, with its real processes
+	@python -m pytest -vv -m "rehearsal and deployed and not faults"
+
+local-tests: setup ## Tests of the local AWS itself, a part at a time
+	@python -m pytest -vv -m "rehearsal and not deployed and not faults"
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
@@ -98,6 +116,9 @@ grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with
 
 bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
+
+bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
+	@$(BIN)/python -m benchmarks.submission
 
 synth: setup ## The templates, into cdk.out
 	@npx cdk synth --quiet
@@ -124,7 +145,7 @@ snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots
 
 lock: .venv/ready ## Resolves the .in files again
-	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks lambda/requirements node/requirements child/requirements; do \
+	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements child/requirements; do \
 	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 

@@ -143,6 +143,7 @@ def _grid(
         data_buckets=settings.data_buckets,
         copy_accounts=settings.copy_accounts,
         limits=settings.grid.limits,
+        defaults=settings.grid.defaults,
         spot_children=settings.grid.spot_children,
         child_image=child_tag(),
         timing=settings.timing,

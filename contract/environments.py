@@ -215,6 +215,15 @@ class GridLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GridDefaults:
+    """What a line of a manifest takes where neither it nor the execution's input says; empty: it has to be said there."""
+
+    image: str
+    """As the manifest's column has it: `repository:tag` of the deployment, or a whole address."""
+    instance_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GridEnvironment(Environment):
     """Of the grid's functions: Plan, Collect and what ends a grid."""
 
@@ -238,6 +247,7 @@ class GridEnvironment(Environment):
     child_image: str
     """Tag in the repository `names.PLATFORM`."""
     limits: GridLimits
+    defaults: GridDefaults
     timing: Timing
 
 

@@ -19,6 +19,7 @@ from contract.environments import (
     Environment,
     GridCleanupEnvironment,
     GridCollectEnvironment,
+    GridDefaults,
     GridEnvironment,
     GridLimits,
 )
@@ -70,6 +71,7 @@ class GridStack(cdk.Stack):
         data_buckets: tuple[str, ...],
         copy_accounts: tuple[str, ...],
         limits: GridLimits,
+        defaults: GridDefaults,
         spot_children: bool,
         child_image: str,
         timing: Timing,
@@ -108,6 +110,7 @@ class GridStack(cdk.Stack):
             queue=names.grid_queue(deployment),
             child_image=child_image,
             limits=limits,
+            defaults=defaults,
             timing=timing,
         )
         collecting = GridCollectEnvironment(**_fields(common), topic=foundation.topic.topic_arn)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from contract.environments import GridLimits, Limits
+from contract.environments import GridDefaults, GridLimits, Limits
 from contract.names import BUILD_CACHE, PLATFORM
 from contract.timing import Timing
 
@@ -188,10 +188,20 @@ class GridLimitSettings(GridLimits):
     instance_types: tuple[InstanceTypes, ...] = Field(default=("ml.*",), min_length=1)
 
 
+@dataclass(config=CLOSED, frozen=True, kw_only=True)
+class GridDefaultSettings(GridDefaults):
+    """contract.environments.GridDefaults with its defaults: nobody trains on what nobody chose. Plan checks what they name."""
+
+    image: str = Field(default="", max_length=255, pattern=r"^[!-~]*$")
+    instance_type: str = Field(default="", pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9-]+)?$")
+
+
 class GridSettings(Block):
     """Grids: many SageMaker trainings from one manifest."""
 
     limits: GridLimitSettings = GridLimitSettings()
+    defaults: GridDefaultSettings = GridDefaultSettings()
+    """With both, a file of `region,s3_location` and `{"manifest": ...}` are a grid."""
     spot_children: bool = False
     """Children on Fargate Spot cost about a third, and are now and then begun anew; trainings do not notice."""
 
@@ -339,6 +349,7 @@ def _known(path: list[str | int]) -> tuple[str, ...]:
         ("reaper",): ReaperSettings.model_fields,
         ("grid",): GridSettings.model_fields,
         ("grid", "limits"): GridLimits.__dataclass_fields__,
+        ("grid", "defaults"): GridDefaults.__dataclass_fields__,
     }
     return tuple(blocks[tuple(part for part in path if isinstance(part, str))])
 

@@ -13,8 +13,8 @@ from admission.addresses import Address
 from admission.policy import shut
 from admission.words import plain
 from aws import pinned, registry
-from aws.s3 import JobStore, Raced
-from contract import names
+from aws.s3 import JobStore, Raced, as_json
+from contract import keys, names
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
@@ -209,6 +209,9 @@ def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEn
         raise _refused([CHANGED_PROBLEM]) from None
     if written != grid.lines:
         raise RuntimeError(f"{grid.lines} lines were checked, and {written} written")
+    for region in sorted(grid.regions):
+        # Trainings outlive the settings of their region: the reaper and the drain look wherever anything was ever launched.
+        store.ensure(keys.launched_region(region), as_json({"region": region}))
     try:
         store.create(prefix.description, encode(grid))
     except Raced:

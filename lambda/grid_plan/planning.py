@@ -185,7 +185,7 @@ class Planner:
                 why=decision.why,
                 slot=slots[decision.region],
                 request=request(training, decision, index, self._identity, self._env),
-                source=source(draft.training),
+                source=source(self._judge.with_defaults(draft.training)),
                 hourly_usd=decision.hourly_usd,
             )
             slots[decision.region] += 1

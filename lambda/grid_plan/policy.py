@@ -49,17 +49,23 @@ class Judge:
         missing = {name: value for name, value in DEFAULTS.items() if getattr(training, name) is None}
         if "max_hours" in missing:
             missing["max_hours"] = min(DEFAULTS["max_hours"], self.env.limits.max_hours)
-        found = training.model_copy(update=missing)
+        found = self.with_defaults(training).model_copy(update=missing)
         if found.market == SPOT and found.max_wait_hours is None and found.max_hours is not None:
             return found.model_copy(update={"max_wait_hours": min(found.max_hours + SPOT_WAIT_H, LONGEST_H)})
         return found
+
+    def with_defaults(self, training: Training) -> Training:
+        """With the deployment's own choices; settings that change later change no line that was planned."""
+        ours = {name: getattr(self.env.defaults, name) or None for name in REQUIRED}
+        return training.model_copy(update={name: ours[name] for name in REQUIRED if getattr(training, name) is None})
 
     def problems(self, training: Training, excused: Collection[str] = ()) -> Iterator[str]:
         """Of a resolved training, before anything is asked. Fields that are `excused` are there, and wrong: none is missing."""
         may_be = allowed(self.env.limits)
         for name in REQUIRED:
             if not getattr(training, name) and name not in excused:
-                yield f"{name}: is missing; allowed: {may_be[name]}, as a column of the manifest or in the input's defaults"
+                where = f"as a column of the manifest, in the input's defaults or as grid.defaults.{name} in cdk.json"
+                yield f"{name}: is missing; allowed: {may_be[name]}, {where}"
         yield from self._region(training)
         yield from self._limits(training, may_be)
         yield from self._machines(training)

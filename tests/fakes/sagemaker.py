@@ -1,4 +1,4 @@
-"""SageMaker of one region, as far as training jobs go: names for ever, quotas of instances, throttles, and jobs that live."""
+"""SageMaker of one region, as far as training jobs go: names once, quotas of instances, throttles, and jobs that live."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SageMaker:
     region: str
     clock: Clock
     trainings: dict[str, Training] = field(default_factory=dict)
-    """By name, in the order of creation; a name is taken for ever."""
+    """By name, in the order of creation; nobody of ours may delete a training, so a name stays taken."""
     life: Callable[[str], Life] = lambda _: Life()
     """What the training of a name is going to do."""
     quotas: dict[tuple[str, bool], int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ import pytest
 from aws import clients
 from contract import keys, names
 from contract.codec import decode
-from contract.environments import GridEnvironment, GridLimits
+from contract.environments import GridDefaults, GridEnvironment, GridLimits
 from contract.grid import Grid, GridPrefix, Line
 from contract.timing import Timing
 from grid_plan.handler import handler
@@ -46,6 +46,7 @@ LIMITS = GridLimits(
     max_volume_gb=2000,
     instance_types=("ml.g5.*", "ml.m5.*"),
 )
+NOTHING_CHOSEN = GridDefaults(image="", instance_type="")
 ENVIRONMENT = GridEnvironment(
     deployment="yard",
     bucket=BUCKET,
@@ -60,6 +61,7 @@ ENVIRONMENT = GridEnvironment(
     queue=names.grid_queue("yard"),
     child_image=CHILD,
     limits=LIMITS,
+    defaults=NOTHING_CHOSEN,
     timing=Timing(),
 )
 
@@ -167,9 +169,9 @@ def _product(price: float, kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def account(patch: pytest.MonkeyPatch, **limits: Any) -> Iterator[Account]:
+def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, **limits: Any) -> Iterator[Account]:
     """A new account, which every client of the function talks to meanwhile."""
-    environment = replace(ENVIRONMENT, limits=replace(LIMITS, **limits))
+    environment = replace(ENVIRONMENT, limits=replace(LIMITS, **limits), defaults=defaults)
     for name, value in environment.write().items():
         patch.setenv(name, value)
     made = Account()

@@ -44,10 +44,10 @@ ROWS = (
             "sweep.lr: 1 is no list",
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
             "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
-            "manifest or in the input's defaults",
+            "manifest, in the input's defaults or as grid.defaults.image in cdk.json",
             "line 1: instance_type: is missing; allowed: a type of SageMaker trainings, ml.g5.*, ml.m5.* "
-            "(grid.limits.instance_types in cdk.json), as a column of the manifest or in the input's "
-            "defaults",
+            "(grid.limits.instance_types in cdk.json), as a column of the manifest, in the input's "
+            "defaults or as grid.defaults.instance_type in cdk.json",
         ),
         given={"defaults": [], "sweep": {"lr": 1}},
         without=(),

@@ -51,11 +51,20 @@ MAIN = [
     "response-lost:job=unanswered",
 ]
 """The same for jobs of test_main_job.py."""
+GRIDS = [
+    "create-response-lost:line=0,job=met",
+    "child-killed:line=0,after=60,job=met",
+    "spot-interrupted:line=1,after=20,job=met",
+]
+"""The same for the grid of test_grid.py that meets them all."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share the deployment come last: a process has one local AWS at a time."""
+    """Tests that share the deployment come last, and can be chosen by their mark: a process has one local AWS at a time."""
     items.sort(key=shares_the_yard)
+    for item in filter(shares_the_yard, items):
+        item.add_marker(pytest.mark.deployed)
 
 
 def shares_the_yard(item: pytest.Item) -> bool:
@@ -67,7 +76,7 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN]))
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *GRIDS]))
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings={"regions": REGIONS}) as deployed:
         yield deployed
 

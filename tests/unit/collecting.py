@@ -12,7 +12,7 @@ from typing import Any
 
 from contract import names, tags
 from contract.codec import decode, encode
-from contract.environments import GridCleanupEnvironment, GridLimits
+from contract.environments import GridCleanupEnvironment, GridDefaults, GridLimits
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
 from tests.child.yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
@@ -175,6 +175,7 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
         queue=QUEUE,
         child_image="grid-child-1",
         limits=LIMITS,
+        defaults=GridDefaults(image="", instance_type=""),
         timing=made.timing,
         topic=TOPIC,
         messages=URL,
