@@ -18,9 +18,11 @@ class Failed(RuntimeError):
 class Measured:
     seconds: float
     peak_mb: float
-    """Largest resident set, 1 MB = 1,000,000 bytes."""
+    """Largest resident set, 1 MB = 1,000,000 bytes; never less than what this process held when it started the other."""
     output: str
     """Standard output."""
+    began: float
+    """When it was started, by `time.monotonic`."""
 
 
 def measured(command: Sequence[str], *, variables: Mapping[str, str], work: Path) -> Measured:
@@ -35,4 +37,4 @@ def measured(command: Sequence[str], *, variables: Mapping[str, str], work: Path
         stderr.seek(0)
         if child.returncode:
             raise Failed(f"{command[0]} ended with {child.returncode}:\n{stderr.read()[-2000:]}")
-        return Measured(took, usage.ru_maxrss * 1024 / 1e6, stdout.read())
+        return Measured(took, usage.ru_maxrss * 1024 / 1e6, stdout.read(), began)

@@ -8,7 +8,7 @@ from typing import Any
 
 from contract import names
 from contract.codec import encode
-from contract.environments import ChildEnvironment, GridEnvironment, GridLimits
+from contract.environments import ChildEnvironment, GridDefaults, GridEnvironment, GridLimits
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest
 from contract.timing import Timing
 from grid_plan.choice import Decision
@@ -90,6 +90,7 @@ def _settings() -> GridEnvironment:
             max_volume_gb=2000,
             instance_types=("ml.*",),
         ),
+        defaults=GridDefaults(image="", instance_type=""),
         timing=TIMING,
     )
 

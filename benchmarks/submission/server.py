@@ -1,20 +1,30 @@
-"""SageMaker, S3 and STS over HTTP, as far as a submission meets them; notes when CreateTrainingJob came and when it was answered."""
+"""SageMaker, S3 and STS over HTTP, as far as a submission meets them; notes when CreateTrainingJob was accepted.
+
+`python -m benchmarks.submission.server` prints its port, then serves until its standard input ends. A process of its own, because
+whoever starts the others has to be small: the kernel counts what a process held before its exec as part of its peak memory.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import botocore.session
+from botocore.validate import ParamValidator
+
+from benchmarks.submission import plan
 from benchmarks.submission.plan import ACCOUNT
 
+BEGIN, SEEN = "/begin/", "/seen"
+"""What the race itself asks for: a new account, whose every answer comes so many milliseconds late; what one run did."""
 MISSING = "<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>"
 EXISTS = (
     "<Error><Code>PreconditionFailed</Code><Message>At least one of the pre-conditions did not hold</Message></Error>"
@@ -28,12 +38,15 @@ CALLER = (
 
 @dataclass(slots=True)
 class Seen:
-    """What one run asked for. Moments are `time.monotonic`, which all processes of a machine share."""
+    """What one run asked for."""
 
-    calls: Counter[str] = field(default_factory=Counter)
+    calls: dict[str, int] = field(default_factory=dict)
+    before: int = 0
+    """Calls that came before CreateTrainingJob."""
     request: dict[str, Any] = field(default_factory=dict)
-    came: float = 0.0
-    answered: float = 0.0
+    """Of the CreateTrainingJob that was accepted; empty where none was."""
+    accepted: float = 0.0
+    """The moment at which it was, by `time.monotonic`, which all processes of a machine share."""
 
 
 class Server(ThreadingHTTPServer):
@@ -45,10 +58,6 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.begin({}, 0.0)
 
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
     def begin(self, objects: Mapping[str, bytes], late: float) -> None:
         """A new account with nothing but these objects (by `bucket/key`)."""
         self.objects, self.late, self.seen = dict(objects), late, Seen()
@@ -58,12 +67,18 @@ class Handler(BaseHTTPRequestHandler):
     """S3 (path style), SageMaker (JSON) and STS."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize, disable_nagle_algorithm = -1, True
+    """An answer goes out whole: headers that went ahead would keep the body waiting 40 ms for the client's acknowledgement."""
     server: Server
 
     def log_message(self, format: str, *args: object) -> None:
         """Counted, not printed."""
 
     def do_GET(self) -> None:
+        if self.path.startswith(BEGIN):
+            return self._begin(float(self.path.removeprefix(BEGIN)) / 1000)
+        if self.path == SEEN:
+            return self._answer(200, json.dumps(asdict(self.server.seen)).encode())
         self._count("GetObject")
         body = self.server.objects.get(self._place())
         if body is None:
@@ -79,20 +94,34 @@ class Handler(BaseHTTPRequestHandler):
         return self._say(200, b"", ETag='"0"')
 
     def do_POST(self) -> None:
-        came, body = time.monotonic(), self._body()
+        body = self._body()
         name = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
         self._count(name or "GetCallerIdentity")
         if not name:
             return self._say(200, CALLER.encode())
         asked = json.loads(body)
         if name == "CreateTrainingJob":
-            self._say(200, json.dumps({"TrainingJobArn": self._arn(asked["TrainingJobName"])}).encode())
-            self.server.seen.request, self.server.seen.came = asked, came
-            self.server.seen.answered = time.monotonic()
-            return None
+            return self._create(asked)
         if name == "DescribeTrainingJob":
             return self._say(200, json.dumps(self._described(asked["TrainingJobName"])).encode())
         return self._say(400, json.dumps({"__type": "UnknownOperationException", "message": name}).encode())
+
+    def _begin(self, late: float) -> None:
+        """A new account; answers with the request that is wanted, and with the child's environment."""
+        self.server.begin(plan.objects(), late)
+        told = {"wanted": plan.wanted(), "variables": plan.variables(), "region": plan.REGION}
+        self._answer(200, json.dumps(told).encode())
+
+    def _create(self, asked: dict[str, Any]) -> None:
+        """What does not fit SageMaker's model is refused, as is a second submission."""
+        seen = self.server.seen
+        problem = "one was created before" if seen.request else unfit(asked)
+        if problem:
+            return self._say(400, json.dumps({"__type": "ValidationException", "message": problem}).encode())
+        seen.request, seen.before = asked, sum(seen.calls.values()) - 1
+        time.sleep(self.server.late)
+        seen.accepted = time.monotonic()
+        return self._answer(200, json.dumps({"TrainingJobArn": self._arn(asked["TrainingJobName"])}).encode())
 
     def _arn(self, name: str) -> str:
         region = self.headers["Authorization"].partition("Credential=")[2].split("/")[2]
@@ -120,28 +149,46 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Expect", "").lower() == "100-continue":
             self.send_response_only(100)
             self.end_headers()
+            self.wfile.flush()
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def _count(self, name: str) -> None:
-        self.server.seen.calls[name] += 1
+        calls = self.server.seen.calls
+        calls[name] = calls.get(name, 0) + 1
 
     def _say(self, status: int, body: bytes, **headers: str) -> None:
+        """As late as AWS would."""
         time.sleep(self.server.late)
+        self._answer(status, body, **headers)
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
         for key, value in headers.items():
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+        self.wfile.flush()
 
 
-@contextmanager
-def serving() -> Iterator[Server]:
+@cache
+def _model() -> Any:
+    return botocore.session.Session().get_service_model("sagemaker").operation_model("CreateTrainingJob").input_shape
+
+
+def unfit(request: Mapping[str, Any]) -> str:
+    """What of CreateTrainingJob's arguments botocore's model of SageMaker does not take; empty where they fit."""
+    return str(ParamValidator().validate(request, _model()).generate_report())
+
+
+def main() -> None:
+    _model()
     with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+        print(server.server_port, flush=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        sys.stdin.read()
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    main()

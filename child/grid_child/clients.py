@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from grid_child.loading import loading
+
 CONNECT_S = 5.0
 READ_S = 10.0
 """SIGTERM gives 30 s: a call that hangs must leave time to ask Batch why."""
@@ -12,9 +14,10 @@ READ_S = 10.0
 
 def client(service: str, region: str) -> Any:
     """A client that asks once: who calls decides whether and when to ask again, on a clock that SIGTERM interrupts."""
-    import boto3
+    with loading():
+        import boto3
 
-    return boto3.client(service, region_name=region, config=_once())  # type: ignore[call-overload]
+        return boto3.client(service, region_name=region, config=_once())  # type: ignore[call-overload]
 
 
 @cache
