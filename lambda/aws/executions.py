@@ -65,6 +65,7 @@ def status(arn: str, config: Config = PATIENT) -> Status:
     ended = answer.get("stopDate")
     return Status(
         name=answer["status"],
+        started_at=answer["startDate"].timestamp(),
         ended_at=ended.timestamp() if ended else None,
         error=answer.get("error", ""),
         cause=answer.get("cause", ""),

@@ -44,6 +44,8 @@ class Status:
 
     name: str
     """RUNNING, PENDING_REDRIVE, SUCCEEDED, FAILED, TIMED_OUT, ABORTED, or GONE."""
+    started_at: float | None = None
+    """UTC epoch seconds; None of one that is GONE."""
     ended_at: float | None = None
     """UTC epoch seconds."""
     error: str = ""

@@ -48,10 +48,14 @@ class Grids:
         return lines
 
     def _jobs(self) -> list[str]:
+        """Batch that does not answer keeps no training from its end."""
         jobs = Jobs(names.grid_queue(self.env.deployment))
-        alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
-        for job in alive:
-            jobs.terminate(job.id, REASON)
+        try:
+            alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
+            for job in alive:
+                jobs.terminate(job.id, REASON)
+        except (ClientError, BotoCoreError) as problem:
+            return [f"- jobs of Batch could not be asked for, or ended: {problem}"]
         return [f"- Batch job {job.name} is {job.status}" for job in alive]
 
     def _trainings(self) -> list[str]:

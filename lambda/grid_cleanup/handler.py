@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -20,10 +21,12 @@ from contract.errors import StillTraining
 from contract.grid import Grid
 from grid_collect.policy import short
 from grid_collect.reporting import report, standing
-from grid_collect.stopping import Stopping
+from grid_collect.stopping import Stopped, Stopping
 from terminator.policy import ending
 
 logger = Logger(service="cleanup")
+SAME_S = 60.0
+"""Two starts of an execution so close to each other are one, however they are written."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -49,25 +52,35 @@ def _clean(body: str, env: GridCleanupEnvironment) -> None:
     grid = store.grid(notice.execution.rpartition(":")[2])
     if status.runs or status.name == "SUCCEEDED":
         logger.info("nothing to clean up", execution=notice.execution, status=status.name)
-    elif grid is None or grid.execution != notice.execution:
+    elif grid is None or not _is_of(grid, notice.execution, status):
         logger.info("nothing was planned", execution=notice.execution, status=status.name)
     else:
         _end(env, store, grid, status)
 
 
+def _is_of(grid: Grid, execution: str, status: Status) -> bool:
+    """Whether this very execution planned the grid: 90 days after its end another one may have its name, and so its ARN."""
+    began = datetime.fromisoformat(grid.started_at).timestamp()
+    return grid.execution == execution and (status.started_at is None or abs(began - status.started_at) < SAME_S)
+
+
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
-    """The machine's own report of this very end, which says more, stays."""
+    """The machine's own report of this very end, which says more, stays, unless it had to leave lines out that have ended since."""
     stopping = Stopping(store=store, jobs=Jobs(env.queue, env.home_region), patience_s=env.timing.grid_stop_patience_s)
     stopped = stopping.stop(grid, ending(status))
-    before = standing(store, grid.id)
-    if _error(before) != stopped.problem["error"]:
+    if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.told(), stopped.problem)
     if stopped.left:
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(stopped.left)}")
     logger.info("cleaned up", grid=grid.id, execution=grid.execution)
 
 
-def _error(written: Mapping[str, Any] | None) -> str | None:
-    """The error that a report tells of."""
+def _says_so(written: Mapping[str, Any] | None, stopped: Stopped) -> bool:
+    """Whether a report tells of this end, and of as many lines."""
     problem = written.get("problem") if written else None
-    return str(problem.get("error")) if isinstance(problem, dict) else None
+    error = problem.get("error") if isinstance(problem, dict) else None
+    return (
+        written is not None
+        and error == stopped.problem["error"]
+        and written.get("unfinished") == stopped.totals.unfinished
+    )

@@ -16,7 +16,7 @@ from grid_collect import results
 from grid_collect.looking import Look
 from grid_collect.policy import gave_up, short
 from grid_collect.reporting import report
-from grid_collect.stopping import Stopping
+from grid_collect.stopping import Stopping, jobs_of
 
 logger = Logger(service="grid_collect")
 
@@ -28,7 +28,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     grid = _grid(store, str(event["grid"]))
     match event["door"]:
         case "collect":
-            return _collect(store, grid, int(event["round"]), event.get("ended") or [])
+            return _collect(env, store, grid, int(event["round"]), event.get("ended") or [])
         case "report":
             return report(env, store, grid, event["totals"], event.get("problem"))
         case "stop":
@@ -36,10 +36,13 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     raise ValueError(f"there is no door {event['door']!r}")
 
 
-def _collect(store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _collect(
+    env: GridCollectEnvironment, store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """Either every line has its record, or the lines that need another round are said.
 
-    Raises StillTraining while trainings run that nobody watches, GridFailed after the last round.
+    Raises StillTraining while trainings run that nobody watches, or jobs whose end the machine did not hear of, for their children
+    may still create what is absent; GridFailed after the last round.
     """
     found = Look(store, grid).look()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
@@ -47,6 +50,8 @@ def _collect(store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[s
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
     if not found.absent:
         return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
+    if alive := jobs_of(grid, Jobs(env.queue, env.home_region)):
+        raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
         raise gave_up(found.absent, round_, told)
     work = store.work(grid.id, round_ + 1, found.absent)

@@ -11,7 +11,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.grids import AT_ONCE, GridStore
-from aws.trainings import Trainings, training
+from aws.trainings import STOPPING, Trainings, training
 from contract.grid import Grid, Line
 from contract.records import not_started, record_of, refused
 from grid_collect.policy import Fate, fate, taken
@@ -20,7 +20,7 @@ logger = Logger(service="grid_collect")
 PAGE = 500
 """Lines in memory at a time."""
 FAILURES = 5
-"""After so many a region is not asked again in this look: each may take as long as a client is patient."""
+"""After so many in a row a region is not asked again in this look: each may take as long as a client is patient."""
 
 
 @dataclass(slots=True)
@@ -30,6 +30,8 @@ class Found:
     written: int = 0
     running: list[str] = field(default_factory=list)
     """Names of trainings that are not over, with their region."""
+    kept: list[str] = field(default_factory=list)
+    """Those that would have been stopped, but that a person protects."""
     absent: list[int] = field(default_factory=list)
     """Lines without a training."""
     unknown: list[str] = field(default_factory=list)
@@ -38,8 +40,8 @@ class Found:
 
 @dataclass(slots=True)
 class Look:
-    """`end` stops every training that runs. `fenced` says why no child can create one any more: a line that has none then gets
-    its record as well."""
+    """`end` stops every training that runs and is not protected. `fenced` says why no child can create one any more: a line that
+    has none then gets its record as well."""
 
     store: GridStore
     grid: Grid
@@ -63,7 +65,9 @@ class Look:
         where = f"{line.training} in {line.region}"
         if problem:
             self._found.unknown.append(f"{where} ({problem})")
-        elif told is Fate.RUNS:
+        elif told is Fate.KEPT and self.end:
+            self._found.kept.append(where)
+        elif told in {Fate.RUNS, Fate.KEPT}:
             self._found.running.append(where)
         elif told is Fate.ABSENT and not self.fenced:
             self._found.absent.append(line.index)
@@ -75,7 +79,9 @@ class Look:
         if self._failures[line.region] >= FAILURES:
             return Fate.RUNS, f"SageMaker does not answer in {line.region}"
         try:
-            return self._settle(line), ""
+            told = self._settle(line)
+            self._failures[line.region] = 0
+            return told, ""
         except (ClientError, BotoCoreError) as problem:
             self._failures[line.region] += 1
             logger.warning("a line could not be looked at", line=line.index, region=line.region, problem=str(problem))
@@ -88,11 +94,19 @@ class Look:
         marks = trainings.tags(answer["TrainingJobArn"]) if answer else {}
         told = fate(line, self.grid, answer, marks)
         if told is Fate.ABSENT and self.fenced:
-            self.store.record(self.grid, not_started(line, self.fenced))
+            self._give_up(line, trainings)
         elif answer is not None and told is Fate.STRANGER:
             self.store.record(self.grid, refused(line, taken(line, training(answer).arn, marks)))
         elif answer is not None and told is Fate.ENDED:
             self.store.record(self.grid, record_of(line, answer))
-        elif told is Fate.RUNS and self.end:
+        elif answer is not None and told is Fate.RUNS and self.end and training(answer).status != STOPPING:
             trainings.stop(line.training)
         return told
+
+    def _give_up(self, line: Line, trainings: Trainings) -> None:
+        """First the record, then another look: of a child whose submission was on its way when it was killed nobody else would
+        hear. The children do the same the other way round, so that one of the two sees the other."""
+        self.store.record(self.grid, not_started(line, self.fenced))
+        answer = trainings.described(line.training)
+        if answer and fate(line, self.grid, answer, trainings.tags(answer["TrainingJobArn"])) is Fate.RUNS:
+            trainings.stop(line.training)

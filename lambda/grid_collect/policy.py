@@ -44,6 +44,8 @@ class Fate(str, Enum):
     ENDED = "ended"
     """Its training is over: its record can be written."""
     RUNS = "runs"
+    KEPT = "kept"
+    """It runs, and a person protects it: nobody of ours ends it."""
     STRANGER = "stranger"
     """Its name belongs to a training that is not this line's."""
     ABSENT = "absent"
@@ -56,7 +58,9 @@ def fate(line: Line, grid: Grid, answer: Mapping[str, Any] | None, marks: Mappin
         return Fate.ABSENT
     if not is_ours(line, grid, marks):
         return Fate.STRANGER
-    return Fate.ENDED if ended(answer) else Fate.RUNS
+    if ended(answer):
+        return Fate.ENDED
+    return Fate.KEPT if tags.PROTECTED in marks else Fate.RUNS
 
 
 def is_ours(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
@@ -166,8 +170,10 @@ def why(problem: Mapping[str, Any] | None) -> str:
     return f"The grid ended before this line was submitted ({error})."
 
 
-def left_running(problem: Mapping[str, Any] | None, left: Sequence[str], patience_s: float) -> dict[str, str]:
-    """Error and cause of a stopped grid; what had not ended when the patience was over is added to the cause."""
+def left_running(
+    problem: Mapping[str, Any] | None, left: Sequence[str], patience_s: float, kept: Sequence[str] = ()
+) -> dict[str, str]:
+    """Error and cause of a stopped grid; what had not ended when the patience was over, and what is protected, is added to it."""
     error, cause = (
         (str(problem["error"]), str(problem["cause"])) if problem else (GridFailed.__name__, "It was stopped.")
     )
@@ -176,6 +182,8 @@ def left_running(problem: Mapping[str, Any] | None, left: Sequence[str], patienc
             f" When {patience_s / 60:.0f} minutes were over, these had not ended yet: {short(left)}. "
             "They were told to; the reaper tells them again."
         )
+    if kept:
+        cause += f" These are protected by a person's tag, and run on until that is taken off, or their own time is over: {short(kept)}."
     return {"error": error, "cause": cause}
 
 

@@ -28,7 +28,7 @@ def report(
     totals: Mapping[str, Any],
     problem: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Writes report.json and tells the topic, unless the report that stands says the same already."""
+    """Tells the topic and writes report.json, unless the report that stands says the same already."""
     prefix = GridPrefix(grid.id)
     whole = {
         "grid": grid.id,
@@ -48,8 +48,9 @@ def report(
     before = standing(store, grid.id)
     if before is not None and {**before, WHEN: None} == {**whole, WHEN: None}:
         return whole
-    store.put(prefix.report, as_json({**whole, WHEN: time.time()}))
+    # In this order, for the report that stands is what keeps people from being told twice, which is better than not at all.
     _tell(env, whole)
+    store.put(prefix.report, as_json({**whole, WHEN: time.time()}))
     return whole
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.batch import Job, Jobs
 from aws.grids import GridStore
@@ -32,9 +33,9 @@ class Stopped:
 
     totals: Totals
     problem: dict[str, str]
-    """Error and cause, with what had not ended when the patience was over."""
+    """Error and cause, with what had not ended when the patience was over, and what a person protects."""
     left: list[str]
-    """What that was; empty: nothing runs, and nothing can."""
+    """What had not ended; empty: nothing runs but what is protected, and nothing can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,22 +48,37 @@ class Stopping:
 
     def stop(self, grid: Grid, problem: Mapping[str, Any] | None) -> Stopped:
         """Raises StillTraining while something runs, or may, and the patience since the first call is not over; ClientError or
-        BotoCoreError where AWS does not answer."""
+        BotoCoreError where the home bucket does not answer."""
         since = self.store.stop(grid.id, why(problem), time.time())
         jobs = self._terminate(grid)
         # With no job left there is no child, and none will come: whatever has no training by now never gets one.
         found = Look(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
-        left = [f"job {one.name} ({one.status})" for one in jobs] + found.running + found.unknown
+        left = jobs + found.running + found.unknown
         now = time.time()
         logger.info("stopped", grid=grid.id, left=len(left), written=found.written)
         if left and now < since + self.patience_s:
             raise StillTraining(f"grid {grid.id} has not ended yet: {short(left)}")
         totals = results.write(self.store, grid)
-        return Stopped(totals=totals, problem=left_running(problem, left, now - since), left=left)
+        return Stopped(totals=totals, problem=left_running(problem, left, now - since, found.kept), left=left)
 
-    def _terminate(self, grid: Grid) -> list[Job]:
-        """The grid's jobs that were not over a moment ago; all of them are told to end."""
-        alive = self.jobs.alive({tags.DEPLOYMENT: grid.deployment, tags.GRID: grid.id, tags.EXECUTION: grid.execution})
-        for job in alive:
+    def _terminate(self, grid: Grid) -> list[str]:
+        """The grid's jobs that were not over a moment ago; all of them are told to end. Batch that does not answer keeps no training
+        from its end, and counts as a job that is left."""
+        try:
+            alive = jobs_of(grid, self.jobs)
+        except (ClientError, BotoCoreError) as problem:
+            return [f"jobs that Batch could not be asked for ({problem})"]
+        return [f"job {job.name} ({job.status}{self._told(job)})" for job in alive]
+
+    def _told(self, job: Job) -> str:
+        """Ends a job. Why that was refused, in words; empty where it was not."""
+        try:
             self.jobs.terminate(job.id, REASON)
-        return alive
+        except (ClientError, BotoCoreError) as problem:
+            return f", and {problem}"
+        return ""
+
+
+def jobs_of(grid: Grid, jobs: Jobs) -> list[Job]:
+    """The grid's jobs that are not over. Raises ClientError or BotoCoreError."""
+    return jobs.alive({tags.DEPLOYMENT: grid.deployment, tags.GRID: grid.id, tags.EXECUTION: grid.execution})

@@ -26,8 +26,9 @@ RULES: list[dict[str, str]] = [
     {"onExitCode": str(int(Exit.AGAIN)), "action": "RETRY"},
     # Killed (137, 143), as Fargate does with a task that it takes back and that has not left in time; or broken (1).
     {"onExitCode": "1*", "action": "RETRY"},
-    # "Task failed to start": the image or an address could not be had at that moment.
-    {"onStatusReason": "Task*", "action": "RETRY"},
+    # "Task failed to start", "Timeout waiting for network interface provisioning to complete.": an image, or an address, could
+    # not be had at that moment.
+    {"onStatusReason": "T*", "action": "RETRY"},
     {"onStatusReason": "Your Spot Task*", "action": "RETRY"},
     # Without this one Batch would try everything again, Exit.FINAL too.
     {"onReason": "*", "action": "EXIT"},

@@ -19,7 +19,7 @@ from constructs import Construct
 
 from contract import tags
 from contract.environments import PREFIX, GridLimits
-from contract.errors import StillTraining
+from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS
 from contract.timing import Timing
 from stacks.parts import jsonata
@@ -41,7 +41,9 @@ MACHINE_MARGIN_S = 30 * DAY_S
 BUSY = ["Batch.TooManyRequestsException", "Batch.ServerException", "Batch.SdkClientException", "Batch.BatchException"]
 """An array that is submitted twice, because an answer was lost, does no harm: no line is ever trained twice."""
 SLOWEST = 40
-"""The pause between two collections grows to so many first ones: a wait of four weeks has to fit into 25,000 events."""
+"""The pause between two collections grows to so many first ones ..."""
+MOST_LOOKS = 1200
+"""... or to more, for a look is five events, and those of all rounds have to fit into the 25,000 of an execution."""
 MORE_LOOKS = 5
 """The function, not the Retry, decides when the patience of a stop is over; these are for looks that end early."""
 
@@ -183,11 +185,8 @@ class GridMachine(Construct):
                         tags.EXECUTION: "{% $states.context.Execution.Id %}",
                     },
                 },
-                "Output": {
-                    "first": "{% $states.input.first %}",
-                    "job": "{% $states.result.JobId %}",
-                    "problem": "{% null %}",
-                },
+                # No more of Batch's answer, of which nothing is needed and nobody says how long it becomes.
+                "Output": {"first": "{% $states.input.first %}", "problem": "{% null %}"},
                 "TimeoutSeconds": self._longest,
                 # Here, for the CDK's own way to add a Catch to such a state leaves its output out.
                 "Catch": [{"ErrorEquals": ["States.ALL"], "Output": jsonata.SUBMITTED_BADLY, "Next": OVER}],
@@ -205,7 +204,7 @@ class GridMachine(Construct):
 
     def _collect(self) -> tasks.LambdaInvoke:
         again = whole(self._timing.grid_collect_again_s)
-        slowest = again * SLOWEST
+        slowest = max(again * SLOWEST, math.ceil(self._longest / MOST_LOOKS))
         step = self._door(
             "Collect",
             "collect",
@@ -221,7 +220,8 @@ class GridMachine(Construct):
             backoff_rate=1.5,
             max_delay=cdk.Duration.seconds(slowest),
         )
-        outlive_lambda(step)
+        step.add_retry(errors=[GridFailed.__name__], max_attempts=0)
+        _outlive_anything(step)
         return step
 
     def _report(self) -> tasks.LambdaInvoke:
@@ -232,7 +232,7 @@ class GridMachine(Construct):
             payload={"totals": "{% $collected.totals %}", "problem": "{% null %}"},
             outputs="{% $states.result.Payload %}",
         )
-        outlive_lambda(step)
+        _outlive_anything(step)
         return step
 
     def _stop(self) -> tasks.LambdaInvoke:
@@ -256,7 +256,7 @@ class GridMachine(Construct):
             "Writes the report of a grid that was stopped, and tells the topic.",
             payload={"totals": "{% $stopped.totals %}", "problem": "{% $problem %}"},
         )
-        outlive_lambda(step)
+        _outlive_anything(step)
         return step
 
     def _decide(self) -> sfn.Choice:
@@ -288,6 +288,19 @@ class GridMachine(Construct):
         return invocation(
             self, name, self._function, comment, payload={"door": door, "grid": GRID, **payload}, **options
         )
+
+
+def _outlive_anything(step: tasks.LambdaInvoke) -> None:
+    """Tries the step again for up to eight minutes, whatever the error: that S3, SageMaker or Lambda does not answer for a moment
+    is no reason to end a grid whose trainings run, or are done."""
+    step.add_retry(
+        errors=["States.ALL"],
+        interval=cdk.Duration.seconds(2),
+        max_attempts=12,
+        backoff_rate=2,
+        max_delay=cdk.Duration.minutes(1),
+        jitter_strategy=sfn.JitterType.FULL,
+    )
 
 
 def longest_round_s(limits: GridLimits, timing: Timing) -> int:

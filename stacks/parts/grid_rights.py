@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
 from stacks.parts.image_rights import PULL
-from stacks.parts.rights import PRICE_LIST, READ, Right, Rights
+from stacks.parts.rights import PRICE_LIST, READ, UNPROTECTED, Right, Rights
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
@@ -36,14 +36,14 @@ class GridRights:
         manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID, keys.ADMISSION)
         return [
             rights.home("ReadManifests", READ, *manifests),
-            rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
+            rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED, keys.ANY_LAUNCHED_REGION),
             rights.list_home(),
             rights.list_bytes(),
             *rights.data(self.data_buckets),
             self._images("LookAtImages", "ecr:BatchGetImage"),
             Right(
                 "LookAtTheChild",
-                ["ecr:BatchGetImage", "ecr:DescribeImages"],
+                ["ecr:DescribeImages"],
                 [self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")],
             ),
             Right(
@@ -161,11 +161,12 @@ class GridRights:
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
         listing = "Listing knows no resources, and a training outlives the settings of its region."
         look = ["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"]
-        protected = {"Null": {f"aws:ResourceTag/{tags.PROTECTED}": "true"}}
         return [
             Right("ListTrainings", ["sagemaker:ListTrainingJobs"], ["*"], listing),
             Right("LookAtTrainings", look, self._trainings, reason),
-            Right("StopWhatIsOurs", ["sagemaker:StopTrainingJob"], self._trainings, reason, {**ours, **protected}),
+            Right(
+                "StopWhatIsOurs", ["sagemaker:StopTrainingJob"], self._trainings, reason, {**ours, "Null": UNPROTECTED}
+            ),
             *self.end_jobs(),
         ]
 
@@ -187,7 +188,8 @@ class GridRights:
 
     def _stop_trainings(self) -> Right:
         ours = {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}
-        return Right("StopTrainings", ["sagemaker:StopTrainingJob"], self._trainings, NAMES, self._here(ours))
+        conditions = {**self._here(ours), "Null": UNPROTECTED}
+        return Right("StopTrainings", ["sagemaker:StopTrainingJob"], self._trainings, NAMES, conditions)
 
     def _look_at_jobs(self, *actions: str) -> Right:
         reason = "Asking Batch knows no resources; the condition keeps to the home region."

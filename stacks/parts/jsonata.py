@@ -62,7 +62,7 @@ LEFT_TRAINING = _left("Trainings may still run until the reaper ends them, or th
 
 SUBMITTED_BADLY = _expression(
     f"""{_OUTPUT}
-    {{'first': $states.input.first, 'job': null, 'problem': $error & ': ' & $substring($cause, 0, {SHORT})}}"""
+    {{'first': $states.input.first, 'problem': $error & ': ' & $substring($cause, 0, {SHORT})}}"""
 )
 """What became of a grid's array that Batch did not take, or that did not end well: its lines' records say more, and judge."""
 

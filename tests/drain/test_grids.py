@@ -127,3 +127,12 @@ def test_a_look_that_comes_twice_does_no_harm(yard: Yard) -> None:
     yard.look(None, Mishap("sagemaker:ListTrainingJobs", meanwhile=lambda: beside(yard)))
     assert yard.destroy()["Status"] == "SUCCESS"
     assert running(yard) == []
+
+
+def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard) -> None:
+    train(yard)
+    yard.aws.faults.add(Kind.DENIED, "batch:ListJobs", times=1)
+    outcome = yard.look()
+    assert outcome.error == "StillRunning"
+    assert "jobs of Batch could not be asked for" in outcome.cause
+    assert [one.stopped_at is not None for one in yard.aws.sagemaker(PLACE.region).alive()] == [True]

@@ -21,6 +21,7 @@ WIDE = {
     "repositories": ["images", "grid-child"],
     "image_readers": {"accounts": ["444455556666"], "organizations": ["o-a1b2c3d4e5"]},
     "copy_accounts": ["777788889999"],
+    "grid": {"spot_children": True},
 }
 """Everything that the settings can add, rights to take everything away among it."""
 

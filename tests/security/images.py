@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contract import keys, names
-from tests.security.asking import ARM_IMAGE, BYTES, EC2, HOME, JOB, OURS, SECRETS, SSM, STATES, Ask
-from tests.security.policies import ACCOUNT, REGION, function, log_stream
+from contract.grid import GridPrefix
+from tests.security.asking import ARM_IMAGE, BYTES, EC2, EXECUTIONS, HOME, JOB, OURS, SECRETS, SSM, STATES, Ask
+from tests.security.policies import ACCOUNT, REGION, function, log_stream, role
 
 AWAY = "eu-west-1"
 CONTAINERS = f"arn:aws:ecr:{REGION}:763104351884:repository"
@@ -17,6 +18,10 @@ BUILDS_LOG = names.build_log_group("trainyard")
 RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventForCodeBuildStartBuildRule"
 STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/trainyard-workflow/1"
 CONTEXT = f"{HOME}/{keys.UPLOADS}image.tar.gz"
+BUILD = f"{STATES}:{names.build_machine('trainyard')}"
+BUILDING = f"{EXECUTIONS}:{names.build_machine('trainyard')}:grid-child-0-1"
+ASSETS = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
+OWN_CONTEXT = f"{HOME}/{keys.own_context(names.child_image_tag('0' * 32))}"
 
 ALLOWED = [
     Ask("Build", "s3:GetObject", CONTEXT),
@@ -44,6 +49,14 @@ ALLOWED = [
     ),
     Ask("RegionCheck", "cloudformation:DescribeStacks", STACK),
     Ask("RegionCheck", "logs:PutLogEvents", log_stream("RegionCheckLog", "x")),
+    Ask("OwnImages", "s3:ListBucket", ASSETS),
+    Ask("OwnImages", "s3:PutObject", OWN_CONTEXT),
+    Ask("OwnImages", "states:StartExecution", BUILD),
+    Ask("OwnImages", "states:StartExecution", f"{STATES}:{names.image_machine('trainyard')}"),
+    Ask("OwnImages", "states:DescribeExecution", BUILDING),
+    Ask("OwnImages", "logs:PutLogEvents", log_stream("OwnImagesLog", "x")),
+    Ask("OwnImagesMachine", "lambda:InvokeFunction", function("OwnImages")),
+    Ask("Build", "s3:GetObject", OWN_CONTEXT),
 ]
 
 DENIED = [
@@ -80,5 +93,20 @@ DENIED = [
     Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS.replace(REGION, AWAY)}:trainyard/trainyard/wandb-AbCdEf"),
     Ask("Node", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/a", {"aws:ResourceAccount": "444455556666"}),
     Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/artifacts/a", {"aws:ResourceAccount": "444455556666"}),
-    Ask("Attendant", "states:StartExecution", f"{STATES}:{names.build_machine('trainyard')}"),
+    Ask("Attendant", "states:StartExecution", BUILD),
+    Ask("OwnImages", "s3:GetObject", f"{ASSETS}/{'0' * 64}.zip"),
+    Ask("OwnImages", "s3:PutObject", f"{ASSETS}/{'0' * 64}.zip"),
+    Ask("OwnImages", "s3:PutObject", CONTEXT),
+    Ask("OwnImages", "s3:PutObject", f"{HOME}/{GridPrefix('sweep').description}"),
+    Ask("OwnImages", "s3:PutObject", OWN_CONTEXT.replace("trainyard-home", "other-home")),
+    Ask("OwnImages", "s3:DeleteObject", OWN_CONTEXT),
+    Ask("OwnImages", "states:StartExecution", f"{STATES}:{names.grid_machine('trainyard')}"),
+    Ask("OwnImages", "states:StartExecution", f"{STATES}:{names.machine('trainyard')}"),
+    Ask("OwnImages", "states:StopExecution", BUILDING),
+    Ask("OwnImages", "codebuild:StartBuild", PROJECT),
+    Ask("OwnImages", "ecr:PutImage", OURS_OF_IMAGES),
+    Ask("OwnImages", "iam:PassRole", role("Build"), {"iam:PassedToService": "codebuild.amazonaws.com"}),
+    Ask("OwnImagesMachine", "lambda:InvokeFunction", function("ImageBuild")),
+    Ask("OwnImagesMachine", "lambda:InvokeFunction", f"{function('OwnImages')}:1"),
+    Ask("OwnImagesMachine", "states:StartExecution", BUILD),
 ]

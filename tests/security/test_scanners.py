@@ -29,7 +29,7 @@ from tests.stacks.synth import CONTEXT, ROOT, Synthesised
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
-STACKS = ["foundation", "region-eu-central-1", "builds", "workflow", "grid", "reaper"]
+STACKS = ["foundation", "region-eu-central-1", "builds", "workflow", "grid", "reaper", "images"]
 ELSEWHERE = ["region-us-east-1", "region-ap-south-1"]
 WRONG = {"Resources": {"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"Bucketname": "x"}}}}
 WRONG_BUCKETS = {
@@ -156,7 +156,7 @@ def validated(machine: dict[str, Any], folder: Path) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("stack", ["workflow", "reaper", "builds", "grid"])
+@pytest.mark.parametrize("stack", ["workflow", "reaper", "builds", "grid", "images"])
 def test_the_asl_validator_finds_nothing(deployment: Synthesised, stack: str, tmp_path: Path) -> None:
     machine = definition(deployment.template(stack))
     named = json.loads(json.dumps(machine).replace("<AWS::Partition>", "aws"))

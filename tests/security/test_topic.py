@@ -61,17 +61,26 @@ def test_alarms_may_do_nothing_else_with_the_key_and_the_topic(
     assert not any(answers(topic_policy, TOPIC, CLOUDWATCH, OURS, "sns:Subscribe", "sns:DeleteTopic"))
 
 
-def test_no_role_but_the_reapers_encrypts_for_the_topic(
+def test_no_role_publishes_or_encrypts_for_the_topic_but_those_that_tell_people(
     policies: dict[str, Policies], key_policy: dict[str, object]
 ) -> None:
+    """The reaper tells what it ended, the grid's Collect and its cleanup tell how a grid ended; nobody else has anything to say."""
+    tellers = {role("Reaper"), role("GridCollect"), role("GridCleanup")}
     through = {"kms:ViaService": f"sns.{REGION}.amazonaws.com"}
-    asked = [
-        Request(principal=one, action=action, resource=TOPIC_KEY, context=through, resource_policy=key_policy)
-        for one in policies
-        for action in KEY_ACTIONS
-    ]
-    allowed = {request.principal for request, one in zip(asked, simulate(policies, asked), strict=True) if one.allowed}
-    assert allowed == {role("Reaper")}
+    for action in (*KEY_ACTIONS, "sns:Publish"):
+        key = action in KEY_ACTIONS
+        asked = [
+            Request(
+                principal=one,
+                action=action,
+                resource=TOPIC_KEY if key else TOPIC,
+                context=through if key else {},
+                resource_policy=key_policy if key else None,
+            )
+            for one in policies
+        ]
+        answered = zip(asked, simulate(policies, asked), strict=True)
+        assert {request.principal for request, one in answered if one.allowed} == tellers, action
 
 
 def test_the_topic_is_under_that_key_which_turns(deployment: Synthesised) -> None:

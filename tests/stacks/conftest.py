@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.synth import Synthesised, synthesise
+from stacks.diagram import definition
+from tests.stacks.synth import Synthesised, resources, synthesise
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +19,28 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 @pytest.fixture(scope="session")
 def machine(deployment: Synthesised) -> dict[str, Any]:
     return deployment.machine
+
+
+@pytest.fixture(scope="session")
+def grid(deployment: Synthesised) -> dict[str, Any]:
+    """The template of the Grid stack."""
+    return deployment.template("grid")
+
+
+@pytest.fixture(scope="session")
+def grid_machine(grid: dict[str, Any]) -> dict[str, Any]:
+    return definition(grid)
+
+
+@pytest.fixture(scope="session")
+def submissions(grid_machine: dict[str, Any]) -> dict[str, Any]:
+    """The states inside of the Grid machine's Submit."""
+    states: dict[str, Any] = grid_machine["States"]["Submit"]["ItemProcessor"]["States"]
+    return states
+
+
+@pytest.fixture(scope="session")
+def child(grid: dict[str, Any]) -> dict[str, Any]:
+    """The job definition of the grid's children."""
+    (found,) = resources(grid, "AWS::Batch::JobDefinition").values()
+    return found

@@ -10,7 +10,10 @@ import pytest
 
 from contract import names
 from contract.environments import DrainEnvironment
-from tests.stacks.synth import Synthesised, plain, resources, synthesise
+from stacks.settings import BLOCK, Settings
+from tests.stacks.synth import CONTEXT, Synthesised, plain, resources, synthesise
+
+REPOSITORIES = Settings.parse(CONTEXT[BLOCK]).every_repository
 
 
 @pytest.fixture(scope="module")
@@ -51,5 +54,6 @@ def test_the_drain_empties_every_bucket_of_ours_where_data_is_not_kept(passing: 
 
 def test_images_go_with_their_stack_whatever_is_kept(deployment: Synthesised, passing: Synthesised) -> None:
     for each in (deployment, passing):
-        (repository,) = resources(each.template("region-eu-central-1"), "AWS::ECR::Repository").values()
-        assert repository["EmptyOnDelete"] is True
+        found = list(resources(each.template("region-eu-central-1"), "AWS::ECR::Repository").values())
+        assert len(found) == len(REPOSITORIES)
+        assert [one for one in found if one["EmptyOnDelete"] is not True] == []

@@ -25,6 +25,7 @@ from contract.environments import (
     GridEnvironment,
     ImageBuildEnvironment,
     LauncherEnvironment,
+    OwnImagesEnvironment,
     ReaperEnvironment,
     RegionCheckEnvironment,
     TerminatorEnvironment,
@@ -44,6 +45,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "drain": DrainEnvironment,
     "region_check": RegionCheckEnvironment,
     "image_build": ImageBuildEnvironment,
+    "own_images": OwnImagesEnvironment,
     "grid_plan": GridEnvironment,
     "grid_collect": GridCollectEnvironment,
     "grid_cleanup": GridCleanupEnvironment,
@@ -216,7 +218,7 @@ def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, funct
     assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
     kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
     customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
-    assert customs == {"Custom::Drain", "Custom::Regions"}
+    assert customs == {"Custom::Drain", "Custom::Regions", "Custom::OwnImage"}
 
 
 @pytest.mark.parametrize("package", ENVIRONMENTS)
@@ -299,6 +301,10 @@ def test_the_topic_takes_nothing_without_tls(deployment: Synthesised) -> None:
 
 
 def test_images_are_scanned_and_no_tag_changes_its_image(deployment: Synthesised) -> None:
-    (repository,) = resources(deployment.template(REGION), "AWS::ECR::Repository").values()
-    assert repository["ImageScanningConfiguration"] == {"ScanOnPush": True}
-    assert repository["ImageTagMutability"] == "IMMUTABLE"
+    found = list(resources(deployment.template(REGION), "AWS::ECR::Repository").values())
+    assert {one["RepositoryName"] for one in found} == {
+        names.repository("trainyard", short) for short in ("images", names.PLATFORM)
+    }
+    for repository in found:
+        assert repository["ImageScanningConfiguration"] == {"ScanOnPush": True}
+        assert repository["ImageTagMutability"] == "IMMUTABLE"

@@ -100,6 +100,16 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"copy_accounts": ["111122223333", "111122223333"]},
         "trainyard.copy_accounts names 111122223333 twice",
     ),
+    "a privileged port": (
+        {"master_port": 1023},
+        "trainyard.master_port is 1023; allowed: greater than or equal to 1024",
+    ),
+    "more than a port": (
+        {"master_port": 65536},
+        "trainyard.master_port is 65536; allowed: less than or equal to 65535",
+    ),
+    "a text for a port": ({"master_port": "29500"}, 'trainyard.master_port is "29500"; allowed: '),
+    "half a port": ({"master_port": 29500.5}, "trainyard.master_port is 29500.5; allowed: "),
     "not home": ({"regions": [AWAY]}, "trainyard.regions lacks the home region eu-central-1"),
     "a region twice": (
         {"regions": [HOME, HOME | {"cidr": "10.80.0.0/16"}]},
@@ -264,9 +274,10 @@ def test_a_divided_timing_is_accepted(speed: float) -> None:
 
 
 def test_every_knob_is_read_somewhere() -> None:
+    folders = ("contract", "stacks", "lambda", "node", "child")
     source = "\n".join(
         file.read_text()
-        for file in [ROOT / "app.py", *_python("contract"), *_python("stacks"), *_python("lambda"), *_python("node")]
+        for file in [ROOT / "app.py", *(file for folder in folders for file in _python(folder))]
         if file.name != "settings.py"
     )
     unread = [knob for knob in _knobs(Settings.parse({})) if f".{knob}" not in source]

@@ -184,6 +184,14 @@ def test_a_training_that_runs_without_a_child_is_waited_for(yard: Yard) -> None:
     assert yard.collect().value["missing"] == 0
 
 
+def test_a_protected_training_is_waited_for_as_any_other(yard: Yard) -> None:
+    yard.complete(0, 1, 2)
+    yard.train(3, marks={tags.PROTECTED: "ann looks at it"})
+    assert yard.collect().error == StillTraining.__name__
+    yard.settle()
+    assert yard.collect().value["totals"]["completed"] == 4
+
+
 def test_lines_that_were_never_submitted_are_the_next_rounds_work(yard: Yard) -> None:
     yard.complete(0, 2)
     outcome = yard.collect()
@@ -211,6 +219,30 @@ def test_nothing_is_given_to_a_next_round_while_a_training_runs(yard: Yard) -> N
     yard.train(0)
     assert yard.collect().error == StillTraining.__name__
     assert yard.aws.s3.read(BUCKET, PREFIX.work(2)) is None
+
+
+@pytest.mark.parametrize("round_", [1, ROUNDS])
+def test_what_is_absent_is_nobodys_while_a_job_of_the_grid_is_not_over(yard: Yard, round_: int) -> None:
+    """The machine may have lost sight of it, or have submitted it twice; its children may still come to these lines."""
+    yard.complete(0, 1)
+    job = yard.submit()
+    outcome = yard.collect(round_)
+    assert outcome.error == StillTraining.__name__
+    assert "grid-sweep-r1-0" in outcome.cause
+    assert yard.aws.s3.read(BUCKET, PREFIX.work(round_ + 1)) is None
+    yard.aws.batch.end(job, "FAILED")
+    assert yard.collect(1).value["missing"] == 2
+
+
+def test_a_grid_with_all_its_records_waits_for_no_job(yard: Yard) -> None:
+    yard.complete(0, 1, 2, 3)
+    yard.submit()
+    assert yard.collect().value["missing"] == 0
+
+
+def test_jobs_of_other_grids_are_not_waited_for(yard: Yard) -> None:
+    yard.submit(grid="sweep-2")
+    assert yard.collect().value["missing"] == 4
 
 
 def test_after_the_last_round_the_grid_has_failed_and_says_which_lines_and_what_batch_said(yard: Yard) -> None:

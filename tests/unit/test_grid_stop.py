@@ -1,4 +1,4 @@
-"""Stop, report and cleanup: whatever way a grid ends, nothing of it runs, nothing can appear, and people hear what came of it."""
+"""Stop and report: a grid that does not end by itself is ended, nothing of it can appear, and people hear what came of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from contract.errors import StillTraining
 from contract.grid import Outcome
 from contract.records import refused
 from tests.child.yard import BUCKET, EXECUTION
-from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.sagemaker_training import Life
-from tests.unit.collecting import PREFIX, Yard, cleaned_up, collected
+from tests.unit.collecting import PREFIX, Yard, collected
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}
 STUBBORN = Life(uploading_s=10_000.0)
@@ -111,6 +110,16 @@ def test_a_stranger_under_a_lines_name_is_not_stopped(yard: Yard) -> None:
     assert yard.records()[1].outcome is Outcome.REFUSED
 
 
+def test_a_training_that_a_person_protects_runs_on_and_is_named(yard: Yard) -> None:
+    yard.train(0)
+    yard.train(1, marks={tags.PROTECTED: "ann looks at it"})
+    stopped = yard.stop_until_over(BROKEN).value
+    assert [one.name for one in yard.alive()] == [yard.lines[1].training]
+    assert (stopped["left"], stopped["totals"]["unfinished"]) == (0, 1)
+    assert "protected" in stopped["problem"]["cause"]
+    assert yard.lines[1].training in stopped["problem"]["cause"]
+
+
 def test_jobs_of_other_grids_and_deployments_run_on(yard: Yard) -> None:
     yard.submit(grid="sweep-2")
     yard.submit(execution=EXECUTION.replace("sweep", "other"))
@@ -147,6 +156,55 @@ def test_a_region_that_does_not_answer_keeps_no_other_training_from_its_end(yard
     assert [one.name for one in yard.alive() if one.stopped_at is None] == [yard.lines[0].training]
     yard.stop_until_over(BROKEN)
     assert yard.alive() == []
+
+
+def test_a_few_lines_that_fail_are_no_region_that_does_not_answer() -> None:
+    with collected(40, ["eu-west-1"]) as yard:
+        yard.train(*range(40))
+        now_and_then = [
+            Mishap("sagemaker:StopTrainingJob", nth=nth, fault=Kind.DENIED) for nth in (3, 8, 13, 18, 23, 28, 33)
+        ]
+        outcome = yard.stop_grid(BROKEN, now_and_then)
+        assert outcome.error == StillTraining.__name__
+        assert len([one for one in yard.alive() if one.stopped_at is None]) == len(now_and_then)
+
+
+def test_a_batch_that_does_not_answer_keeps_no_training_from_its_end(yard: Yard) -> None:
+    yard.submit()
+    yard.train(0, 1)
+    outcome = yard.stop_grid(BROKEN, [Mishap("batch:*", fault=Kind.DENIED, times=float("inf"))])
+    assert outcome.error == StillTraining.__name__
+    assert "jobs that Batch could not be asked for" in outcome.cause
+    assert [one for one in yard.alive() if one.stopped_at is None] == []
+    assert yard.records() == {}  # its children may create the others yet
+
+
+def test_a_job_that_cannot_be_ended_keeps_no_other_and_no_training_from_its_end(yard: Yard) -> None:
+    first, second = yard.submit(), yard.submit()
+    yard.train(0)
+    outcome = yard.stop_grid(BROKEN, [Mishap("batch:TerminateJob", fault=Kind.DENIED)])
+    assert "AccessDenied" in outcome.cause
+    assert [yard.aws.batch.jobs[one].get("isTerminated", False) for one in (first, second)] == [False, True]
+    assert [one for one in yard.alive() if one.stopped_at is None] == []
+
+
+def test_a_training_that_is_stopping_is_not_told_again(yard: Yard) -> None:
+    """Or a look at ten thousand would use up SageMaker's patience on those that end anyway."""
+    yard.train(0, 1)
+    yard.stop_grid(BROKEN)
+    yard.stop_grid(BROKEN)
+    assert len([call for call in yard.aws.calls if call.operation == "StopTrainingJob"]) == 2
+
+
+def test_a_training_that_appears_while_its_line_is_given_up_is_stopped(yard: Yard) -> None:
+    """Its child was killed when its submission was on its way: nobody else would hear of it."""
+
+    def appear() -> None:
+        yard.train(0)
+
+    yard.stop_grid(BROKEN, [Mishap("s3:PutObject", nth=2, meanwhile=appear)])
+    assert [one.stopped_at is not None for one in yard.alive()] == [True]
+    assert len(yard.records()) == 4
 
 
 def test_a_queue_that_is_not_there_has_no_jobs(yard: Yard) -> None:
@@ -202,115 +260,19 @@ def test_a_message_that_does_not_get_through_fails_no_grid(yard: Yard) -> None:
     assert yard.text(PREFIX.report)
 
 
+def test_a_report_that_is_killed_before_it_stands_tells_people_again(yard: Yard) -> None:
+    """Twice is better than not at all."""
+    yard.complete(0, 1, 2, 3)
+    totals = yard.collect().value["totals"]
+    event = {"door": "report", "grid": "sweep", "totals": totals, "problem": None}
+    yard.functions.invoke("grid_collect", event, [Mishap("sns:Publish", death=Death.BEFORE)])
+    assert yard.aws.s3.read(BUCKET, PREFIX.report) is None
+    yard.report(totals)
+    assert len(yard.aws.topics.messages) == 1
+
+
 def test_a_report_that_cannot_be_read_is_written_again(yard: Yard) -> None:
     yard.put(PREFIX.report, b"{")
     yard.complete(0, 1, 2, 3)
     assert yard.report(yard.collect().value["totals"]).error == ""
     assert json.loads(yard.text(PREFIX.report))["completed"] == 4
-
-
-# Cleanup
-
-
-def test_an_aborted_grid_ends_its_trainings_and_reports_how_it_ended(yard: Yard) -> None:
-    cleaned_up(yard)
-    yard.submit()
-    yard.train(0, 1, 2)
-    yard.end("ABORTED", cause="somebody pressed Stop")
-    yard.settle()
-    assert yard.alive() == []
-    report = json.loads(yard.text(PREFIX.report))
-    assert report["problem"] == {"error": "Aborted", "cause": "somebody pressed Stop"}
-    assert len(yard.aws.topics.messages) == 1
-    assert yard.aws.queue.messages == {}
-    assert yard.aws.queue.dead == []
-
-
-def test_a_grid_that_ran_out_of_time_is_cleaned_up_as_well(yard: Yard) -> None:
-    cleaned_up(yard)
-    yard.train(0)
-    yard.end("TIMED_OUT")
-    yard.settle()
-    assert yard.alive() == []
-    assert json.loads(yard.text(PREFIX.report))["problem"]["error"] == "TimedOut"
-
-
-def test_the_machines_own_report_of_the_same_end_stays_and_nobody_is_told_twice(yard: Yard) -> None:
-    totals = yard.stop_until_over(BROKEN).value["totals"]
-    yard.report(totals, BROKEN)
-    before = yard.text(PREFIX.report)
-    cleaned_up(yard)
-    yard.end("FAILED", error="GridFailed", cause="it went wrong")
-    yard.settle()
-    assert yard.text(PREFIX.report) == before
-    assert len(yard.aws.topics.messages) == 1
-
-
-def test_a_grid_that_runs_again_by_the_time_of_the_message_is_left_alone(yard: Yard) -> None:
-    cleaned_up(yard)
-    yard.train(0)
-    yard.end("ABORTED")
-    yard.aws.states.executions.redrive(yard.execution)
-    yard.settle(60)
-    assert len(yard.alive()) == 1
-    assert yard.aws.s3.read(BUCKET, PREFIX.stopped) is None
-
-
-def test_a_grid_that_succeeded_is_left_alone_whatever_the_message_says(yard: Yard) -> None:
-    cleaned_up(yard)
-    yard.end("ABORTED")
-    yard.execution.status = "SUCCEEDED"
-    yard.settle(60)
-    assert yard.aws.s3.read(BUCKET, PREFIX.stopped) is None
-
-
-def test_an_execution_that_never_planned_anything_leaves_nothing_to_clean_up(yard: Yard) -> None:
-    cleaned_up(yard)
-    del yard.aws.s3.buckets[BUCKET].objects[PREFIX.description]
-    yard.end("FAILED", error="InvalidRequest", cause="line 1: ...")
-    yard.settle(60)
-    assert yard.aws.queue.messages == {}
-    assert yard.aws.topics.messages == []
-
-
-def test_a_grid_of_the_same_name_and_another_execution_is_not_touched(yard: Yard) -> None:
-    cleaned_up(yard)
-    other = yard.grid.execution.replace("sweep", "elsewhere")
-    yard.put(PREFIX.description, yard.text(PREFIX.description).replace(yard.grid.execution, other).encode())
-    yard.train(0)
-    yard.end("ABORTED")
-    yard.settle(60)
-    assert len(yard.alive()) == 1
-
-
-def test_an_event_of_another_machine_is_dropped(yard: Yard) -> None:
-    cleaned_up(yard)
-    job = yard.aws.states.executions.begin("sweep", MACHINE)
-    yard.aws.states.executions.end(job, "ABORTED")
-    yard.settle(60)
-    assert yard.aws.queue.messages == {}
-    assert yard.aws.s3.read(BUCKET, PREFIX.stopped) is None
-
-
-def test_what_never_ends_becomes_a_letter_and_its_report_names_it(yard: Yard) -> None:
-    cleaned_up(yard)
-    yard.aws.queue.receives = 45
-    yard.train(0, life=Life(uploading_s=1e6))
-    yard.settle(400)
-    yard.end("ABORTED")
-    yard.settle(20_000)
-    assert len(yard.aws.queue.dead) == 1
-    assert yard.lines[0].training in json.loads(yard.text(PREFIX.report))["problem"]["cause"]
-    assert len(yard.aws.topics.messages) == 1
-
-
-@pytest.mark.parametrize("operation", ["s3:GetObject", "states:*", "batch:ListJobs", "sagemaker:StopTrainingJob"])
-def test_a_cleanup_that_fails_comes_again(yard: Yard, operation: str) -> None:
-    cleaned_up(yard)
-    yard.submit()
-    yard.train(0)
-    yard.aws.faults.add(Kind.ERROR, operation.replace("states", "stepfunctions"), times=9)
-    yard.end("ABORTED")
-    yard.settle(2 * 3600)
-    assert yard.alive() == []
-    assert yard.aws.queue.dead == []

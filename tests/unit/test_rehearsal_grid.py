@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from contract import tags
+from rehearsal.conditions import Conditions
+from rehearsal.faults import FAULTS, GRID, HEAD
 from rehearsal.grid import GridSummary, shortcomings
 from rehearsal.grid_command import arguments, regions
+from rehearsal.grid_screen import show
 from rehearsal.questions import Untaught, requests
 from rehearsal.recorder import Call
+from tests.rehearsal import test_grid_faults
 from tests.unit.test_rehearsal_questions import Account
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
@@ -52,13 +58,23 @@ def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone
     [
         (["--grid-data", "nowhere"], "--grid-data nowhere: there is no such folder"),
         (["--image", "nowhere"], "--image nowhere: there is no such folder"),
-        (["--input", "nowhere.json"], "nowhere.json"),
-        (["--input", str(EXAMPLE / "manifest.csv")], "Expecting value"),
+        (["--grid-data", str(EXAMPLE / "digits/us-east-1")], "has no folder that is called like a region"),
+        (["--grid-data", str(EXAMPLE)], "digits is no region of SageMaker"),
+        (["--image", str(EXAMPLE / "digits")], "build.json: there is no such file"),
+        (["--input", "nowhere.json"], "--input nowhere.json: there is no such file"),
+        (["--input", str(EXAMPLE)], "grid: Is a directory"),
+        (["--input", str(EXAMPLE / "manifest.csv")], "manifest.csv: is no JSON: Expecting value"),
+        (["--input", str(EXAMPLE / "sweep.jsonl")], "sweep.jsonl: is no JSON: Extra data"),
+        (["--region", "mars-west-1"], "--region mars-west-1: SageMaker has no such region; there are af-south-1, "),
+        (["--limit", "nan"], "--limit nan: wanted more than 0"),
+        (["--limit", "-1"], "--limit -1: wanted more than 0"),
         (["--speed", "0"], "wanted more than 0"),
         (["--fault", "spot-interupted"], "did you mean spot-interrupted?"),
         (["--fault", "quota-reached:seconds=soon"], "seconds is 'soon'"),
         (["--fault", "task-retired:line=first"], "line is 'first'"),
-        (["--nodes", "2"], "unrecognized arguments"),
+        (["--nodes", "2"], "--job and its options do not go with --manifest"),
+        (["--job", "job.json"], "a rehearsal is of one job, or of one grid"),
+        (["--imag", "x"], "unrecognized arguments"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_starts(
@@ -72,7 +88,54 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(
 def test_a_manifest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         arguments(["--manifest", "nowhere.csv"])
-    assert "nowhere.csv" in capsys.readouterr().err
+    assert "--manifest nowhere.csv: there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[]", "wanted a JSON object"),
+        ('{"manifest": "s3://a/b"}', "has `manifest`; --manifest is uploaded in its place"),
+    ],
+)
+def test_an_input_that_is_none_is_refused(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "input.json").write_text(text)
+    with pytest.raises(SystemExit):
+        arguments([*MANIFEST, "--input", str(tmp_path / "input.json")])
+    assert says in capsys.readouterr().err
+
+
+def test_a_manifest_in_another_encoding_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.csv").write_bytes("eu-central-1,s3://a/b\n".encode("utf-16"))
+    with pytest.raises(SystemExit):
+        arguments(["--manifest", str(tmp_path / "m.csv")])
+    assert "is no text in UTF-8" in capsys.readouterr().err
+
+
+def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["--manifest", "nowhere.csv", "--image", "nowhere", "--speed", "0"])
+    told = capsys.readouterr().err
+    assert all(option in told for option in ("--manifest nowhere.csv", "--image nowhere", "--speed 0"))
+
+
+def test_words_in_brackets_are_shown_as_they_are() -> None:
+    reason = "AlgorithmError: [rank 0] wanted [1, 2]"
+    failed = {"line": 1, "region": "eu-central-1", "outcome": "Failed", "billable_seconds": None, "cost_usd": None}
+    summary = replace(WELL, results=[{**failed, "metrics": {}, "reason": reason, "artifact": ""}])
+    console = Console(record=True, width=200, file=io.StringIO())
+    show(console, summary, Conditions(), ["[line 1] failed"])
+    told = console.export_text()
+    assert reason in told
+    assert "[line 1] failed" in told
+
+
+def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:
+    ours = {name for name, kind in FAULTS.items() if kind.keys.get("job") is GRID} | {"sagemaker-throttled"}
+    assert {fault.partition(":")[0] for fault in test_grid_faults.FAULTS.values()} == ours
+    assert [name for name in ours if f"`{name}`" not in HEAD] == []
 
 
 def test_a_grid_whose_lines_all_completed_and_that_left_nothing_has_no_shortcoming() -> None:

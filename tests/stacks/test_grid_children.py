@@ -1,0 +1,158 @@
+"""The children on Batch: what one may and needs, how many run at once and where, and which ends are tried again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import names
+from contract.environments import ChildEnvironment
+from contract.grid import Exit
+from stacks.parts.batch import RULES
+from stacks.settings import BLOCK, BadSettings, Settings
+from tests.stacks.synth import CONTEXT, plain, resources, synthesise
+
+
+def test_definition_and_submission_together_are_the_childs_environment(
+    submissions: dict[str, Any], child: dict[str, Any]
+) -> None:
+    fixed = {one["Name"]: plain(one["Value"]) for one in child["ContainerProperties"]["Environment"]}
+    for name in ("Array", "Single"):
+        own = {one["Name"]: "1" for one in submissions[name]["Arguments"]["ContainerOverrides"]["Environment"]}
+        assert not fixed.keys() & own.keys()
+        read = ChildEnvironment.read(fixed | own)
+        assert (read.deployment, read.home_region, read.first) == ("trainyard", "eu-central-1", 1)
+
+
+def test_a_child_has_no_more_than_it_needs(child: dict[str, Any]) -> None:
+    container = child["ContainerProperties"]
+    assert child["PlatformCapabilities"] == ["FARGATE"]
+    assert {one["Type"]: one["Value"] for one in container["ResourceRequirements"]} == {"VCPU": "0.25", "MEMORY": "512"}
+    assert container["ReadonlyRootFilesystem"] is True
+    assert container["User"] not in {"", "0", "root"}
+    assert not container.get("Privileged", False)
+    assert container["NetworkConfiguration"] == {"AssignPublicIp": "DISABLED"}
+    assert "Secrets" not in container
+
+
+def test_a_child_writes_to_the_log_of_the_contract(grid: dict[str, Any], child: dict[str, Any]) -> None:
+    options = child["ContainerProperties"]["LogConfiguration"]["Options"]
+    group = grid["Resources"][options["awslogs-group"]["Ref"]]["Properties"]
+    assert (group["LogGroupName"], group["RetentionInDays"]) == (names.child_log_group("trainyard"), 30)
+
+
+def test_a_child_is_the_platforms_own_image(child: dict[str, Any]) -> None:
+    image = plain(child["ContainerProperties"]["Image"])
+    assert re.fullmatch(
+        r"111122223333\.dkr\.ecr\.eu-central-1\.<AWS::URLSuffix>/trainyard/platform:grid-child-[0-9a-f]{32}", image
+    )
+
+
+def judged(code: int | None = None, status: str = "", reason: str = "") -> str:
+    """What the rules say of an attempt's end; with no rule that fits Batch would try again."""
+
+    def fits(pattern: str | None, value: str) -> bool:
+        return pattern is None or re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), value) is not None
+
+    for rule in RULES:
+        if (
+            fits(rule.get("onExitCode"), "" if code is None else str(code))
+            and fits(rule.get("onStatusReason"), status)
+            and fits(rule.get("onReason"), reason)
+        ):
+            return rule["action"]
+    return "RETRY"
+
+
+ENDED = "Essential container in task exited"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "action"),
+    [
+        (int(Exit.AGAIN), ENDED, "RETRY"),
+        (137, ENDED, "RETRY"),
+        (143, ENDED, "RETRY"),
+        (1, ENDED, "RETRY"),
+        (None, "Task failed to start", "RETRY"),
+        (None, "Timeout waiting for network interface provisioning to complete.", "RETRY"),
+        (None, "Your Spot Task was interrupted.", "RETRY"),
+        (int(Exit.FINAL), ENDED, "EXIT"),
+        (2, ENDED, "EXIT"),
+        (int(Exit.DONE), ENDED, "EXIT"),
+        (None, "Something that nobody has seen yet", "EXIT"),
+    ],
+)
+def test_what_is_final_is_not_tried_again_and_what_is_not_is(code: int | None, status: str, action: str) -> None:
+    assert judged(code, status) == action
+
+
+def test_the_rules_are_those_of_the_definition_and_no_more_than_batch_takes(child: dict[str, Any]) -> None:
+    strategy = child["RetryStrategy"]
+    written = [{key[0].lower() + key[1:]: value for key, value in one.items()} for one in strategy["EvaluateOnExit"]]
+    assert written == [dict(rule) for rule in RULES]
+    assert len(written) <= 5
+    assert strategy["Attempts"] == 10
+
+
+def test_no_time_out_ends_a_child_for_good(child: dict[str, Any]) -> None:
+    """Batch does not try again what ran out of time."""
+    assert "Timeout" not in child
+
+
+def test_a_queue_full_of_waiting_lines_is_no_misconfiguration(grid: dict[str, Any]) -> None:
+    (queue,) = resources(grid, "AWS::Batch::JobQueue").values()
+    assert "JobStateTimeLimitActions" not in queue
+    assert queue["JobQueueName"] == names.grid_queue("trainyard")
+
+
+def test_as_many_children_run_at_once_as_the_settings_say(grid: dict[str, Any]) -> None:
+    (machines,) = resources(grid, "AWS::Batch::ComputeEnvironment").values()
+    assert machines["ComputeResources"]["MaxvCpus"] == 1000 * 0.25
+    assert machines["ComputeResources"]["Type"] == "FARGATE"
+
+
+def test_children_run_in_private_subnets_and_nothing_comes_in(grid: dict[str, Any]) -> None:
+    (machines,) = resources(grid, "AWS::Batch::ComputeEnvironment").values()
+    assert len(machines["ComputeResources"]["Subnets"]) == 3
+    assert all("NodesSubnet" in json.dumps(one) for one in machines["ComputeResources"]["Subnets"])
+    (group,) = resources(grid, "AWS::EC2::SecurityGroup").values()
+    assert "SecurityGroupIngress" not in group
+    assert resources(grid, "AWS::EC2::SecurityGroupIngress") == {}
+
+
+@pytest.mark.parametrize(("at_once", "vcpus"), [(1, 1), (4, 1), (10, 3), (1000, 250)])
+def test_machines_are_never_fewer_than_children_may_run(at_once: int, vcpus: int, tmp_path: Path) -> None:
+    limits = CONTEXT[BLOCK]["grid"]["limits"] | {"max_concurrent": at_once}
+    assert compute(tmp_path, limits=limits)["MaxvCpus"] == vcpus >= at_once * 0.25
+
+
+def test_children_on_spot_are_a_setting(tmp_path: Path) -> None:
+    assert compute(tmp_path, spot_children=True)["Type"] == "FARGATE_SPOT"
+
+
+def compute(folder: Path, **grid: object) -> dict[str, Any]:
+    """What the children run on, with some settings of grids replaced."""
+    template = synthesise(folder, grid=CONTEXT[BLOCK]["grid"] | grid).template("grid")
+    (found,) = resources(template, "AWS::Batch::ComputeEnvironment").values()
+    machines: dict[str, Any] = found["ComputeResources"]
+    return machines
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"regions": [{"region": "eu-central-1"}]}, "regions has no cidr for the home region eu-central-1"),
+        ({"regions": [{"region": "eu-west-1", "cidr": "10.71.0.0/16"}]}, "regions lacks the home region eu-central-1"),
+        ({"regions": []}, "regions lacks the home region eu-central-1"),
+        ({"network": {"nat_gateways": 0}}, "network.nat_gateways is 0; allowed: "),
+    ],
+    ids=["no network", "no region of home", "no region at all", "no way out"],
+)
+def test_a_home_from_which_no_child_could_reach_anything_is_refused(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BadSettings, match=problem):
+        Settings.parse(CONTEXT[BLOCK] | changes)
