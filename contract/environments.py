@@ -196,6 +196,12 @@ class OwnImagesEnvironment(Environment):
     timing: Timing
 
 
+LONGEST_TRAINING_H = 28 * 24.0
+"""SageMaker ends every training then (StoppingCondition in its API reference)."""
+SPOT_WAIT_H = 24.0
+"""Beyond its max_hours, how long a managed spot training waits for capacity where nobody says, and at most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridLimits:
     """What a deployment allows its grids."""
@@ -212,6 +218,11 @@ class GridLimits:
     max_volume_gb: int
     instance_types: tuple[str, ...]
     """Patterns with `*`, as in `ml.g5.*`."""
+
+    @property
+    def longest_h(self) -> float:
+        """Of any training: spot capacity may be waited for a day more. SageMaker ends every training after 28 days."""
+        return min(self.max_hours + SPOT_WAIT_H, LONGEST_TRAINING_H)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from admission.addresses import Address
 from admission.request import REGION
 from admission.words import plain, shown
 from contract import tags
-from contract.environments import GridLimits
+from contract.environments import LONGEST_TRAINING_H, GridLimits
 from grid_plan.images import parsed
 
 AUTO = "auto"
@@ -25,8 +25,6 @@ TAGGABLE = r"^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$"
 """What SageMaker takes in the key and the value of a tag."""
 RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
 MOST_SWEEP = 1000
-LONGEST_H = 28 * 24.0
-"""SageMaker ends every training after 28 days."""
 DEFAULTS: dict[str, Any] = {
     "region": AUTO,
     "channel": "training",
@@ -40,8 +38,6 @@ DEFAULTS: dict[str, Any] = {
     "encrypt_traffic": False,
 }
 """What holds where neither a line nor the input's `defaults` say anything; max_hours never beyond the deployment's limit."""
-SPOT_WAIT_H = 24.0
-"""Beyond max_hours, how long a managed spot training waits for capacity where nobody says."""
 
 
 def allowed(limits: GridLimits) -> dict[str, str]:
@@ -63,7 +59,7 @@ def allowed(limits: GridLimits) -> dict[str, str]:
         "volume_gb": f"a whole number from 1 to {limits.max_volume_gb:,} (grid.limits.max_volume_gb in cdk.json)",
         "market": "on-demand or spot",
         "max_hours": f"a number from 0.01 to {limits.max_hours:g} (grid.limits.max_hours in cdk.json)",
-        "max_wait_hours": f"a number from max_hours to {LONGEST_H:g}, for the market spot alone",
+        "max_wait_hours": f"a number from max_hours to {limits.longest_h:g} (grid.limits.max_hours in cdk.json, and a day), for the market spot alone",
         "checkpoint": "a folder for this training alone in the bucket of bytes of its region; left out: one of its own",
         "distribution": "mpi, torchrun or none",
         "processes_per_host": "a whole number from 1 to 512, for mpi alone",
@@ -300,7 +296,7 @@ class Training(Closed):
     max_wait_hours: float | None = Field(
         default=None,
         ge=0.01,
-        le=LONGEST_H,
+        le=LONGEST_TRAINING_H,
         allow_inf_nan=False,
         description="Spot alone: max_hours and the waiting for capacity together (24 h more than max_hours).",
     )

@@ -11,16 +11,14 @@ from fnmatch import fnmatchcase
 from admission.addresses import Address
 from admission.words import plain
 from contract import keys, names
-from contract.environments import GridEnvironment
+from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GRIDS
 from contract.images import Image
 from grid_plan.columns import (
     AUTO,
     DEFAULTS,
-    LONGEST_H,
     MPI,
     SPOT,
-    SPOT_WAIT_H,
     TORCHRUN,
     Channel,
     Training,
@@ -51,7 +49,7 @@ class Judge:
             missing["max_hours"] = min(DEFAULTS["max_hours"], self.env.limits.max_hours)
         found = self.with_defaults(training).model_copy(update=missing)
         if found.market == SPOT and found.max_wait_hours is None and found.max_hours is not None:
-            return found.model_copy(update={"max_wait_hours": min(found.max_hours + SPOT_WAIT_H, LONGEST_H)})
+            return found.model_copy(update={"max_wait_hours": min(found.max_hours + SPOT_WAIT_H, LONGEST_TRAINING_H)})
         return found
 
     def with_defaults(self, training: Training) -> Training:
@@ -99,6 +97,8 @@ class Judge:
             return
         if training.market != SPOT:
             yield f"max_wait_hours: says nothing to the market {training.market}; allowed: {may_be['max_wait_hours']}"
+        elif wait > limits.longest_h:
+            yield f"max_wait_hours: {wait:g} is too large; allowed: {may_be['max_wait_hours']}"
         elif wait < hours:
             yield f"max_wait_hours: {wait:g} is less than max_hours, which is {hours:g}; allowed: {may_be['max_wait_hours']}"
 

@@ -306,5 +306,5 @@ def _outlive_anything(step: tasks.LambdaInvoke) -> None:
 def longest_round_s(limits: GridLimits, timing: Timing) -> int:
     """Whole seconds until every child of the largest grid is done: lines wait for their turn, then for machines, then train."""
     turns = math.ceil(limits.max_lines / limits.max_concurrent)
-    needed = turns * (limits.max_hours * 3600 + timing.training_patience_s) + DAY_S
+    needed = turns * (limits.longest_h * 3600 + timing.training_patience_s) + DAY_S
     return min(math.ceil(needed), LONGEST_ROUND_S)

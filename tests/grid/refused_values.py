@@ -32,6 +32,14 @@ ROWS = (
         ("line 1: max_wait_hours: says nothing to the market on-demand",),
     ),
     Row(
+        "spot capacity waited for too long",
+        line(market="spot", max_hours=5, max_wait_hours=97),
+        (
+            "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
+            "(grid.limits.max_hours in cdk.json, and a day), for the market spot alone",
+        ),
+    ),
+    Row(
         "a wait shorter than the run",
         line(market="spot", max_hours=5, max_wait_hours=4),
         ("line 1: max_wait_hours: 4 is less than max_hours, which is 5",),
