@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import shutil
 import sys
@@ -127,3 +128,5 @@ if __name__ == "__main__":
         sys.exit("\ninterrupted; everything that was started is over")
     except DeploymentFailed as problem:
         sys.exit(f"the deployment failed:\n{problem}")
+    finally:
+        gc.freeze()  # or Python looks through a million objects of the local AWS once more, for seconds, before it leaves

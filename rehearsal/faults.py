@@ -344,11 +344,14 @@ HEAD = """# The faults of a rehearsal
 Written by `python -m rehearsal.faults`; edit the table in `rehearsal/faults.py` instead.
 
     python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --fault slow-boot:seconds=300 --fault events-dropped
+    python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits \\
+      --image examples/grid/train --fault child-killed:line=all --fault sagemaker-throttled:seconds=120
 
 `--fault NAME[:key=value,...]` may be given several times. Seconds are those of a real account: the rehearsal divides them by
-its speed (10). What has the key `job` can be for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot`
-(the first line of user data), `agent` (the agent's first), a phase that the node reports (`preparing`, `waiting`, `training`,
-`saving`), or a step of the training.
+its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-response-lost`, `quota-reached`, `sagemaker-throttled`,
+`spot-interrupted` (lines whose market is spot) and `task-retired`; those of nodes do nothing to it. What has the key `job` can be
+for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot` (the first line of user data), `agent` (the
+agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
 """
 
 

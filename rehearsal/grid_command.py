@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import boto3
 from rich.console import Console
+from rich.markup import escape
 
 from rehearsal import grid, grid_screen
 from rehearsal.conditions import Conditions
@@ -31,6 +35,7 @@ LAST_LAYER_S = 1500.0
 def arguments(given: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m rehearsal",
+        allow_abbrev=False,
         description="Deploys Trainyard on a local AWS and carries out one manifest there: every line is trained, by processes.",
         epilog=f"faults (seconds are a real account's: the rehearsal divides them by its speed):\n{table()}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,19 +55,82 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
     )
+    parser.add_argument("--job", "--code", "--nodes", "--metric-at-least", dest="of_a_job", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
-    for name in ("grid_data", "image"):
-        if (folder := getattr(options, name)) and not folder.is_dir():
-            parser.error(f"--{name.replace('_', '-')} {folder}: there is no such folder")
-    if options.speed <= 0:
-        parser.error(f"--speed {options.speed:g}: wanted more than 0")
+    if options.of_a_job is not None:
+        parser.error("--job and its options do not go with --manifest: a rehearsal is of one job, or of one grid")
+    problems = [*_folder_problems(options), *_number_problems(options)]
     try:
-        options.text = options.manifest.read_text()
-        options.request = json.loads(options.input.read_text()) if options.input else {}
+        options.text = _read("--manifest", options.manifest)
+        options.request = _object("--input", options.input) if options.input else {}
         options.faults = parse_faults(options.fault)
-    except (OSError, ValueError, UnknownFault) as problem:
-        parser.error(str(problem))
+    except (Unreadable, UnknownFault) as problem:
+        problems.append(str(problem))
+    else:
+        if "manifest" in options.request:
+            problems.append(
+                f"--input {options.input}: has `manifest`; --manifest is uploaded in its place, so leave it out"
+            )
+    if problems:
+        parser.error("\n".join(problems))
     return options
+
+
+class Unreadable(Exception):
+    """A file that the command line names; the message says what is wrong with it."""
+
+
+def _read(option: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Unreadable(f"{option} {file}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "is no text in UTF-8"
+        raise Unreadable(f"{option} {file}: {reason}") from None
+
+
+def _object(option: str, file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(_read(option, file))
+    except ValueError as problem:
+        raise Unreadable(f"{option} {file}: is no JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise Unreadable(f"{option} {file}: wanted a JSON object")
+    return found
+
+
+def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
+    known = set(boto3.Session().get_available_regions("sagemaker"))
+    for name in options.region:
+        if name not in known:
+            yield f"--region {name}: SageMaker has no such region; there are {', '.join(sorted(known))}"
+    if (data := options.grid_data) is not None:
+        if not data.is_dir():
+            yield f"--grid-data {data}: there is no such folder"
+        elif not _regions_in(data):
+            yield f"--grid-data {data}: has no folder that is called like a region, such as {data / 'eu-central-1'}"
+        else:
+            strange = sorted(set(_regions_in(data)) - known)
+            yield from (f"--grid-data {data}: {name} is no region of SageMaker" for name in strange)
+    if (image := options.image) is not None:
+        if not image.is_dir():
+            yield f"--image {image}: there is no such folder"
+        else:
+            try:
+                _object("--image", image / "build.json")
+            except Unreadable as problem:
+                yield str(problem)
+
+
+def _number_problems(options: argparse.Namespace) -> Iterator[str]:
+    for name, value in (("--speed", options.speed), ("--limit", options.limit)):
+        if not 0 < value < math.inf:
+            yield f"{name} {value:g}: wanted more than 0"
+
+
+def _regions_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
 def main(given: list[str]) -> int:
@@ -89,7 +157,7 @@ def regions(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Home with its network, as in the settings; those of the data, and those that were named, for the grid alone."""
     settings = context(1.0)["trainyard"]
     (home,) = (place for place in settings["regions"] if place["region"] == settings["home_region"])
-    data = [path.name for path in options.grid_data.iterdir() if path.is_dir()] if options.grid_data else []
+    data = _regions_in(options.grid_data) if options.grid_data else []
     more = sorted({*data, *options.region} - {home["region"]})
     return [home, *({"region": region} for region in more)]
 
@@ -100,19 +168,22 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace) -> int:
     address = grid.upload_manifest(yard, options.text, f"{name}{options.manifest.suffix}")
     job = grid.start(yard, {**options.request, "manifest": address}, name)
     screen.say(f"grid [bold]{name}[/bold]: {address}")
+    late = []
     try:
         grid_screen.follow(job, screen.say, options.limit)
-    except TimeoutError as late:
-        screen.say(f"[red]{late}[/red]")
-        return 1
-    job.settle_grid(LAST_LAYER_S / options.speed)
+        job.settle_grid(LAST_LAYER_S / options.speed)
+    except TimeoutError as problem:
+        late.append(str(problem))
     summary = grid.summarise(job, wall_s=time.monotonic() - screen.began)
-    wrong = grid.shortcomings(summary)
+    wrong = [*late, *grid.shortcomings(summary)]
     keep(job, summary, whole=bool(wrong))
-    grid_screen.show(screen.console, summary, yard.aws.conditions, wrong)
+    if summary.lines:
+        grid_screen.show(screen.console, summary, yard.aws.conditions, wrong)
+    else:
+        screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
     if summary.cause:
-        screen.say(f"[red]{summary.cause}[/red]")
-    screen.say(f"summary, results and recorded calls: {OUT}")
+        screen.say(f"[red]{escape(summary.cause)}[/red]")
+    screen.say(f"results.csv, report.json, summary.json, recorded calls: {OUT}")
     return 1 if wrong else 0
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rehearsal.conditions import Conditions
@@ -14,10 +15,17 @@ from rehearsal.grid import GridJob, GridSummary
 from rehearsal.yard import RUNNING
 
 REPLACED = (
-    f"What this rehearsal replaces: {sagemaker.NOT_SHOWN}; {batch.NOT_SHOWN}; {codebuild.NOT_SHOWN}; {ecr.NOT_SHOWN}; IAM (calls "
-    "are recorded; tests put them to a simulator); the pace and latency of AWS's network; the Price List (a few types' prices stand in). "
-    "The templates, the state machine, its functions, the child and the training program are the real ones."
+    *sagemaker.NOT_SHOWN,
+    batch.NOT_SHOWN,
+    codebuild.NOT_SHOWN,
+    ecr.NOT_SHOWN,
+    "IAM: calls are recorded; tests put them to a simulator",
+    "AWS's network: its pace and latency",
+    "the Price List: a few types' prices stand in, and billable seconds are those that this computer took",
 )
+REAL = "The templates, the state machine, its functions, the child and the training program are the real ones."
+MODELS = 10
+"""That are listed one by one."""
 
 
 def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: float = 1.0) -> None:
@@ -28,7 +36,7 @@ def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: fl
             raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
         states = job.states()
         counts = ", ".join(f"{number} {state}" for state, number in sorted(job.progress().items()))
-        line = f"{states[-1] if states else 'starting'}  {counts}"
+        line = ": ".join(filter(None, (states[-1] if states else "starting", counts)))
         if line != last:
             last = line
             say(line)
@@ -37,26 +45,19 @@ def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: fl
 
 def show(console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str]) -> None:
     """How every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
-    table = Table(title=f"Grid {summary.grid}")
-    for column in ("line", "region", "outcome", "seconds", "cost $", "metrics", "reason"):
-        table.add_column(column, overflow="fold")
-    for one in summary.results:
-        table.add_row(
-            str(one["line"]),
-            one["region"],
-            getattr(one["outcome"], "value", str(one["outcome"])),
-            f"{one['seconds']:.0f}" if one["seconds"] is not None else "",
-            f"{one['cost_usd']:.4f}" if one["cost_usd"] is not None else "",
-            ", ".join(f"{name} {value:g}" for name, value in one["metrics"].items()),
-            one["reason"],
-        )
-    console.print(table)
+    console.print(_lines(summary))
+    models = [(one["index"], one["artifact"]) for one in summary.results if one["artifact"]]
+    for index, artifact in models[:MODELS]:
+        console.print(f"model of #{index}: {artifact}", highlight=False)
+    if len(models) > MODELS:
+        console.print(f"and {len(models) - MODELS} models more: results.csv")
     figures = Table(title="Rehearsal", show_header=False)
     for name, value in (
         ("execution", f"{summary.status}{f': {summary.error}' if summary.error else ''}"),
         ("states", " → ".join(summary.state_path)),
         ("lines", f"{summary.lines} in {', '.join(f'{region} ({n})' for region, n in summary.regions.items())}"),
-        ("outcomes", ", ".join(f"{number} {name}" for name, number in summary.outcomes.items())),
+        ("outcomes", ", ".join(f"{number} {name}" for name, number in summary.outcomes.items()) or "none"),
+        ("billable, cost", f"{_sum(summary, 'billable_seconds'):.0f} s, ${_sum(summary, 'cost_usd'):.4f}"),
         ("trainings", f"{summary.trainings}, interrupted {summary.interruptions} times"),
         ("children", f"{summary.children}, attempts {summary.attempts}"),
         ("left", f"{len(summary.trainings_left)} trainings, {len(summary.children_left)} children, "
@@ -66,9 +67,34 @@ def show(console: Console, summary: GridSummary, conditions: Conditions, wrong: 
         figures.add_row(name, str(value))
     console.print(figures)
     console.print(f"[dim]{_conditions(conditions)}[/dim]")
-    console.print(f"[dim]{REPLACED}[/dim]")
+    console.print("[dim]What this rehearsal replaces:[/dim]")
+    for what in REPLACED:
+        console.print(f"[dim]- {what}[/dim]", highlight=False)
+    console.print(f"[dim]{REAL}[/dim]")
     for line in wrong:
-        console.print(f"[red]{line}[/red]")
+        console.print(f"[red]{escape(line)}[/red]")
+
+
+def _lines(summary: GridSummary) -> Table:
+    table = Table(title=f"Grid {summary.grid}")
+    for column in ("#", "line", "region", "status", "billable s", "cost $", "metrics", "reason"):
+        table.add_column(column, overflow="fold", no_wrap=column != "reason")
+    for one in summary.results:
+        table.add_row(
+            str(one["index"]),
+            str(one["line"]),
+            one["region"],
+            getattr(one["outcome"], "value", str(one["outcome"])),
+            f"{one['billable_seconds']:.0f}" if one["billable_seconds"] is not None else "",
+            f"{one['cost_usd']:.4f}" if one["cost_usd"] is not None else "",
+            ", ".join(f"{name} {value:g}" for name, value in one["metrics"].items()),
+            escape(one["reason"]),
+        )
+    return table
+
+
+def _sum(summary: GridSummary, name: str) -> float:
+    return sum(one[name] or 0.0 for one in summary.results)
 
 
 def _conditions(conditions: Conditions) -> str:

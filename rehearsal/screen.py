@@ -18,8 +18,10 @@ from rehearsal.yard import RUNNING, Job
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback), the AMI and its "
-    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), IAM (calls are recorded; tests put them "
+    "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback, in one network: "
+    "`master_port` is one that no other rehearsal has), the AMI and its "
+    "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
+    "the platform's own image is read, not run), IAM (calls are recorded; tests put them "
     "to a simulator), the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes."

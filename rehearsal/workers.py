@@ -44,6 +44,10 @@ print(json.dumps(found))
 """
 
 
+class Stopped(RuntimeError):
+    """A function was invoked after the local AWS had stopped."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """What was deployed; another value of it means another set of workers."""
@@ -229,7 +233,7 @@ class Workers:
     def _pool(self, function: Function, deployed: Any) -> _Pool:
         with self._lock:
             if self._aws.stopping.is_set():
-                raise RuntimeError(f"{function.name} was invoked after the local AWS had stopped")
+                raise Stopped(f"{function.name} was invoked after the local AWS had stopped")
             if function not in self._pools:
                 self._retire(function.arn)
                 self._pools[function] = _Pool(self._starter(function, deployed))

@@ -35,8 +35,8 @@ AT_ONCE = 8
 MOST = 100
 RETIRED = "ECS is performing maintenance on the underlying infrastructure hosting the task."
 NOT_SHOWN = (
-    f"Fargate (a child is a process of the local Python with AWS's SDK; at most {AT_ONCE} at once, whatever the queue allows; "
-    "its file system is not read-only, and its user is yours)"
+    f"Fargate: a child is a process of the local Python with AWS's SDK; at most {AT_ONCE} at once, whatever the queue allows; its file "
+    "system is not read-only, and its user is yours"
 )
 """What a rehearsed array does not show, for whoever prints a rehearsal's result."""
 _current: list[Batch] = []

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 PROJECT = "AWS::CodeBuild::Project"
 NOT_SHOWN = (
-    "Docker is a stand-in: Dockerfiles are read, not run, and an image is a manifest without layers "
-    "(the buildspec, its script, the AWS command line and the registries' rules are real)"
+    "Docker: Dockerfiles are read, not run, and an image is a manifest without layers (the buildspec, its script, the AWS command line "
+    "and the registries' rules are real)"
 )
 """What a rehearsed build does not show, for whoever prints a rehearsal's result."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
 """Tags of AWS's Deep Learning Containers."""
 CONTAINERS = re.compile(r"(pytorch|tensorflow|huggingface-pytorch)-(training|inference)")
-NOT_SHOWN = "AWS's registries of Deep Learning Containers (they hold whatever is called as such a container would be)"
+NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is called as such a container would be"
 
 
 def install(aws: LocalAws) -> None:

@@ -10,6 +10,7 @@ from moto.awslambda.models import LambdaFunction, LayerVersion
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
 from rehearsal.runtime_api import Outcome
+from rehearsal.workers import Stopped
 
 if TYPE_CHECKING:
     from rehearsal.server import LocalAws
@@ -69,7 +70,12 @@ def _deaths(aws: LocalAws) -> None:
         lasting = [name for name, handler in DEAD.items() if deployed.handler.startswith(handler)]
         fault = next(filter(None, map(aws.conditions.now_under, lasting)), None)
         if fault is None:
-            return invoke(deployed, payload)
+            try:
+                return invoke(deployed, payload)
+            except Stopped as over:  # a state machine is a thread that hears of the end last
+                return Outcome(
+                    payload=json.dumps({"errorType": "Stopped", "errorMessage": str(over)}).encode(), failed=True
+                )
         how = fault.text("how")
         if how == "silent":
             return SILENT

@@ -15,7 +15,7 @@ from contract import tags as words
 from rehearsal.faults import ALL
 from rehearsal.gaps.ec2 import AMI
 from rehearsal.gaps.sagemaker_checks import check, invalid
-from rehearsal.gaps.sagemaker_training import Training
+from rehearsal.gaps.sagemaker_training import MASTER_PORT, Training
 from rehearsal.grid_wire import Problem, Request, Service
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ MOST = 100
 """Entries of a page of ListTrainingJobs, at most."""
 CREATE = "CreateTrainingJob"
 NOT_SHOWN = (
-    "SageMaker's instances (each is a process on this computer, its /opt/ml a folder, without GPUs; hosts have loopback "
-    "addresses, as their names do not resolve; FastFile is downloaded; there is no MPI), images (an image is the folder that it "
-    "was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are followed, what RUN makes is replaced by the "
-    f"Python with PyTorch of the local machine image), quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, "
-    f"then one in {EVERY_S:g} s, a region), and {AT_ONCE} trainings compute at once"
+    "SageMaker's instances: each is a process on this computer without GPUs, its /opt/ml a folder; hosts have loopback addresses, as "
+    f"their names do not resolve; MASTER_PORT is one that is free here, from {MASTER_PORT} on, as all share one network; FastFile is "
+    "downloaded; there is no MPI",
+    "images of trainings: each is the folder that it was built from: COPY, WORKDIR, ENV, ENTRYPOINT and CMD of its Dockerfile are "
+    "followed, what RUN makes is replaced by the Python with PyTorch of the local machine image",
+    f"SageMaker's quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, then one in {EVERY_S:g} s, a region), and its "
+    f"size: {AT_ONCE} trainings compute at once",
 )
 """What a rehearsed training does not show, for whoever prints a rehearsal's result."""
 _current: list[SageMaker] = []

@@ -85,13 +85,18 @@ def started(
     elif image.entrypoint:
         words = [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])]
     else:
-        return _by_toolkit(host, hosts, request, variables, parameters)
-    variables |= _toolkit(host, hosts, request, "")
+        return _by_toolkit(host, hosts, request, variables, parameters, port)
+    variables |= _toolkit(host, hosts, request, "", port)
     return Started([here(host.root, word) for word in words], variables, folder, by_toolkit=False)
 
 
 def _by_toolkit(
-    host: Host, hosts: Sequence[Host], request: Mapping[str, Any], variables: dict[str, str], given: Mapping[str, str]
+    host: Host,
+    hosts: Sequence[Host],
+    request: Mapping[str, Any],
+    variables: dict[str, str],
+    given: Mapping[str, str],
+    port: int,
 ) -> Started:
     """An image on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
     program = plain(given.get("sagemaker_program", "")) or variables.get(PROGRAM, "")
@@ -106,9 +111,9 @@ def _by_toolkit(
     first = ["python"]
     if plain(given.get(TORCHRUN, "")) is True:
         first += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
-        first += ["--master_addr", hosts[0].address, "--master_port", MASTER_PORT]
+        first += ["--master_addr", hosts[0].address, "--master_port", str(port)]
         first += ["--node_rank", str([one.name for one in hosts].index(host.name))]
-    whole = {**variables, **_toolkit(host, hosts, request, program), **variables_of_parameters(given)}
+    whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
     whole["PYTHONPATH"] = ":".join(filter(None, (str(code), whole.get("PYTHONPATH", ""))))
     return Started([*first, *arguments], whole, code, by_toolkit=True)
 
@@ -134,7 +139,7 @@ def _arguments(given: Mapping[str, str]) -> list[str]:
     return found
 
 
-def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], program: str) -> dict[str, str]:
+def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], program: str, port: int) -> dict[str, str]:
     given = request.get("HyperParameters", {})
     own = {name: plain(value) for name, value in given.items() if not _toolkits(name)}
     channels = [one["ChannelName"] for one in request.get("InputDataConfig", [])]
@@ -144,7 +149,7 @@ def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], prog
         "SM_CURRENT_HOST": host.name,
         "SM_MASTER_ADDR": hosts[0].address,
         "MASTER_ADDR": hosts[0].address,
-        "MASTER_PORT": MASTER_PORT,
+        "MASTER_PORT": str(port),
         "SM_NUM_GPUS": "0",
         "SM_NUM_CPUS": str(os.cpu_count() or 1),
         "SM_CURRENT_INSTANCE_TYPE": request["ResourceConfig"]["InstanceType"],

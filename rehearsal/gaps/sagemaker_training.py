@@ -19,12 +19,15 @@ from rehearsal.gaps.sagemaker_container import CHECKPOINTS, Host, Started, lay_o
 from rehearsal.grid_container import Container
 from rehearsal.grid_images import Image, NotRunnable
 from rehearsal.grid_logs import LogStream
+from rehearsal.ports import Port
 
 if TYPE_CHECKING:
     from rehearsal.server import LocalAws
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LOOK_S = 0.05
+MASTER_PORT = 7777
+"""The one that AWS's PyTorch containers use, and the first that a training asks for here."""
 GRACE_S = 120.0
 """From SIGTERM to SIGKILL, on AWS."""
 CHECKPOINTS_EVERY_S = 10.0
@@ -175,14 +178,16 @@ class Training:
         self._wait_for_instances()
         while not self._places.acquire(timeout=LOOK_S):
             self._check_waiting()
+        port = Port(MASTER_PORT)
         try:
-            while not self._attempt():
+            while not self._attempt(port.number):
                 self.interruptions += 1
                 self._enter("Interrupted")
                 self._enter("Starting")
                 self._wait_for_instances()
             self._upload()
         finally:
+            port.release()
             self._places.release()
 
     def _wait_for_instances(self) -> None:
@@ -199,14 +204,15 @@ class Training:
         if self.spot and time.time() - self.created > self._limit("MaxWaitTimeInSeconds"):
             raise Over("Stopped", "MaxWaitTimeExceeded")
 
-    def _attempt(self) -> bool:
+    def _attempt(self, port: int) -> bool:
         """Downloads and trains; False after an interruption."""
         self._enter("Downloading")
         self._began = self._began or time.time()
         image = Image.of(self._aws.work / "images", self._image)
         self.hosts = self._laid_out(image)
         self._download()
-        starts = [started(image, host, self.hosts, self.request, self._ami) for host in self.hosts]
+        hosts, ami = self.hosts, self._ami
+        starts = [started(image, host, hosts, self.request, ami=ami, port=port) for host in hosts]
         self._enter("Training")
         logs = [self._log(host) for host in self.hosts]
         last = [deque[str](maxlen=TOLD) for _ in self.hosts]
@@ -286,11 +292,8 @@ class Training:
         line = self.tags.get(words.LINE, "")
         if not self.spot or fault is None or fault.text("line") not in (ALL, line):
             return math.inf
-        return (
-            fault.seconds("after") / self._aws.conditions.speed
-            if self.interruptions < fault.number("times")
-            else math.inf
-        )
+        over = self.interruptions >= fault.number("times")
+        return math.inf if over else fault.seconds("after") / self._aws.conditions.speed
 
     # bytes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=shares_the_yard)
     for item in filter(shares_the_yard, items):
         item.add_marker(pytest.mark.deployed)
+
+
+def pytest_unconfigure() -> None:
+    """Without a last look through the million objects of the local AWS, which takes Python seconds."""
+    gc.freeze()
 
 
 def shares_the_yard(item: pytest.Item) -> bool:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from rehearsal.faults import parse_faults
+from rehearsal.gaps import sagemaker
 from rehearsal.grid_images import keep
 from rehearsal.server import LocalAws
-from tests.rehearsal.local_app import until
+from tests.rehearsal.local_app import CALM, until
 
 HOME, AWAY = "eu-central-1", "us-east-1"
 TRAIN = """
@@ -218,3 +228,53 @@ class Grid:
 def _trust(service: str) -> str:
     statement = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": f"{service}.amazonaws.com"}}
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+@contextmanager
+def trained_here(images: Path) -> Iterator[Grid]:
+    """A local AWS with the four services that grids need, at a speed of 400."""
+    with LocalAws(replace(CALM, speed=400.0), gaps=("cloudformation", "ecr", "sagemaker", "batch")) as aws:
+        yield Grid(aws, images)
+
+
+@contextmanager
+def faults(grid: Grid, *given: str) -> Iterator[None]:
+    before = grid.aws.conditions
+    grid.aws.conditions = replace(before, faults=parse_faults(list(given)), faults_since=time.monotonic())
+    try:
+        yield
+    finally:
+        grid.aws.conditions = before
+
+
+def refused(grid: Grid, region: str = HOME, **request: Any) -> str:
+    """`code: message` of the refusal of a creation."""
+    at_rest(region)
+    with pytest.raises(ClientError) as problem:
+        grid.aws.client("sagemaker", region).create_training_job(**request)
+    error = problem.value.response["Error"]
+    return f"{error['Code']}: {error['Message']}"
+
+
+def at_rest(region: str) -> None:
+    """The pace lets five creations through, as after a while without any: what is tested is something else."""
+    sagemaker._current[-1]._buckets.pop(region, None)
+
+
+def create(grid: Grid, name: str, region: str = HOME, **more: Any) -> str:
+    at_rest(region)
+    return grid.create(name, region, **more)
+
+
+def impatient(grid: Grid, region: str) -> Any:
+    """A client of SageMaker that asks once."""
+    keys = grid.aws.credentials_for(grid.roles["job"], throttled=False)
+    return boto3.client(
+        "sagemaker",
+        region_name=region,
+        endpoint_url=grid.aws.endpoint,
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret,
+        aws_session_token=keys.token,
+        config=Config(retries={"total_max_attempts": 1}),
+    )

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -18,91 +14,40 @@ from contract import names, tags
 from contract.grid import Outcome
 from rehearsal import grid
 from rehearsal.deployment import ACCOUNT
-from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
-from rehearsal.grid_images import keep
 from rehearsal.yard import Yard
-from tests.rehearsal.conftest import REGIONS
+from tests.rehearsal.grids import AWAY, ENDLESS, EXAMPLE, HOME, Field, sooner
 from tests.rehearsal.local_app import until
-from tests.rehearsal.local_grid import IMAGES, MANIFEST
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
-EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
-HOME, AWAY = (place["region"] for place in REGIONS[:2])
-SMALL = {"image": "images:small", "instance_type": "ml.m5.large", "max_hours": 1, "metrics": {"loss": "loss=([0-9.]+)"}}
-MET = ("create-response-lost:line=0", "child-killed:line=0,after=60", "spot-interrupted:line=1,after=20")
-
-
-@dataclass(frozen=True)
-class Field:
-    """What the grids of this file share."""
-
-    yard: Yard
-    data: dict[str, str]
-
-    def line(self, region: str, **more: Any) -> dict[str, Any]:
-        return {"region": region, "data": self.data[region], **more}
-
-    def start(self, name: str, *lines: dict[str, Any], **request: Any) -> GridJob:
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        address = grid.upload_manifest(self.yard, text, f"{name}.jsonl")
-        return grid.start(self.yard, {"manifest": address, "defaults": SMALL, **request}, name)
 
 
 @pytest.fixture(scope="module")
 def field(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
-    """Trainings have their instances sooner than under the yard's conditions, and events arrive."""
-    push(yard, "small", tmp_path_factory.mktemp("small"))
     with sooner(yard):
-        yield Field(yard, grid.upload_data(yard, EXAMPLE / "digits"))
-
-
-@contextmanager
-def sooner(yard: Yard) -> Iterator[None]:
-    before = yard.aws.conditions
-    soon = {"training_start_s": (15.0, 25.0), "task_start_s": (5.0, 15.0), "events_lost": 0.0}
-    yard.aws.conditions = replace(before, **soon)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        yard.aws.conditions = before
-
-
-def push(yard: Yard, tag: str, folder: Path) -> None:
-    """An image of the small program, under the tag in both regions, as a build would have left it."""
-    files = IMAGES["toolkit"]
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "files": files})
-    keep(yard.aws.work / "images", hashlib.sha256(manifest.encode()).hexdigest(), folder, {})
-    for region in (HOME, AWAY):
-        yard.client("ecr", region).put_image(
-            repositoryName=names.repository("trainyard"), imageManifest=manifest, imageTag=tag
-        )
+        yield Field.of(yard, tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(scope="module")
-def grids(field: Field) -> Iterator[dict[str, GridJob]]:
+def grids(field: Field) -> dict[str, GridJob]:
     """All at once, as each mostly waits."""
-    long, steps = {"hyperparameters": {"steps": 100_000, "pause": 0.1}}, {"steps": 60, "pause": 0.1}
-    faults = parse_faults([f"{fault},job=met" for fault in MET])
-    with field.yard.faults(faults):
-        started = {
-            "aborted": field.start("aborted", field.line(HOME, **long), field.line(AWAY, **long)),
-            "met": field.start(
-                "met",
-                field.line(HOME, hyperparameters=steps),
-                field.line(AWAY, hyperparameters=steps, market="spot", max_wait_hours=2),
-            ),
-            "failing": field.start("failing", field.line(AWAY, hyperparameters={"fails": "no gradient"})),
-            "refused": field.start("refused", field.line(HOME, image="images:none"), {"region": "mars-1"}),
-        }
-        grid.build_image(field.yard, EXAMPLE / "train")
-        two = "".join((EXAMPLE / "manifest.csv").read_text().splitlines(keepends=True)[:2])
-        request = json.loads((EXAMPLE / "input.json").read_text())
-        address = grid.upload_manifest(field.yard, two, "two.csv")
-        started["two"] = grid.start(field.yard, {**request, "manifest": address}, "two")
-        yield started
+    long, steps = {"hyperparameters": ENDLESS}, {"steps": 60, "pause": 0.1}
+    started = {
+        "aborted": field.start("aborted", field.line(HOME, **long), field.line(AWAY, **long)),
+        "met": field.start(
+            "met",
+            field.line(HOME, hyperparameters=steps),
+            field.line(AWAY, hyperparameters=steps, market="spot", max_wait_hours=2),
+        ),
+        "failing": field.start("failing", field.line(AWAY, hyperparameters={"fails": "no gradient"})),
+        "refused": field.start("refused", field.line(HOME, image="images:none"), {"region": "mars-1"}),
+    }
+    grid.build_image(field.yard, EXAMPLE / "train")
+    two = "".join((EXAMPLE / "manifest.csv").read_text().splitlines(keepends=True)[:2])
+    request = json.loads((EXAMPLE / "input.json").read_text())
+    address = grid.upload_manifest(field.yard, two, "two.csv")
+    started["two"] = grid.start(field.yard, {**request, "manifest": address}, "two")
+    return started
 
 
 # The abort comes first: it has to meet its lines while they train, and the others end meanwhile.

@@ -12,7 +12,7 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
-from tests.rehearsal.test_grid import AWAY, EXAMPLE, HOME, Field, push, sooner
+from tests.rehearsal.grids import AWAY, HOME, Field, sooner
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
 STEPS = {"steps": 100, "pause": 0.1}
@@ -31,8 +31,7 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
     regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY}]
     work = tmp_path_factory.mktemp("grids") / "work"
     with Yard(work, Conditions(speed=10.0), settings={"regions": regions}) as yard, sooner(yard):
-        push(yard, "small", tmp_path_factory.mktemp("small"))
-        yield Field(yard, grid.upload_data(yard, EXAMPLE / "digits"))
+        yield Field.of(yard, tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(params=sorted(FAULTS))

@@ -92,7 +92,8 @@ def test_a_job_for_the_region_of_the_grid_is_refused(yard: Yard, trainer: str) -
 def test_a_region_whose_stack_stands_is_not_forgotten(yard: Yard, tmp_path: Path) -> None:
     """What changes in the workflow's stack is the list of regions alone: the jobs that run beside notice nothing."""
     less = tmp_path / "cdk.out"
-    synthesise(context(yard.conditions.speed, overrides={"regions": REGIONS[:-1]}), less)
+    settings = {"regions": REGIONS[:-1], "master_port": yard.context["trainyard"]["master_port"]}
+    synthesise(context(yard.conditions.speed, overrides=settings), less)
     with pytest.raises(DeploymentFailed) as refused:
         yard.cdk.deploy(less, "trainyard-workflow")
     stack = names.region_stack("trainyard", GRID)

@@ -16,6 +16,7 @@ from rehearsal.account import DeployedAccount
 from rehearsal.permissions import Granted, Verdict, granted, judge, needed
 from rehearsal.simulator import Policies
 from rehearsal.yard import Yard
+from tests.rehearsal.grids import HOME
 from tests.rehearsal.jobs import ONE, TWO, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
@@ -25,6 +26,10 @@ UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck"}
 """What acts without a job: the cleanup's queue is polled, the reaper passes, the last two answered the deployment."""
 BUILDS = {"OwnImages", "OwnImagesMachine", "Images", "ImageBuild", "Build"}
 """What had the platform's own images built while it was deployed."""
+GRIDS = {"Grid", "GridPlan", "GridCollect", "GridCleanup", "ChildrenStart", "Child", "Training"}
+"""What grids made, where test_grid.py runs in the same session."""
+WHOLE = ("test_main_job", "test_grid", "test_own_images", "test_regions", "test_unattended")
+"""Files that make calls which no other makes: without them rights seem spare that are not."""
 Row = tuple[str, str, str, str]
 
 
@@ -55,9 +60,9 @@ def verdicts(yard: Yard, account: DeployedAccount, policies: dict[str, Policies]
     return judge([call for call in list(yard.aws.recorder.calls) if call.role in policies], policies, account)
 
 
-def test_no_call_of_a_rehearsal_would_be_denied(verdicts: list[Verdict]) -> None:
+def test_no_call_of_a_rehearsal_would_be_denied(verdicts: list[Verdict], request: pytest.FixtureRequest) -> None:
     asked = {short(verdict.request.principal) for verdict in verdicts}
-    assert asked == JOBS | UNATTENDED | BUILDS
+    assert asked == JOBS | UNATTENDED | BUILDS | (GRIDS if ran(request, "test_grid") else set())
     denied = [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed]
     assert denied == []
 
@@ -104,21 +109,34 @@ def test_the_same_launch_would_be_denied_without_any_one_of_its_rights(
 def test_what_no_rehearsal_needed_is_listed_with_its_reason(
     verdicts: list[Verdict], policies: dict[str, Policies], request: pytest.FixtureRequest
 ) -> None:
-    if not any("test_main_job" in item.nodeid for item in request.session.items):
-        pytest.skip("needs the calls of test_main_job.py as well")
+    if not all(ran(request, file) for file in WHOLE):
+        pytest.skip(f"needs the calls of {', '.join(WHOLE)} as well")
     spare = {row(one) for one in granted(policies) - needed(verdicts, policies)}
     reasons = listed_in(PAGE.read_text())
-    assert spare - reasons.keys() == set(), (
-        "a right that no job needs: take it away, or say in docs/permissions.md why not"
-    )
-    stale = {one for one, reason in reasons.items() if not reason.startswith("Sometimes needed")} - spare
-    assert stale == set(), "jobs need these now: take them off docs/permissions.md"
-    assert reasons.keys() <= {row(one) for one in granted(policies)}
+    sometimes = {one for one, reason in reasons.items() if reason.startswith("Sometimes needed")}
+    problems = {
+        "No rehearsal needs these rights: take them away, or say on the page why not": spare - reasons.keys(),
+        "Rehearsals need these rights now: take them off the page": reasons.keys() - sometimes - spare,
+        "No role has these rights: take them off the page": reasons.keys() - {row(one) for one in granted(policies)},
+    }
+    if any(problems.values()):
+        told = (f"{what} ({PAGE.name}):\n{lines(rows)}" for what, rows in problems.items() if rows)
+        pytest.fail("\n".join(told), pytrace=False)
     assert [one for one, reason in reasons.items() if len(reason) < 30] == []
+
+
+def ran(request: pytest.FixtureRequest, file: str) -> bool:
+    return any(f"{file}.py" in item.nodeid for item in request.session.items)
+
+
+def lines(rows: set[Row]) -> str:
+    return "\n".join(f"| {role} | {name} | `{action}` | {where} | |" for role, name, action, where in sorted(rows))
 
 
 def short(principal: str) -> str:
     """`Launcher`, from the name that CloudFormation made of the stack, the construct and some letters."""
+    if principal.endswith(f"/{names.training_role('trainyard', HOME)}"):
+        return "Training"
     found = re.search(r"-([A-Za-z]+)Role[0-9A-F]{8}-", principal)
     assert found, principal
     return found[1]

@@ -13,11 +13,14 @@ import pytest
 from contract import keys, tags
 from rehearsal.account import DeployedAccount
 from rehearsal.deployment import DeploymentFailed
+from rehearsal.grid import GridJob
 from rehearsal.permissions import judge
 from rehearsal.simulator import Policies
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
+from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
 from tests.rehearsal.jobs import ONE, instances, left, train
+from tests.rehearsal.local_app import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 TOOLKIT = "CDKToolkit"
@@ -35,6 +38,17 @@ def doomed(unattended: dict[str, Job]) -> Job:
         assert time.monotonic() < end
         time.sleep(0.3)
     return job
+
+
+@pytest.fixture(scope="module")
+def doomed_grid(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> GridJob:
+    """Trains for ever in two regions."""
+    with sooner(yard):
+        field = Field.of(yard, tmp_path_factory.mktemp("small"))
+        lines = [field.line(region, hyperparameters=ENDLESS) for region in (HOME, AWAY)]
+        grid = field.start("doomed-grid", *lines)
+        until(lambda: grid.progress() == {"Training": 2}, 120.0)
+    return grid
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +80,7 @@ def stacks(yard: Yard) -> dict[str, str]:
 def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
     yard: Yard,
     doomed: Job,
+    doomed_grid: GridJob,  # noqa: ARG001  (it begins while grids are admitted)
     protected: str,
     policies: dict[str, Policies],  # noqa: ARG001  (read while there are roles)
 ) -> None:
@@ -100,11 +115,22 @@ def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard
     assert yard.nodes.running() == 0
 
 
+def test_a_grid_that_runs_when_a_destroy_begins_is_stopped_in_every_region(doomed_grid: GridJob) -> None:
+    stopped = {
+        call.parameters["executionArn"] for call in doomed_grid.yard.aws.recorder.of(name="states:StopExecution")
+    }
+    assert doomed_grid.arn in stopped
+    assert {(one.region, one.status) for one in doomed_grid.trainings()} == {(HOME, "Stopped"), (AWAY, "Stopped")}
+    assert doomed_grid.trainings_left() == doomed_grid.children_left() == []
+    until(lambda: doomed_grid.processes_left() == 0)
+    assert doomed_grid.read(doomed_grid.prefix.stopped)
+
+
 def test_no_other_stack_is_touched_before_the_drain_is_done(yard: Yard) -> None:
     calls = list(yard.aws.recorder.calls)
     deletions = [(call.at, call.parameters["StackName"]) for call in calls if call.action == "DeleteStack"]
     others = [at for at, stack in deletions if "trainyard-reaper" not in stack and IMAGES not in stack]
-    assert len(others) == len(["workflow", "builds", *REGIONS, "foundation"])
+    assert len(others) == len(["workflow", "grid", "builds", *REGIONS, "foundation"])
     assert max(call.at for call in calls if any(name in call.role for name in DRAIN)) < min(others)
 
 
@@ -127,4 +153,8 @@ def test_no_call_of_the_drain_would_be_denied(
     verdicts = judge([call for call in list(yard.aws.recorder.calls) if call.role in roles], policies, account)
     assert {one.request.principal for one in verdicts} == roles
     assert [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed] == []
-    assert {"states:StopExecution", "ec2:TerminateInstances"} <= {one.call.name for one in verdicts}
+    looks = {
+        "batch:ListJobs",
+        "sagemaker:ListTrainingJobs",
+    }  # the children of a stopped grid may be quicker to stop trainings
+    assert {"states:StopExecution", "ec2:TerminateInstances", *looks} <= {one.call.name for one in verdicts}

@@ -123,7 +123,14 @@ def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -
 
 def test_words_in_brackets_are_shown_as_they_are() -> None:
     reason = "AlgorithmError: [rank 0] wanted [1, 2]"
-    failed = {"line": 1, "region": "eu-central-1", "outcome": "Failed", "billable_seconds": None, "cost_usd": None}
+    failed = {
+        "index": 0,
+        "line": 1,
+        "region": "eu-central-1",
+        "outcome": "Failed",
+        "billable_seconds": None,
+        "cost_usd": None,
+    }
     summary = replace(WELL, results=[{**failed, "metrics": {}, "reason": reason, "artifact": ""}])
     console = Console(record=True, width=200, file=io.StringIO())
     show(console, summary, Conditions(), ["[line 1] failed"])
