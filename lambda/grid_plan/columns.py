@@ -59,7 +59,7 @@ def allowed(limits: GridLimits) -> dict[str, str]:
         "volume_gb": f"a whole number from 1 to {limits.max_volume_gb:,} (grid.limits.max_volume_gb in cdk.json)",
         "market": "on-demand or spot",
         "max_hours": f"a number from 0.01 to {limits.max_hours:g} (grid.limits.max_hours in cdk.json)",
-        "max_wait_hours": f"a number from max_hours to {limits.longest_h:g} (a day more than grid.limits.max_hours), for the market spot alone",
+        "max_wait_hours": f"a number from max_hours to {limits.longest_h:g} (grid.limits.max_hours and a day), for the market spot alone",
         "checkpoint": "a folder for this training alone in the bucket of bytes of its region; left out: one of its own",
         "distribution": "mpi, torchrun or none",
         "processes_per_host": "a whole number from 1 to 512, for mpi alone",

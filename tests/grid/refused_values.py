@@ -36,7 +36,7 @@ ROWS = (
         line(market="spot", max_hours=5, max_wait_hours=97),
         (
             "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
-            "(a day more than grid.limits.max_hours), for the market spot alone",
+            "(grid.limits.max_hours and a day), for the market spot alone",
         ),
     ),
     Row(
