@@ -52,7 +52,7 @@ def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
         outcome=outcome,
         reason="" if outcome is Outcome.COMPLETED else reason_of(line, answer),
         arn=answer.get("TrainingJobArn", ""),
-        seconds=None if began is None or over is None else max(0.0, over - began),
+        seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         billable_seconds=billable,
         cost_usd=cost(line, billable),
         artifact=(answer.get("ModelArtifacts") or {}).get("S3ModelArtifacts", ""),

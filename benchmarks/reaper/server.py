@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from benchmarks.reaper.account import ACCOUNT, HOUR, Account
+from benchmarks.reaper.account import ACCOUNT, HOUR, MACHINE, Account
 
 PAGE = 1000
 LEAST_PAGE = 5
@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """EC2 and STS (query and XML), Step Functions (JSON), and as much S3 as an empty bucket needs."""
+    """EC2 and STS (query and XML), Step Functions (JSON), an account without grids, and as much S3 as an empty bucket needs."""
 
     protocol_version = "HTTP/1.1"
     server: Server
@@ -108,10 +108,17 @@ class Handler(BaseHTTPRequestHandler):
         body = self._body()
         if target := self.headers.get("X-Amz-Target"):
             return self._states(target.rpartition(".")[2], json.loads(body))
+        if self.path == "/v1/listjobs":
+            self._count("ListJobs")
+            return self._say(200, json.dumps({"jobSummaryList": []}))
         return self._ec2(dict(parse_qsl(body)))
 
     def _states(self, name: str, asked: dict[str, Any]) -> None:
         self._count(name)
+        if name == "ListTrainingJobs":
+            return self._say(200, json.dumps({"TrainingJobSummaries": []}))
+        if name == "ListExecutions" and asked["stateMachineArn"] != MACHINE:
+            return self._say(200, json.dumps({"executions": []}))
         if name == "ListExecutions":
             page = self.server.account.executions(int(asked.get("nextToken", 0)), asked.get("maxResults", 100))
             return self._say(200, page)

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from aws.clients import PATIENT, client
+from aws.clients import client
 
 ALIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 """Statuses of a job that is not over. An array as a whole is PENDING for as long as one of its children is not."""
@@ -34,11 +33,12 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one queue, in `region` (the function's own where none is given)."""
+    """The jobs of one queue, in the function's own region."""
 
-    def __init__(self, queue: str, region: str | None = None, config: Config = PATIENT) -> None:
+    def __init__(self, queue: str, made: Any = None) -> None:
+        """Through the client `made`, where one is given."""
         self.queue = queue
-        self._client: Any = client("batch", region, config)
+        self._client: Any = made or client("batch")
         self.answer: Mapping[str, Any] = {}
         """Batch's last one, for the time that it says."""
 

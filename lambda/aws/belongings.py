@@ -54,7 +54,7 @@ class Belongings:
 
     def __init__(self, region: str) -> None:
         self.region = region
-        self._client: EC2Client = narrow.ec2(region)
+        self._client: EC2Client = narrow.client("ec2", region)
 
     def instances(self, wanted: list[dict[str, Any]]) -> Iterator[Page]:
         for raw in self._raw("describe_instances", wanted):

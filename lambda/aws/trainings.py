@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import SIDE_BY_SIDE, client
@@ -35,9 +34,10 @@ class Training:
 class Trainings:
     """One region. All calls raise ClientError or BotoCoreError where SageMaker does not answer."""
 
-    def __init__(self, region: str, config: Config = SIDE_BY_SIDE) -> None:
+    def __init__(self, region: str, made: Any = None) -> None:
+        """Through the client `made`, where one is given."""
         self.region = region
-        self._client: Any = client("sagemaker", region, config)
+        self._client: Any = made or client("sagemaker", region, SIDE_BY_SIDE)
 
     def described(self, name: str) -> Mapping[str, Any] | None:
         """DescribeTrainingJob's whole answer; None where there never was a training of that name."""

@@ -66,7 +66,7 @@ def _is_of(grid: Grid, execution: str, status: Status) -> bool:
 
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
     """The machine's own report of this very end, which says more, stays, unless it had to leave lines out that have ended since."""
-    stopping = Stopping(store=store, jobs=Jobs(env.queue, env.home_region), patience_s=env.timing.grid_stop_patience_s)
+    stopping = Stopping(store=store, jobs=Jobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
     stopped = stopping.stop(grid, ending(status))
     if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.told(), stopped.problem)

@@ -50,7 +50,7 @@ def _collect(
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
     if not found.absent:
         return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
-    if alive := jobs_of(grid, Jobs(env.queue, env.home_region)):
+    if alive := jobs_of(grid, Jobs(env.queue)):
         raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
         raise gave_up(found.absent, round_, told)
@@ -63,7 +63,7 @@ def _stop(
     env: GridCollectEnvironment, store: GridStore, grid: Grid, problem: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Raises StillTraining while something runs, until the patience is over."""
-    jobs = Jobs(env.queue, env.home_region)
+    jobs = Jobs(env.queue)
     stopped = Stopping(store=store, jobs=jobs, patience_s=env.timing.grid_stop_patience_s).stop(grid, problem)
     return {"totals": stopped.totals.told(), "problem": stopped.problem, "left": len(stopped.left)}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from aws import narrow
 from aws.batch import Job, Jobs
 from aws.belongings import Page, moment
-from aws.clients import BRISK
 from aws.facts import Belonging, Moment, Sort
 from aws.trainings import RUNS, Training, Trainings, training
 from contract import grid, names, tags
@@ -29,7 +29,7 @@ class TrainingsLeft:
 
     def __init__(self, deployment: str, region: str) -> None:
         self._deployment, self._region = deployment, region
-        self._trainings = Trainings(region, BRISK)
+        self._trainings = Trainings(region, narrow.client("sagemaker", region))
         self._marks: dict[str, dict[str, str]] = {}
         """Group to the tags that stand for it."""
         self._probes: dict[str, int] = {}
@@ -87,7 +87,7 @@ class JobsLeft:
     def __init__(self, deployment: str, region: str) -> None:
         self._region = region
         self._ours = {tags.DEPLOYMENT: deployment}
-        self._jobs = Jobs(names.grid_queue(deployment), region, BRISK)
+        self._jobs = Jobs(names.grid_queue(deployment), narrow.client("batch", region))
 
     def pages(self) -> Iterator[Page]:
         alive = self._jobs.alive(self._ours)

@@ -83,7 +83,7 @@ class Reaping:
             stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
             clients.client.cache_clear()
             stack.callback(clients.client.cache_clear)
-            stack.enter_context(mock.patch.object(narrow, "ec2", _ec2))
+            stack.enter_context(mock.patch.object(narrow, "client", _whole))
             prices.on_demand_usd.cache_clear()
             stack.enter_context(_quiet())
             yield
@@ -155,9 +155,9 @@ def alive(machine: Machine) -> bool:
     return machine.ending_at == NEVER
 
 
-def _ec2(region: str) -> Any:
+def _whole(service: str, region: str) -> Any:
     """The whole client of the fake: the cut one has a session of its own, which no fake stands behind."""
-    return clients.client("ec2", region, clients.BRISK)
+    return clients.client(service, region, clients.BRISK)
 
 
 @contextmanager

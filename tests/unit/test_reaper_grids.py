@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from aws import narrow
 from contract import metrics, names, tags
 from contract.grid import training_name
 from tests.builders import JOB, PLACE
@@ -268,3 +269,15 @@ def test_arrays_of_running_grids_and_jobs_of_others_are_kept(yard: Yard) -> None
 def test_a_deployment_without_a_queue_is_looked_at_as_ever(yard: Yard) -> None:
     yard.fake.batch.queues.clear()
     assert yard.run().value[metrics.PASSES] == 1
+
+
+def test_all_that_is_asked_of_grids_services_is_what_the_cut_clients_know(yard: Yard) -> None:
+    """The fake's whole clients would let anything through."""
+    execution = grid(yard)
+    train(yard, execution)
+    marks = {tags.DEPLOYMENT: JOB.deployment, tags.GRID: "sweep", tags.EXECUTION: execution.arn}
+    yard.fake.batch.add("array", jobQueue=QUEUE, status="PENDING", tags=marks, createdAt=int((yard.now - HOUR) * 1000))
+    over(yard, execution)
+    yard.run(2)
+    for service in ("sagemaker", "batch"):
+        assert {call.operation for call in yard.fake.calls if call.service == service} == set(narrow.CALLS[service])

@@ -1,8 +1,9 @@
-"""The cut client of EC2 reads from an answer what the whole one reads of it, and nothing is held that is all right."""
+"""The cut clients read from an answer what the whole one reads of it, and nothing is held that is all right."""
 
 from __future__ import annotations
 
 import io
+import json
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from aws import narrow
 from aws.belongings import Belongings, Page, moment, tagged
 from aws.clients import client
 from aws.facts import Moment, Sort
+from aws.trainings import RUNS, Trainings
 from contract import tags
 from reaper.look import Look
 from reaper.marks import Section
@@ -58,7 +60,7 @@ def _answer(request: Any, event_name: str, **_: Any) -> AWSResponse:
 
 def _read(made: Any) -> dict[str, list[Page]]:
     made.meta.events.register("before-send", _answer)
-    with mock.patch.object(narrow, "ec2", return_value=made):
+    with mock.patch.object(narrow, "client", return_value=made):
         here = Belongings("eu-central-1")
         wanted = tagged("yard")
         return {
@@ -74,10 +76,10 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
     """The cut client and a whole one."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "none")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "none")
-    narrow.ec2.cache_clear()
+    narrow.client.cache_clear()
     whole = boto3.session.Session().client("ec2", region_name="eu-central-1", config=Config(signature_version=UNSIGNED))
-    yield narrow.ec2("eu-central-1"), whole
-    narrow.ec2.cache_clear()
+    yield narrow.client("ec2", "eu-central-1"), whole
+    narrow.client.cache_clear()
     client.cache_clear()
 
 
@@ -100,9 +102,35 @@ def test_the_cut_client_reads_what_the_whole_one_reads(sessions: tuple[Any, Any]
     assert cut["interfaces"][0].things[0].sort is Sort.INTERFACE
 
 
-def test_the_cut_client_knows_no_other_call(sessions: tuple[Any, Any]) -> None:
-    cut, _ = sessions
-    assert {cut.meta.method_to_api_mapping[name] for name in cut.meta.method_to_api_mapping} == set(narrow.OPERATIONS)
+def _training(request: Any, **_: Any) -> AWSResponse:
+    summary = {
+        "TrainingJobName": "yard-sweep-0",
+        "TrainingJobArn": "arn:aws:sagemaker:eu-central-1:123456789012:training-job/yard-sweep-0",
+        "TrainingJobStatus": "InProgress",
+        "CreationTime": 1799992800.25,
+    }
+    raw = io.BytesIO(json.dumps({"TrainingJobSummaries": [summary]}).encode())
+    raw.stream = lambda **_: iter([raw.getvalue()])  # type: ignore[attr-defined]
+    return AWSResponse(request.url, 200, {}, raw)  # type: ignore[arg-type]
+
+
+def test_sagemakers_times_are_numbers_and_read_as_the_whole_client_reads_them(sessions: tuple[Any, Any]) -> None:
+    assert sessions
+    whole = boto3.session.Session().client(
+        "sagemaker", region_name="eu-central-1", config=Config(signature_version=UNSIGNED)
+    )
+    found = []
+    for made in (narrow.client("sagemaker", "eu-central-1"), whole):
+        made.meta.events.register("before-send", _training)
+        found += [page for page, _ in Trainings("eu-central-1", made).listed("yard-", RUNS)]
+    assert found[0] == found[1]
+    assert [one.created_at for one in found[0]] == [1799992800.25]
+
+
+@pytest.mark.parametrize("service", narrow.CALLS)
+def test_a_cut_client_knows_no_other_call(sessions: tuple[Any, Any], service: str) -> None:
+    assert sessions
+    assert set(narrow.client(service, "eu-central-1").meta.method_to_api_mapping.values()) == set(narrow.CALLS[service])
 
 
 def test_every_call_of_the_reaper_is_among_those_of_the_cut_client() -> None:
@@ -114,7 +142,7 @@ def test_every_call_of_the_reaper_is_among_those_of_the_cut_client() -> None:
             yard.ec2.leftovers.leave(kind, marks, born_at=yard.now - 7200)
         yard.over()
         yard.run(2)
-        assert {call.operation for call in yard.fake.calls if call.service == "ec2"} == set(narrow.OPERATIONS)
+        assert {call.operation for call in yard.fake.calls if call.service == "ec2"} == set(narrow.CALLS["ec2"])
 
 
 def test_a_time_that_nobody_can_read_is_no_time() -> None:
