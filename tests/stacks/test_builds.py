@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +12,6 @@ import botocore.session
 import pytest
 import yaml
 from botocore.validate import ParamValidator
-from cdk_nag import AwsSolutionsChecks
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
 
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
@@ -295,63 +289,3 @@ def test_the_functions_environment_is_what_it_reads(template: dict[str, Any]) ->
     assert environment.base_account == "763104351884"
     assert environment.regions == REGIONS
     assert environment.bucket == "yard-home-111122223333-eu-central-1"
-
-
-# scanners
-
-
-@pytest.mark.parametrize("name", ["default", "wide"])
-def test_cfn_lint_finds_nothing(folders: dict[str, Path], name: str) -> None:
-    text = (folders[name] / "yard-builds.template.json").read_text()
-    assert [f"{m.rule.id} {m.message}" for m in lint(text, config=ManualArgs(regions=["eu-central-1"]))] == []
-
-
-@pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
-def test_cdk_nag_finds_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
-    app = built(tmp_path, **changes)
-    found = [
-        f"{violation.rule_name} {resource.construct_path}"
-        for violation in AwsSolutionsChecks(app).validate_scope(app).violations
-        for resource in violation.violating_resources
-    ]
-    assert found == []
-
-
-def test_checkov_finds_nothing(folders: dict[str, Path], tmp_path: Path) -> None:
-    if not CHECKOV.exists():
-        pytest.fail("Checkov is not installed: run `make setup`")
-    files = [str(folder / "yard-builds.template.json") for folder in folders.values()]
-    command = [str(CHECKOV), *(part for file in files for part in ("-f", file))]
-    command += ["--framework", "cloudformation", "--skip-download", "--compact", "-o", "json"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200, env=environment)
-    report = json.loads(done.stdout)
-    assert report["summary"]["parsing_errors"] == 0
-    assert report["summary"]["passed"] > 20
-    assert {(one["check_id"], one["resource"]) for one in report["results"]["failed_checks"]} == set()
-
-
-def test_the_asl_validator_finds_nothing(machine: dict[str, Any], tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None or not VALIDATOR.exists():
-        pytest.fail("asl-validator is not installed: run `make setup`")
-    for state in machine["States"].values():
-        if "FunctionName" in state.get("Arguments", {}):
-            state["Arguments"]["FunctionName"] = "arn:aws:lambda:eu-central-1:111122223333:function:f"
-    file = tmp_path / "machine.asl.json"
-    file.write_text(json.dumps(machine))
-    done = subprocess.run(
-        [node, str(VALIDATOR), "--json-path", str(file)], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("name", ["default", "wide"])
-def test_every_acknowledgement_has_its_reason_in_a_sentence(folders: dict[str, Path], name: str) -> None:
-    comments = {
-        entry["comment"]
-        for resource in template_of(folders[name])["Resources"].values()
-        for entry in resource.get("Metadata", {}).get("checkov", {}).get("skip", [])
-    }
-    assert comments
-    assert [one for one in comments if len(one) < 30 or not one.endswith(".")] == []
