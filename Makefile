@@ -86,8 +86,8 @@ rehearse: setup ## The main job on the embedded local AWS: deploy, train on two 
 rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
-test: setup ## Everything that must pass; rehearsals mostly wait, so the checks run beside them
-	@$(MAKE) --no-print-directory -j3 rehearsal-tests unit lint types local-tests
+test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
+	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit local-tests
 
 lint: setup ## ruff and shellcheck
 	@ruff check . && ruff format --check -q .
@@ -96,8 +96,8 @@ lint: setup ## ruff and shellcheck
 types: setup ## mypy, strict
 	@mypy
 
-unit: setup ## Tests without a local AWS
-	@python -m pytest -m "not rehearsal"
+unit: setup ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
+	@nice -n 5 python -m pytest -m "not rehearsal"
 
 rehearsal-tests: setup ## Tests of one deployment on the local AWS, with its real processes
 	@python -m pytest -vv -m "rehearsal and deployed and not faults"
