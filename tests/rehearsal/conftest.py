@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from contract.timing import Timing
 from rehearsal.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
@@ -52,6 +54,8 @@ MAIN = [
     "response-lost:job=unanswered",
 ]
 """The same for jobs of test_main_job.py."""
+BOOT_S = 180.0
+"""Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
 GRIDS = [
     "create-response-lost:line=0,job=met",
     "child-killed:line=0,after=60,job=met",
@@ -83,7 +87,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
     conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *GRIDS]))
-    with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings={"regions": REGIONS}) as deployed:
+    timing = asdict(Timing().divided(conditions.speed)) | {"boot_allowance_s": BOOT_S}
+    settings = {"regions": REGIONS, "timing": timing}
+    with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings=settings) as deployed:
         yield deployed
 
 
