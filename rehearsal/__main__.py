@@ -19,6 +19,7 @@ from rehearsal.conditions import Conditions
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.diagnosis import diagnose
 from rehearsal.faults import UnknownFault, parse_faults, table
+from rehearsal.options import LAST_LAYER_S, add_conditions
 from rehearsal.screen import Screen
 from rehearsal.summary import Summary, shortcomings, summarise
 from rehearsal.yard import Job, Yard
@@ -27,9 +28,6 @@ OUT = Path(__file__).parent / "out"
 WORK = Path("build/rehearsal")
 SPEED = 10.0
 """Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
-LAST_LAYER_S = 1500.0
-"""From an execution's end until the reaper, the last of all that end instances, has ended what was left: its grace period of ten
-minutes, two passes of five, and a margin. In real-world seconds."""
 
 
 def arguments(given: list[str]) -> argparse.Namespace:
@@ -43,18 +41,9 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
     parser.add_argument("--code", type=Path, required=True, metavar="DIR", help="uploaded as the job's code")
     parser.add_argument("--nodes", type=int, metavar="N", help="instead of the request's")
-    parser.add_argument(
-        "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
-    )
-    parser.add_argument(
-        "--speed", type=float, default=SPEED, metavar="K", help=f"divides all durations (default {SPEED:g})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the delays and losses (default 0)")
+    add_conditions(parser, speed=SPEED)
     parser.add_argument(
         "--metric-at-least", type=float, metavar="X", help="fail unless the job's last metric is so high"
-    )
-    parser.add_argument(
-        "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
     )
     options = parser.parse_args(given)
     if not options.code.is_dir():

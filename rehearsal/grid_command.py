@@ -21,6 +21,7 @@ from rehearsal import grid, grid_screen
 from rehearsal.conditions import Conditions
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults, table
+from rehearsal.options import LAST_LAYER_S, add_conditions
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
@@ -28,8 +29,6 @@ OUT = Path(__file__).parent / "out"
 WORK = Path("build/rehearsal")
 SPEED = 30.0
 """Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
-LAST_LAYER_S = 1500.0
-"""As in rehearsal.__main__: until the reaper has ended what was left, in real-world seconds."""
 
 
 def arguments(given: list[str]) -> argparse.Namespace:
@@ -45,16 +44,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--grid-data", type=Path, metavar="DIR", help="a folder a region, each uploaded there")
     parser.add_argument("--image", type=Path, metavar="DIR", help="with a build.json: built first, into every region")
     parser.add_argument("--region", action="append", default=[], metavar="NAME", help="a further one; again for more")
-    parser.add_argument(
-        "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
-    )
-    parser.add_argument(
-        "--speed", type=float, default=SPEED, metavar="K", help=f"divides all durations (default {SPEED:g})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the delays and losses (default 0)")
-    parser.add_argument(
-        "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
-    )
+    add_conditions(parser, speed=SPEED)
     parser.add_argument("--job", "--code", "--nodes", "--metric-at-least", dest="of_a_job", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
     if options.of_a_job is not None:

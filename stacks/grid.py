@@ -25,7 +25,7 @@ from contract.environments import (
 )
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
-from stacks.parts.bad_ends import feed, tell_of_bad_ends
+from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import Children, tasks_of_this_account
 from stacks.parts.function import Function, Layer
 from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
@@ -38,8 +38,6 @@ from stacks.parts.rights import Right, Rights, grant
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
 WHOLE_CPU_MB = 1769
-FEWEST_RECEIVES = 5
-"""AWS's advice: Lambda's own throttles count as well."""
 MORE_RECEIVES = 1.5
 """Looks that end early, and throttles, beyond those of the patience."""
 
@@ -215,7 +213,7 @@ class GridStack(cdk.Stack):
             self,
             "GridQueue",
             function_timeout=FUNCTION_TIMEOUT,
-            receives=max(FEWEST_RECEIVES, round(looks)),
+            receives=looks,
             letters=letters,
         )
         function = self._function(
@@ -230,10 +228,10 @@ class GridStack(cdk.Stack):
             self._grid.grid_executions("AskForTheState", "states:DescribeExecution"),
             self._rights.work_through(queue.queue_arn),
         )
-        feed(function, queue)
-        tell_of_bad_ends(
+        clear_up_after(
             self,
             machine,
+            function,
             queue=queue,
             letters=letters,
             description="An execution of the Grid machine ended, and not well",

@@ -28,7 +28,7 @@ from contract.environments import (
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts.assembled import NODE
-from stacks.parts.bad_ends import feed, tell_of_bad_ends
+from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.function import Function, Layer
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import READ, Right, Rights
@@ -40,8 +40,6 @@ ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
 """A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
-FEWEST_RECEIVES = 5
-"""AWS's advice: Lambda's own throttles count as well."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
 """Of CloudFormation's patience with the region check, which asks once a region."""
 EVERY_JOB = f"{keys.JOBS}*"
@@ -249,7 +247,7 @@ class WorkflowStack(cdk.Stack):
             self,
             "CleanupQueue",
             function_timeout=CLEANUP_TIMEOUT,
-            receives=max(FEWEST_RECEIVES, round(looks)),
+            receives=looks,
             letters=letters,
         )
         function = self._function(
@@ -271,10 +269,10 @@ class WorkflowStack(cdk.Stack):
             rights.executions("AskForTheState", "states:DescribeExecution"),
             rights.work_through(queue.queue_arn),
         )
-        feed(function, queue)
-        tell_of_bad_ends(
+        clear_up_after(
             self,
             machine,
+            function,
             queue=queue,
             letters=letters,
             description="An execution of the Train machine ended, and not well",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract.environments import AdmissionEnvironment, Limits
+from contract.environments import AdmissionEnvironment, GridLimits, Limits
 from contract.intents import Answer, Intent, Outcome, Step
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place, Zone
@@ -86,4 +86,13 @@ INTENT = Intent(
     held_by="me",
     held_until=NOW + 300,
     steps=tuple(Step(rung=one, request={"InstanceType": one.instance_type}) for one in JOB.ladder),
+)
+GRID_LIMITS = GridLimits(
+    max_lines=10_000,
+    max_concurrent=1000,
+    submissions_per_second=1.0,
+    max_hours=72.0,
+    max_instances=16,
+    max_volume_gb=2000,
+    instance_types=("ml.*",),
 )

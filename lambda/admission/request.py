@@ -72,6 +72,13 @@ Location = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
 Variable = Annotated[str, AfterValidator(_variable)]
 
 
+def taggable(value: str) -> str:
+    """Of a tag's value. Raises ValueError."""
+    if value.lower().startswith("aws:"):
+        raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
+    return value
+
+
 class Request(BaseModel):
     """What to train, on what, and for how long at most."""
 
@@ -166,12 +173,7 @@ class Request(BaseModel):
             raise ValueError(f"{', '.join(twice)} is named more than once")
         return value
 
-    @field_validator("owner")
-    @classmethod
-    def _taggable(cls, value: str) -> str:
-        if value.lower().startswith("aws:"):
-            raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
-        return value
+    _taggable = field_validator("owner")(taggable)
 
 
 EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}

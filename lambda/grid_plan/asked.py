@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from admission.addresses import Address
-from admission.request import OWNER
+from admission.request import OWNER, taggable
 from admission.words import plain
 from contract.environments import GridLimits
 from grid_plan import columns, reading
@@ -65,12 +65,7 @@ class Asked(BaseModel):
     )
     allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
 
-    @field_validator("owner")
-    @classmethod
-    def _taggable(cls, value: str) -> str:
-        if value.lower().startswith("aws:"):
-            raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
-        return value
+    _taggable = field_validator("owner")(taggable)
 
 
 def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[str]]:

@@ -17,11 +17,25 @@ AT_ONCE = 5
 """A new account runs ten functions at once in all, and others are among them."""
 
 
-def tell_of_bad_ends(
-    scope: Construct, machine: sfn.StateMachine, *, queue: Queue, letters: DeadLetters, description: str
-) -> events.Rule:
-    """The rule. What it cannot deliver in a day becomes a letter."""
-    return events.Rule(
+def clear_up_after(
+    scope: Construct,
+    machine: sfn.StateMachine,
+    function: lambda_.Function,
+    *,
+    queue: Queue,
+    letters: DeadLetters,
+    description: str,
+) -> None:
+    """Through a rule; what that cannot deliver in a day becomes a letter. The function gets one message at a time, and what it does
+    not finish comes back."""
+    function.add_event_source_mapping(
+        "Messages",
+        event_source_arn=queue.queue_arn,
+        batch_size=1,
+        report_batch_item_failures=True,
+        max_concurrency=AT_ONCE,
+    )
+    events.Rule(
         scope,
         "ExecutionEnded",
         description=description,
@@ -33,15 +47,4 @@ def tell_of_bad_ends(
         targets=[
             targets.SqsQueue(queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24))
         ],
-    )
-
-
-def feed(function: lambda_.Function, queue: Queue) -> None:
-    """One message at a time; what the function does not finish comes back."""
-    function.add_event_source_mapping(
-        "Messages",
-        event_source_arn=queue.queue_arn,
-        batch_size=1,
-        report_batch_item_failures=True,
-        max_concurrency=AT_ONCE,
     )

@@ -123,14 +123,7 @@ class GridMachine(Construct):
             "Plan",
             function,
             "Reads the manifest, checks every line and everything it names, pins versions and regions. Nothing runs yet.",
-            payload={
-                "request": "{% $states.input %}",
-                "execution": {
-                    "arn": "{% $states.context.Execution.Id %}",
-                    "name": "{% $states.context.Execution.Name %}",
-                    "started_at": "{% $states.context.Execution.StartTime %}",
-                },
-            },
+            payload=jsonata.BEGUN,
             assign={
                 "plan": "{% $states.result.Payload %}",
                 "arrays": "{% $states.result.Payload.arrays %}",

@@ -22,8 +22,15 @@ _OUTPUT = r"""
 """
 _LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
 _LATE_CAUSE = "The hours of the job were over before its nodes had ended."
-
-
+BEGUN = {
+    "request": "{% $states.input %}",
+    "execution": {
+        "arn": "{% $states.context.Execution.Id %}",
+        "name": "{% $states.context.Execution.Name %}",
+        "started_at": "{% $states.context.Execution.StartTime %}",
+    },
+}
+"""What a machine's first function is asked: the execution's input, and which execution it is."""
 SHORT = 2000
 """Characters of a cause that are kept of each of several errors: together they have to fit into a state's output."""
 

@@ -12,8 +12,8 @@ RETENTION = cdk.Duration.days(14)
 """The longest that SQS keeps a message: a letter outlives a holiday."""
 TIMES_THE_FUNCTION = 6
 """AWS's advice for the visibility time-out of a queue that a function reads, in time-outs of the function."""
-
-
+FEWEST_RECEIVES = 5
+"""AWS's advice: Lambda's own throttles count as well."""
 KEYS = "SQS encrypts with a key of its own; what waits in here names executions and passes, and no secrets."
 
 
@@ -29,10 +29,11 @@ class DeadLetters(sqs.Queue):
 
 
 class Queue(sqs.Queue):
-    """Messages for one function with that time-out; a message that fails `receives` times becomes one of `letters`."""
+    """Messages for one function with that time-out; a message that fails `receives` times, or a few at least, becomes one of
+    `letters`."""
 
     def __init__(
-        self, scope: Construct, name: str, *, function_timeout: cdk.Duration, receives: int, letters: DeadLetters
+        self, scope: Construct, name: str, *, function_timeout: cdk.Duration, receives: float, letters: DeadLetters
     ) -> None:
         super().__init__(
             scope,
@@ -42,6 +43,8 @@ class Queue(sqs.Queue):
             retention_period=RETENTION,
             # What a killed function held comes back after so long; one that fails by its own word gives it back sooner.
             visibility_timeout=cdk.Duration.seconds(TIMES_THE_FUNCTION * function_timeout.to_seconds()),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=letters, max_receive_count=receives),
+            dead_letter_queue=sqs.DeadLetterQueue(
+                queue=letters, max_receive_count=max(FEWEST_RECEIVES, round(receives))
+            ),
         )
         acknowledge(self, KEYS, "CKV_AWS_27")

@@ -105,14 +105,7 @@ class TrainMachine(Construct):
             "Admit",
             function,
             "Checks the request and everything it names, pins what may change, and writes job.json. Nothing exists yet.",
-            payload={
-                "request": "{% $states.input %}",
-                "execution": {
-                    "arn": "{% $states.context.Execution.Id %}",
-                    "name": "{% $states.context.Execution.Name %}",
-                    "started_at": "{% $states.context.Execution.StartTime %}",
-                },
-            },
+            payload=jsonata.BEGUN,
             assign={
                 "job": "{% $states.result.Payload.job %}",
                 "deadline": "{% $states.result.Payload.deadline %}",

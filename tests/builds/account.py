@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from aws import clients
 from contract.environments import ImageBuildEnvironment
 from image_build.handler import handler
 from tests.fakes.clock import Clock
@@ -131,12 +130,8 @@ def account(patch: pytest.MonkeyPatch, environment: ImageBuildEnvironment = ENVI
     for name, value in environment.write().items():
         patch.setenv(name, value)
     made = Account()
-    clients.client.cache_clear()
-    try:
-        with connected(made.answer, made.clock.time):
-            yield made
-    finally:
-        clients.client.cache_clear()
+    with connected(made.answer, made.clock.time):
+        yield made
 
 
 def check(request: object) -> dict[str, Any]:

@@ -27,7 +27,6 @@ import launcher.handler
 import own_images.handler
 import region_check.handler
 import terminator.handler
-from aws import clients
 from contract import keys, names
 from contract.environments import (
     AttendantEnvironment,
@@ -163,8 +162,6 @@ class Functions:
                 stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
             for module in _modules_with(ThreadPoolExecutor):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
-            clients.client.cache_clear()
-            stack.callback(clients.client.cache_clear)
             stack.enter_context(_quiet())
             yield
 

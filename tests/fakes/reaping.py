@@ -81,8 +81,6 @@ class Reaping:
             for module in (aws.belongings, reaper.handler, botocore.endpoint):
                 stack.enter_context(mock.patch.object(module, "time", self.clock))
             stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
-            clients.client.cache_clear()
-            stack.callback(clients.client.cache_clear)
             stack.enter_context(mock.patch.object(narrow, "client", _whole))
             prices.on_demand_usd.cache_clear()
             stack.enter_context(_quiet())

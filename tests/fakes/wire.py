@@ -29,6 +29,7 @@ from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
+from aws import clients
 from tests.fakes.limits import beyond
 
 HOME = "eu-central-1"
@@ -81,10 +82,12 @@ def connected(behind: Behind, now: Callable[[], float]) -> Iterator[None]:
     for one in _quotas:  # clients outlive a test, what they remember of its failures must not
         one.__init__()  # type: ignore[misc]
     _plug.behind, _plug.now = behind, now
+    clients.client.cache_clear()  # what the functions keep may be none of these
     try:
         with mock.patch.object(boto3, "client", client):
             yield
     finally:
+        clients.client.cache_clear()
         _plug.behind = None
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from aws import clients
 from contract import keys, names
 from contract.codec import decode
-from contract.environments import GridDefaults, GridEnvironment, GridLimits
+from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
 from contract.timing import Timing
 from grid_plan.handler import handler
+from tests.builders import GRID_LIMITS
 from tests.fakes.clock import Clock
 from tests.fakes.ecr import Ecr
 from tests.fakes.s3 import S3, Bucket, Version
@@ -37,15 +37,7 @@ MANIFEST = f"s3://{BUCKET}/uploads/manifest"
 PRICES = {"ml.g5.xlarge": 1.4, "ml.g5.12xlarge": 7.1, "ml.m5.large": 0.1}
 FACTORS = {"eu-central-1": 1.25, "us-east-1": 1.0, "us-west-2": 1.0, "ap-south-1": 1.5}
 """What a region costs beside us-east-1."""
-LIMITS = GridLimits(
-    max_lines=10_000,
-    max_concurrent=1000,
-    submissions_per_second=1.0,
-    max_hours=72.0,
-    max_instances=16,
-    max_volume_gb=2000,
-    instance_types=("ml.g5.*", "ml.m5.*"),
-)
+LIMITS = replace(GRID_LIMITS, instance_types=("ml.g5.*", "ml.m5.*"))
 NOTHING_CHOSEN = GridDefaults(image="", instance_type="")
 ENVIRONMENT = GridEnvironment(
     deployment="yard",
@@ -175,12 +167,8 @@ def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, 
     for name, value in environment.write().items():
         patch.setenv(name, value)
     made = Account()
-    clients.client.cache_clear()
-    try:
-        with connected(made.answer, made.clock.time):
-            yield made
-    finally:
-        clients.client.cache_clear()
+    with connected(made.answer, made.clock.time):
+        yield made
 
 
 def plan(request: object, run: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -18,18 +18,11 @@ from contract.grid import ARRAY, ROUNDS, arrays
 from contract.timing import Timing
 from stacks.diagram import GRID_PAGE, definition, page, transitions
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
+from tests.builders import GRID_LIMITS
 from tests.fakes.limits import beyond
 from tests.stacks.synth import resources, synthesise
 
-LIMITS = GridLimits(
-    max_lines=10_000,
-    max_concurrent=1000,
-    submissions_per_second=1.0,
-    max_hours=72.0,
-    max_instances=16,
-    max_volume_gb=2000,
-    instance_types=("ml.*",),
-)
+LIMITS = GRID_LIMITS
 YEAR_S = 365 * 86_400
 MOST_EVENTS = 25_000
 EVENTS_OF_A_LOOK = 5

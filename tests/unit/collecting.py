@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,9 +13,10 @@ from typing import Any
 
 from contract import names, tags
 from contract.codec import decode, encode
-from contract.environments import GridCleanupEnvironment, GridDefaults, GridLimits
+from contract.environments import GridCleanupEnvironment, GridDefaults
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
+from tests.builders import GRID_LIMITS
 from tests.child.yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
@@ -28,15 +30,7 @@ from tests.fakes.sagemaker_training import Life, Training
 PREFIX = GridPrefix("sweep")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"
 QUEUE = names.grid_queue(DEPLOYMENT)
-LIMITS = GridLimits(
-    max_lines=10_000,
-    max_concurrent=1000,
-    submissions_per_second=2.0,
-    max_hours=72.0,
-    max_instances=16,
-    max_volume_gb=2000,
-    instance_types=("ml.*",),
-)
+LIMITS = dataclasses.replace(GRID_LIMITS, submissions_per_second=2.0)
 SETTLED_S = 3600.0
 """Longer than any training of the tests lives."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from botocore.exceptions import ClientError
 
-from aws import clients, executions
+from aws import executions
 from aws.queue import Queue
 from aws.s3 import Bucket
 from tests.builders import JOB, PLACE
@@ -22,9 +22,7 @@ from tests.fakes.yard import deployed
 def aws() -> Iterator[Aws]:
     made = deployed()
     with made.connected():
-        clients.client.cache_clear()
         yield made
-    clients.client.cache_clear()
 
 
 def test_a_new_execution_is_described_at_once_and_listed_late(aws: Aws) -> None:
