@@ -5,18 +5,24 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # Behind a proxy that signs for others only the system knows whom to trust.
 export UV_SYSTEM_CERTS := 1
 export NODE_USE_SYSTEM_CA := 1
+# The suite starts some thousand Python processes; without byte code each compiles its libraries anew, and tests take twice as long.
+unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests local-tests rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
-setup: .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/ami/ready build/checkov/ready ## Everything a fresh machine needs (Python 3.11+ and git are enough)
+TOOLS := .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/checkov/ready
+NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
+
+setup: ## Everything a fresh machine needs (Python 3.11+ and git are enough)
+	@$(MAKE) -s -j4 $(TOOLS) build/ami/ready
 
 .venv/ready: requirements-setup.txt requirements-dev.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
+	@$(NEW_ENOUGH)
 	@echo "Setting up the virtual environment (.venv) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-setup.txt
@@ -77,6 +83,7 @@ build/agent-libs/ready: .venv/ready node/requirements.txt
 	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
 build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
+	@$(NEW_ENOUGH)
 	@$(PYTHON) -m rehearsal.machine_image build/ami
 	@touch $@
 
@@ -86,24 +93,38 @@ rehearse: setup ## The main job on the embedded local AWS: deploy, train on two 
 rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
-test: setup ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
-	@$(MAKE) --no-print-directory -j2 rehearsal-tests lint types unit local-tests
+test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
+	@$(MAKE) --no-print-directory -j3 in-lanes
 
-lint: setup ## ruff and shellcheck
+# Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
+# Only rehearsals need a machine image, which takes the longest to make.
+in-lanes: lint types unit rehearsal-tests local-tests-a-b local-tests-c-z
+ifeq ($(MAKECMDGOALS),in-lanes)
+types: | lint
+unit: | types
+local-tests-a-b local-tests-c-z: | rehearsal-tests
+endif
+
+lint: $(TOOLS) ## ruff and shellcheck
 	@ruff check . && ruff format --check -q .
 	@git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck
 
-types: setup ## mypy, strict
+types: $(TOOLS) ## mypy, strict
 	@mypy
 
-unit: setup ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
+unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
 	@nice -n 5 python -m pytest -m "not rehearsal"
 
-rehearsal-tests: setup ## Tests of one deployment on the local AWS, with its real processes
-	@python -m pytest -vv -m "rehearsal and deployed and not faults"
+rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
+	@python -m pytest tests/rehearsal -vv -m "rehearsal and deployed and not faults"
 
-local-tests: setup ## Tests of the local AWS itself, a part at a time
-	@python -m pytest -vv -m "rehearsal and not deployed and not faults"
+local-tests: local-tests-a-b local-tests-c-z ## Tests of the local AWS itself, a part at a time
+
+local-tests-a-b: $(TOOLS) build/ami/ready
+	@python -m pytest tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults"
+
+local-tests-c-z: $(TOOLS) build/ami/ready
+	@python -m pytest tests/rehearsal -vv -m "rehearsal and not deployed and not faults" --ignore-glob='*/test_local_[ab]*'
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds.bench import Bench
+from tests.builds.bench import Bench, fresh
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    made = Bench(tmp_path)
-    made.upload({"Dockerfile": "ARG BASE\nFROM ${BASE}\nCOPY . /opt/ml/code\n", "train.py": "print('hello')\n"})
-    return made
+    return fresh(tmp_path)
