@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -16,24 +15,16 @@ RANK, NODES = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
 CHECKPOINT = Path(os.environ["CHECKPOINT_DIR"]) / "state.json"
 ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
-
-
-def listen(address: tuple[str, int]) -> socket.socket:
-    """Patiently: all nodes of a rehearsal are on one computer, where the PyTorch of another job listens on every address."""
-    while True:
-        try:
-            return socket.create_server(address)
-        except OSError as problem:
-            if problem.errno != errno.EADDRINUSE:
-                raise
-            time.sleep(0.1)
+BESIDE = 1000
+"""Added to MASTER_PORT: all nodes of a rehearsal are on one computer, where PyTorch, in another job, listens there on every address and
+does not wait for the port. Rehearsals side by side have ports that are nearer to each other (rehearsal.ports)."""
 
 
 def meet() -> int:
-    """All ranks meet at the master's address and port; returns how many came."""
-    address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    """All ranks meet at the master's address; returns how many came."""
+    address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + BESIDE)
     if RANK == 0:
-        with listen(address) as server:
+        with socket.create_server(address) as server:
             others = [server.accept()[0] for _ in range(NODES - 1)]
             for other in others:
                 other.sendall(bytes([NODES]))
