@@ -60,6 +60,8 @@ class Metadata:
     spot_action: Callable[[], Mapping[str, str] | None]
     tokens_required: bool = True
     group: str = ""
+    lost: Callable[[], bool] = lambda: False
+    """Whether this request is one that gets no answer."""
     started_at: float = field(default_factory=time.time)
 
     def answer(self, path: str) -> bytes | None:
@@ -189,12 +191,16 @@ class Imds:
             protocol_version = "HTTP/1.1"
 
             def do_PUT(self) -> None:
-                if not self._is_silent():
+                if not (self._is_lost() or self._is_silent()):
                     self._send(*imds.put(self.path, self._lower()))
 
             def do_GET(self) -> None:
-                if not self._is_silent():
+                if not (self._is_lost() or self._is_silent()):
                     self._send(*imds.get(self.path, self._lower()))
+
+            def _is_lost(self) -> bool:
+                self.close_connection = lost = imds._metadata.lost()
+                return lost
 
             def _is_silent(self) -> bool:
                 """True, after all is over, where the service has fallen silent."""

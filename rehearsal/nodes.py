@@ -255,6 +255,7 @@ class Nodes:
             spot_action=lambda: machine.spot_action,
             tokens_required=options.http_tokens == "required",
             group=record.placement.group_name,
+            lost=lambda: self._aws.chance.random() < self._aws.conditions.metadata_lost,
         )
 
     def _strike(self) -> None:

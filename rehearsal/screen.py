@@ -131,7 +131,8 @@ def _conditions(conditions: dict[str, Any]) -> str:
     return (
         f"Conditions, in real seconds before the division by {conditions['speed']:g}: boot {short:g} to {long:g} s; "
         f"{conditions['events_lost']:.0%} of events lost, the others {soonest:g} to {latest:g} s late; "
-        f"{conditions['throttled']:.0%} of calls throttled; pages of {conditions['page_size']}; "
+        f"{conditions['throttled']:.0%} of calls throttled; {conditions['metadata_lost']:.0%} of requests to a node's metadata "
+        f"unanswered; pages of {conditions['page_size']}; "
         f"faults: {', '.join(conditions['faults']) or 'none'}."
     )
 

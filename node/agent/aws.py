@@ -9,6 +9,9 @@ from agent.store import Store
 
 ATTEMPTS = 10
 CONNECTIONS = 32
+METADATA_S, METADATA_ATTEMPTS = 5, 4
+"""botocore asks the metadata service for credentials once, for a second. A machine that boots, or whose trainer has every processor, may
+take longer to answer itself."""
 
 
 class Aws:
@@ -18,6 +21,11 @@ class Aws:
         self._session: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
         self._making = threading.Lock()  # sessions are not safe to share, clients are
+
+    def has_credentials(self) -> bool:
+        """Whether the node's role has given any yet. A client that was made before would never have any."""
+        with self._making:
+            return self._own_session().get_credentials() is not None
 
     def client(self, service: str, region: str) -> Any:
         """One a service and region."""
@@ -34,15 +42,24 @@ class Aws:
         value: str = self.client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]
         return value
 
-    def _make(self, service: str, region: str) -> Any:
+    def _own_session(self) -> Any:
         import boto3.session
+        import botocore.session
+
+        if self._session is None:
+            made = botocore.session.Session()
+            made.set_config_variable("metadata_service_timeout", METADATA_S)
+            made.set_config_variable("metadata_service_num_attempts", METADATA_ATTEMPTS)
+            self._session = boto3.session.Session(botocore_session=made)
+        return self._session
+
+    def _make(self, service: str, region: str) -> Any:
         from botocore.config import Config
 
-        self._session = self._session or boto3.session.Session()
         config = Config(
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             connect_timeout=10,
             read_timeout=60,
             max_pool_connections=CONNECTIONS,
         )
-        return self._session.client(service, region_name=region, config=config)
+        return self._own_session().client(service, region_name=region, config=config)

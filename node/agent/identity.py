@@ -29,13 +29,17 @@ class Identity:
     region: str
 
 
-def identify(
-    metadata: Metadata, *, patience_s: float, now: Callable[[], float], sleep: Callable[[float], None]
-) -> Identity:
-    """Waits for every fact. Raises Unknown, naming the missing one, after `patience_s` seconds."""
-    until = now() + patience_s
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a node waits for what metadata may give late."""
 
-    def wait_for(what: str, look: Callable[[], str | None]) -> str:
+    most_s: float
+    now: Callable[[], float]
+    sleep: Callable[[float], None]
+
+    def wait_for(self, what: str, look: Callable[[], T | None], *, until: float | None = None) -> T:
+        """What `look` gives. Raises Unknown, naming it, after `most_s` seconds, or at `until`."""
+        until = self.now() + self.most_s if until is None else until
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -44,19 +48,27 @@ def identify(
                 trouble = "it is not there"
             except OSError as problem:
                 trouble = str(problem)
-            if now() >= until:
-                raise Unknown(f"metadata did not give {what} within {patience_s:.0f} s: {trouble}")
-            sleep(pause)
+            if self.now() >= until:
+                raise Unknown(f"metadata did not give {what} within {self.most_s:.0f} s: {trouble}")
+            self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
+
+def identify(metadata: Metadata, patience: Patience) -> Identity:
+    """Waits for every fact, for all of them together no longer than `patience` has. Raises Unknown, naming the missing one."""
+    until = patience.now() + patience.most_s
+
+    def value(what: str, look: Callable[[], str | None]) -> str:
+        return patience.wait_for(what, look, until=until)
+
     def tag(key: str) -> str:
-        return wait_for(f"tag {key}", lambda: metadata.tag(key))
+        return value(f"tag {key}", lambda: metadata.tag(key))
 
     return Identity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
         attempt=int(tag(tags.ATTEMPT)),
-        rank=int(wait_for("the launch index", lambda: metadata.get("ami-launch-index"))),
-        instance=wait_for("the instance id", lambda: metadata.get("instance-id")),
-        region=wait_for("the region", lambda: metadata.get("placement/region")),
+        rank=int(value("the launch index", lambda: metadata.get("ami-launch-index"))),
+        instance=value("the instance id", lambda: metadata.get("instance-id")),
+        region=value("the region", lambda: metadata.get("placement/region")),
     )

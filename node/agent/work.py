@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.attempt import Attempt
 from agent.aws import Aws
 from agent.failures import MachineTrouble
-from agent.identity import Identity, identify
+from agent.identity import Identity, Patience, identify
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
@@ -45,8 +45,10 @@ def say(text: str) -> None:
 
 def work(world: World) -> Exit:
     """Runs the node's share of one attempt; every failure that has a job to be reported to is reported."""
-    node = identify(world.metadata, patience_s=Timing().boot_allowance_s, now=world.now, sleep=world.sleep)
+    patience = Patience(most_s=Timing().boot_allowance_s, now=world.now, sleep=world.sleep)
+    node = identify(world.metadata, patience)
     say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")
+    patience.wait_for("the credentials of its role", lambda: world.aws.has_credentials() or None)
     home = world.aws.store(world.home_region, world.home_bucket)
     first = NodeReport(
         job=node.job,

@@ -116,6 +116,12 @@ class FakeAws(Aws):
     def __init__(self) -> None:
         super().__init__()
         self.s3, self.logs, self.secrets = FakeS3(), FakeLogs(), dict[str, str]()
+        self.without_credentials = 0
+        """So many looks find none yet."""
+
+    def has_credentials(self) -> bool:
+        self.without_credentials -= 1
+        return self.without_credentials < 0
 
     def client(self, service: str, region: str) -> Any:  # noqa: ARG002
         return {"s3": self.s3, "logs": self.logs}[service]
@@ -133,9 +139,15 @@ class FakeImds:
         self.values = values
         self.tokens: set[str] = set()
         self.asked: list[str] = []
+        self.unanswered = 0
+        """So many requests more get no answer."""
         imds = self
 
         class Handler(BaseHTTPRequestHandler):
+            def parse_request(self) -> bool:
+                imds.unanswered -= 1
+                return imds.unanswered < 0 and super().parse_request()
+
             def do_PUT(self) -> None:
                 token = f"token-{len(imds.tokens)}-{time.monotonic_ns()}"
                 imds.tokens.add(token)

@@ -17,7 +17,7 @@ import pytest
 
 from agent import requirements
 from agent.failures import CannotStart
-from agent.identity import Unknown, identify
+from agent.identity import Patience, Unknown, identify
 from agent.machine import cloudwatch_settings, start_cloudwatch
 from agent.metadata import Metadata
 from agent.orders import Watch, deadline_order, spot_order
@@ -67,7 +67,7 @@ def test_late_tags_are_waited_for_with_growing_pauses() -> None:
             if len(pauses) == 6:
                 service.values[f"tags/instance/{tags.JOB}"] = job
 
-        node = identify(service.metadata, patience_s=60, now=lambda: sum(pauses), sleep=sleep)
+        node = identify(service.metadata, Patience(most_s=60, now=lambda: sum(pauses), sleep=sleep))
     assert (node.job, node.attempt, node.rank, node.region) == ("job-1", 1, 0, "eu-central-1")
     assert pauses == [0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
 
@@ -75,13 +75,13 @@ def test_late_tags_are_waited_for_with_growing_pauses() -> None:
 def test_a_tag_that_never_comes_is_named() -> None:
     pauses: list[float] = []
     with imds({}) as service, pytest.raises(Unknown, match=tags.DEPLOYMENT):
-        identify(service.metadata, patience_s=10, now=lambda: sum(pauses), sleep=pauses.append)
+        identify(service.metadata, Patience(most_s=10, now=lambda: sum(pauses), sleep=pauses.append))
 
 
 def test_a_metadata_service_that_is_away_is_waited_for_and_named() -> None:
     pauses: list[float] = []
     with pytest.raises(Unknown, match=tags.DEPLOYMENT):
-        identify(Metadata("http://127.0.0.1:9"), patience_s=3, now=lambda: sum(pauses), sleep=pauses.append)
+        identify(Metadata("http://127.0.0.1:9"), Patience(most_s=3, now=lambda: sum(pauses), sleep=pauses.append))
 
 
 # Orders

@@ -7,10 +7,11 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from contract import names, tags
+from contract import metrics, names, tags
 from contract.grid import Outcome
 from rehearsal import grid
 from rehearsal.deployment import ACCOUNT
@@ -54,10 +55,34 @@ def grids(field: Field) -> dict[str, GridJob]:
 
 
 @pytest.fixture(scope="module")
-def aborted(grids: dict[str, GridJob]) -> GridJob:
-    """Stopped by a person while both of its lines train."""
+def endless(grids: dict[str, GridJob]) -> GridJob:
+    """Both of its lines train."""
     job = grids["aborted"]
     until(lambda: job.progress() == {"Training": 2}, 120.0)
+    return job
+
+
+def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endless: GridJob) -> None:
+    outputs = endless.yard.client("cloudformation").describe_stacks(StackName="trainyard-reaper")["Stacks"][0][
+        "Outputs"
+    ]
+    (function,) = (one["OutputValue"] for one in outputs if one["OutputKey"] == "ReaperFunction")
+
+    def look() -> dict[str, Any] | None:
+        """None where some call of it was throttled too often: the function fails then."""
+        done = endless.yard.client("lambda").invoke(FunctionName=function, Payload=b'{"report_only": true}')
+        answer: dict[str, Any] = json.loads(done["Payload"].read())
+        return None if "FunctionError" in done else answer
+
+    found = until(look, 60.0)
+    assert found[metrics.SEEN] >= 2
+    assert [line for line in found["would_end"] if any(one.name in line for one in endless.trainings())] == []
+
+
+@pytest.fixture(scope="module")
+def aborted(endless: GridJob) -> GridJob:
+    """Stopped by a person while both of its lines train."""
+    job = endless
     job.yard.client("stepfunctions").stop_execution(executionArn=job.arn)
     return job
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rehearsal.imds import Imds, Metadata
+from rehearsal.imds import TTL_HEADER, Imds, Metadata
 
 ADDRESS = "127.44.7.21"
 
@@ -133,3 +133,14 @@ def test_credentials_and_the_spot_notice_have_the_shape_that_the_sdks_read() -> 
     action = {"action": "terminate", "time": "2026-11-21T05:00:00Z"}
     noticed = replace(METADATA, spot_action=lambda: action)
     assert json.loads(str(ask(noticed, "spot/instance-action"))) == action
+
+
+def test_a_request_that_is_lost_gets_no_answer_and_the_next_one_does() -> None:
+    lost = iter([True, False])
+    server = Imds(replace(METADATA, lost=lambda: next(lost)), ADDRESS)
+    try:
+        with pytest.raises(OSError, match="closed connection"):
+            fetch(server, "api/token", method="PUT", **{TTL_HEADER: "60"})
+        assert fetch(server, "api/token", method="PUT", **{TTL_HEADER: "60"})[0] == 200
+    finally:
+        server.stop()

@@ -1,0 +1,81 @@
+"""The credentials of a node's role: late, unanswered, or never there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.aws import METADATA_ATTEMPTS, Aws
+from agent.identity import Patience, Unknown
+from agent.metadata import ENDPOINT
+from tests.node.fakes import FakeImds, imds
+from tests.node.world import REGION, Site
+
+ROLE = "iam/security-credentials/"
+OBJECT = {"Bucket": "home", "Key": "jobs/a/job.json"}
+
+
+@pytest.fixture
+def nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Credentials come from metadata, and from nowhere else."""
+    for name in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_PROFILE",
+        "AWS_EC2_METADATA_DISABLED",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    return monkeypatch
+
+
+def give(service: FakeImds) -> None:
+    keys = {"AccessKeyId": "AKIANODE", "SecretAccessKey": "s", "Token": "t", "Expiration": "2099-01-01T00:00:00Z"}
+    service.values |= {ROLE: "node", f"{ROLE}node": json.dumps({"Code": "Success", **keys})}
+
+
+def test_a_client_that_waited_for_late_credentials_has_them(nothing_else: pytest.MonkeyPatch) -> None:
+    with imds({}) as service:
+        nothing_else.setenv(ENDPOINT, service.endpoint)
+        aws, pauses = Aws(), list[float]()
+
+        def sleep(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 3:
+                give(service)
+
+        patience = Patience(most_s=60, now=lambda: sum(pauses), sleep=sleep)
+        patience.wait_for("credentials", lambda: aws.has_credentials() or None)
+        assert len(pauses) == 3
+        assert "AKIANODE" in aws.client("s3", REGION).generate_presigned_url("get_object", Params=OBJECT)
+
+
+def test_credentials_whose_requests_got_no_answer_are_asked_for_again(nothing_else: pytest.MonkeyPatch) -> None:
+    with imds({}) as service:
+        nothing_else.setenv(ENDPOINT, service.endpoint)
+        give(service)
+        service.unanswered = METADATA_ATTEMPTS - 1
+        assert Aws().has_credentials()
+
+
+def test_a_service_that_never_answers_gives_none(nothing_else: pytest.MonkeyPatch) -> None:
+    nothing_else.setenv(ENDPOINT, "http://127.0.0.1:9")
+    assert not Aws().has_credentials()
+
+
+def test_a_node_without_a_role_ends_and_says_so() -> None:
+    pauses: list[float] = []
+    patience = Patience(most_s=10, now=lambda: sum(pauses), sleep=pauses.append)
+    with pytest.raises(Unknown, match="the credentials of its role within 10 s"):
+        patience.wait_for("the credentials of its role", lambda: None)
+
+
+def test_a_node_trains_though_its_credentials_are_late(site: Site) -> None:
+    site.offer("print('trained')")
+    site.aws.without_credentials = 2
+    assert site.run().code == 0
+    assert site.aws.without_credentials < 0
