@@ -85,6 +85,10 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
+LOOK_S = 0.2
+"""How often a shutdown looks whether all has ended: a look reads all of /proc, and the service that powers off waits for a minute."""
+
+
 class Init:
     """The loop."""
 
@@ -272,7 +276,7 @@ class Init:
         while grace and time.monotonic() < until and descendants(os.getpid()):
             self.reap()
             self.listen()
-            time.sleep(0.02)
+            time.sleep(LOOK_S)
         while descendants(os.getpid()):
             self.signal_all(signal.SIGKILL)
             self.reap()

@@ -195,10 +195,11 @@ class App:
 
 def until(look: Callable[[], Any], limit_s: float = 15.0) -> Any:
     """What `look` returns once it is true; raises AssertionError after `limit_s`."""
-    deadline = time.monotonic() + limit_s
+    deadline, pause = time.monotonic() + limit_s, 0.02
     while not (found := look()):
         assert time.monotonic() < deadline, f"not within {limit_s:g} s"
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.3)  # a look may be many calls, and what it waits for wants the processor too
     return found
 
 

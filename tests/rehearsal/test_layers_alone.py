@@ -7,7 +7,7 @@ same beside other jobs, where one event in ten is lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, instances, left, shutdowns, train
+from tests.rehearsal.local_app import until
 from tests.rehearsal.mailbox import Mailbox
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
@@ -49,15 +50,6 @@ def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 @pytest.fixture(scope="module")
 def mailbox(lone: Yard) -> Mailbox:
     return Mailbox(lone)
-
-
-def until(look: Callable[[], Any], limit_s: float) -> Any:
-    """What `look` returns once it is true; raises AssertionError after `limit_s`."""
-    end = time.monotonic() + limit_s
-    while not (found := look()):
-        assert time.monotonic() < end, f"not within {limit_s:g} s"
-        time.sleep(0.3)
-    return found
 
 
 def start(yard: Yard, name: str, **changes: Any) -> Job:

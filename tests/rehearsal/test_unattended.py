@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ from contract.timing import Timing
 from rehearsal.faults import STATES
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ended_at, enders, instances, left
+from tests.rehearsal.local_app import until
 from tests.rehearsal.mailbox import Mailbox
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
@@ -31,15 +31,6 @@ LATE_S = 20.0
 SOON_S = 60.0
 """An event is up to 6 s late, a second cleanup comes 6 s later, and a launcher that is stopped may be in its walk."""
 BY_REAPER_S = GRACE_S + 2 * PASS_S + LATE_S
-
-
-def until(look: Callable[[], Any], limit_s: float) -> Any:
-    """What `look` returns once it is true; raises AssertionError after `limit_s`."""
-    end = time.monotonic() + limit_s
-    while not (found := look()):
-        assert time.monotonic() < end, f"not within {limit_s:g} s"
-        time.sleep(0.3)
-    return found
 
 
 def stopped(job: Job) -> float:
