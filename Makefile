@@ -96,11 +96,12 @@ rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four reg
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@$(MAKE) --no-print-directory -j3 in-lanes
 
-# Beside the rehearsals what gives way to them, since nodes have a time to boot in; in two parts what follows when no deployment stands.
+# Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
 # Only rehearsals need a machine image, which takes the longest to make.
 in-lanes: lint types unit rehearsal-tests local-tests-a-b local-tests-c-z
 ifeq ($(MAKECMDGOALS),in-lanes)
-types unit: | lint
+types: | lint
+unit: | types
 local-tests-a-b local-tests-c-z: | rehearsal-tests
 endif
 
@@ -109,7 +110,7 @@ lint: $(TOOLS) ## ruff and shellcheck
 	@git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck
 
 types: $(TOOLS) ## mypy, strict
-	@nice -n 10 mypy
+	@mypy
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
 	@nice -n 5 python -m pytest -m "not rehearsal"
