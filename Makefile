@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 # Behind a proxy that signs for others only the system knows whom to trust.
 export UV_SYSTEM_CERTS := 1
 export NODE_USE_SYSTEM_CA := 1
-# Without byte code every one of some thousand Python processes compiles its libraries anew: collecting the tests took 16 s, not 4.
+# Without byte code each Python process of the suite compiles its libraries anew: collecting the tests took 16 s, not 4.
 unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 

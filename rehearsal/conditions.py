@@ -40,7 +40,7 @@ class Conditions:
     throttled: float = 0.03
     """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
     metadata_lost: float = 0.02
-    """Share of requests to a node's metadata service that get no answer: it refuses who asks too often, and a busy machine is slow."""
+    """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and says no figure."""
     page_size: int = 2
     """Most entries in a page of DescribeInstances and ListObjectsV2, whatever was asked for."""
     faults: tuple[Fault, ...] = ()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 REQUIREMENTS = Path(__file__).with_name("requirements-ami.in")
 USED = "import awscli.clidriver, numpy, torch.distributed.run"
-"""What jobs import first. Compiled here, or every node that boots would compile it; all of PyTorch takes pip four times as long."""
+"""What jobs import first. Compiled once, here; the rest of PyTorch, which pip would compile as well, hardly any job imports."""
 
 
 def make(folder: Path) -> None:

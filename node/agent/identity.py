@@ -29,17 +29,15 @@ class Identity:
     region: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a node waits for what metadata may give late."""
+    """How long a node waits for all that its metadata may give late: `most_s` seconds from now on, together."""
 
-    most_s: float
-    now: Callable[[], float]
-    sleep: Callable[[float], None]
+    def __init__(self, *, most_s: float, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
+        self._most_s, self._now, self._sleep = most_s, now, sleep
+        self._until = now() + most_s
 
-    def wait_for(self, what: str, look: Callable[[], T | None], *, until: float | None = None) -> T:
-        """What `look` gives. Raises Unknown, naming it, after `most_s` seconds, or at `until`."""
-        until = self.now() + self.most_s if until is None else until
+    def wait_for(self, what: str, look: Callable[[], T | None]) -> T:
+        """What `look` gives. Raises Unknown, naming it, when the time is over."""
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -48,27 +46,26 @@ class Patience:
                 trouble = "it is not there"
             except OSError as problem:
                 trouble = str(problem)
-            if self.now() >= until:
-                raise Unknown(f"metadata did not give {what} within {self.most_s:.0f} s: {trouble}")
-            self.sleep(pause)
+            if self._now() >= self._until:
+                raise Unknown(f"metadata did not give {what} within {self._most_s:.0f} s: {trouble}")
+            self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
 
 def identify(metadata: Metadata, patience: Patience) -> Identity:
-    """Waits for every fact, for all of them together no longer than `patience` has. Raises Unknown, naming the missing one."""
-    until = patience.now() + patience.most_s
-
-    def value(what: str, look: Callable[[], str | None]) -> str:
-        return patience.wait_for(what, look, until=until)
+    """Waits for every fact. Raises Unknown, naming the missing one."""
 
     def tag(key: str) -> str:
-        return value(f"tag {key}", lambda: metadata.tag(key))
+        return patience.wait_for(f"tag {key}", lambda: metadata.tag(key))
+
+    def value(what: str, path: str) -> str:
+        return patience.wait_for(what, lambda: metadata.get(path))
 
     return Identity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
         attempt=int(tag(tags.ATTEMPT)),
-        rank=int(value("the launch index", lambda: metadata.get("ami-launch-index"))),
-        instance=value("the instance id", lambda: metadata.get("instance-id")),
-        region=value("the region", lambda: metadata.get("placement/region")),
+        rank=int(value("the launch index", "ami-launch-index")),
+        instance=value("the instance id", "instance-id"),
+        region=value("the region", "placement/region"),
     )

@@ -67,7 +67,7 @@ def test_a_service_that_never_answers_gives_none(nothing_else: pytest.MonkeyPatc
     assert not Aws().has_credentials()
 
 
-def test_a_node_without_a_role_ends_and_says_so() -> None:
+def test_credentials_that_never_come_are_named_when_the_time_is_over() -> None:
     pauses: list[float] = []
     patience = Patience(most_s=10, now=lambda: sum(pauses), sleep=pauses.append)
     with pytest.raises(Unknown, match="the credentials of its role within 10 s"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -135,15 +134,6 @@ class Yard:
     def console(self, instance: str) -> str:
         node = ec2.nodes().get(instance)
         return node.console.read_text() if node and node.console.exists() else ""
-
-
-def until(happened: Callable[[], bool], within_s: float = 15.0) -> None:
-    """Raises TimeoutError when it has not happened in time."""
-    end = time.monotonic() + within_s
-    while not happened():
-        if time.monotonic() > end:
-            raise TimeoutError("it did not happen")
-        time.sleep(0.05)
 
 
 def refusal(call: Any, **arguments: Any) -> str:

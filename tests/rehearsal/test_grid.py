@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from contract import metrics, names, tags
+from contract import names, tags
 from contract.grid import Outcome
 from rehearsal import grid
 from rehearsal.deployment import ACCOUNT
@@ -63,10 +63,9 @@ def endless(grids: dict[str, GridJob]) -> GridJob:
 
 
 def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endless: GridJob) -> None:
-    outputs = endless.yard.client("cloudformation").describe_stacks(StackName="trainyard-reaper")["Stacks"][0][
-        "Outputs"
-    ]
-    (function,) = (one["OutputValue"] for one in outputs if one["OutputKey"] == "ReaperFunction")
+    (stack,) = endless.yard.client("cloudformation").describe_stacks(StackName="trainyard-reaper")["Stacks"]
+    (function,) = (one["OutputValue"] for one in stack["Outputs"] if one["OutputKey"] == "ReaperFunction")
+    trainings = {one.name for one in endless.trainings()}
 
     def look() -> dict[str, Any] | None:
         """None where some call of it was throttled too often: the function fails then."""
@@ -75,16 +74,17 @@ def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endl
         return None if "FunctionError" in done else answer
 
     found = until(look, 60.0)
-    assert found[metrics.SEEN] >= 2
-    assert [line for line in found["would_end"] if any(one.name in line for one in endless.trainings())] == []
+    asked = [call for call in list(endless.yard.aws.recorder.calls) if call.name == "sagemaker:ListTags"]
+    reaper = [str(call.parameters) for call in asked if "Reaper" in call.role]
+    assert {one for one in trainings if any(one in given for given in reaper)} == trainings
+    assert [line for line in found["would_end"] if any(one in line for one in trainings)] == []
 
 
 @pytest.fixture(scope="module")
 def aborted(endless: GridJob) -> GridJob:
-    """Stopped by a person while both of its lines train."""
-    job = endless
-    job.yard.client("stepfunctions").stop_execution(executionArn=job.arn)
-    return job
+    """Stopped by a person meanwhile."""
+    endless.yard.client("stepfunctions").stop_execution(executionArn=endless.arn)
+    return endless
 
 
 def test_an_aborted_grid_stops_its_trainings_in_every_region(aborted: GridJob) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rehearsal.gaps import ec2
-from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws, until
+from tests.rehearsal.local_app import until
+from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws
 
 pytestmark = pytest.mark.rehearsal
 

@@ -14,7 +14,8 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.yard import Yard
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, left, shutdowns, train
-from tests.rehearsal.local_ec2 import local_aws, until
+from tests.rehearsal.local_app import until
+from tests.rehearsal.local_ec2 import local_aws
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 TIMER_S = 6
@@ -45,7 +46,7 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
     script = user_data(SCRIPT.read_text(), values)
     with local_aws(tmp_path, for_each(FAULTS)) as yard:
         jobs = {job: yard.run(1, TagSpecifications=marks(job), UserData=script)[0] for job in FAULTS}
-        until(lambda: yard.states(list(jobs.values())) == {"terminated"}, within_s=60)
+        until(lambda: yard.states(list(jobs.values())) == {"terminated"}, limit_s=60)
         for job, instance in jobs.items():
             machine = yard.instance(instance)
             assert machine.record.state_reason.code == "Client.InstanceInitiatedShutdown", job

@@ -5,7 +5,6 @@ The file is named so that its tests run last: they take the deployment away that
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -33,10 +32,8 @@ IMAGES = "trainyard-images"
 @pytest.fixture(scope="module")
 def doomed(unattended: dict[str, Job]) -> Job:
     """A job that trains for ever."""
-    job, end = unattended[DOOMED], time.monotonic() + 120
-    while not any(report.progress for report in job.reports(1).values()):
-        assert time.monotonic() < end
-        time.sleep(0.3)
+    job = unattended[DOOMED]
+    until(lambda: any(report.progress for report in job.reports(1).values()), 120)
     return job
 
 
