@@ -167,9 +167,10 @@ class Job:
         return found
 
     def wait(self, limit_s: float, every_s: float = 0.3) -> dict[str, Any]:
-        """The execution once it is over; raises TimeoutError after `limit_s` seconds."""
+        """The execution once it is over; raises TimeoutError `limit_s` seconds from now."""
+        deadline = time.monotonic() + limit_s
         while (now := self.describe())["status"] == RUNNING:
-            if time.time() - self.started > limit_s:
+            if time.monotonic() > deadline:
                 raise TimeoutError(f"{self.name} still runs after {limit_s:.0f} s, in {self.states()}")
             time.sleep(every_s)
         return now

@@ -194,11 +194,3 @@ def imds(values: dict[str, str]) -> Iterator[FakeImds]:
         service.server.shutdown()
         service.server.server_close()
         thread.join()
-
-
-def until(condition: Callable[[], object], timeout_s: float = 5.0) -> None:
-    """Waits for another thread; fails after `timeout_s` seconds."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)

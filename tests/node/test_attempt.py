@@ -18,8 +18,9 @@ from contract.keys import JobPrefix
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
 from tests.builders import PLACE
-from tests.node.fakes import refusal, until
+from tests.node.fakes import refusal
 from tests.node.world import FAST, Site
+from tests.waiting import until
 
 ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="attendant")
 SAVES_ON_TERM = """
@@ -161,10 +162,8 @@ def test_a_trainer_that_ignores_an_order_is_killed_after_its_grace(site: Site) -
         timing=replace(FAST, stop_grace_s=0.3),
     )
     with once_it_trains(site, lambda: site.order(ORDER)):
-        started = time.monotonic()
         ending = site.run()
     assert (ending.code, ending.error, ending.ordered) == (137, "Interrupted", True)
-    assert time.monotonic() - started < 20
 
 
 def test_an_order_to_dump_writes_stacks(site: Site) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -251,10 +250,8 @@ def test_requirements_that_cannot_be_installed_show_pips_last_words(tmp_path: Pa
 
 
 def test_code_without_requirements_installs_nothing(tmp_path: Path) -> None:
-    started = time.monotonic()
     python = requirements.make(tmp_path / "env")
-    assert not requirements.install(python, tmp_path, {}, run)
-    assert time.monotonic() - started < 2
+    assert not requirements.install(python, tmp_path, {}, lambda *_: pytest.fail("a tool was started"))
 
 
 # The CloudWatch agent

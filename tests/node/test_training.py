@@ -12,7 +12,7 @@ import pytest
 
 from agent.failures import CannotStart
 from agent.training import Child, Lines, described
-from tests.node.fakes import until
+from tests.waiting import HANG_S, until
 
 
 def start(script: str, folder: Path, lines: list[str] | None = None) -> Child:
@@ -69,10 +69,8 @@ def test_an_order_gives_every_process_of_the_group_its_grace(tmp_path: Path) -> 
     lines: list[str] = []
     child = start(GRANDCHILD.format(script=saves) + "time.sleep(60)", tmp_path, lines)
     until(lambda: "ready" in lines)
-    started = time.monotonic()
-    assert child.stop(signal.SIGTERM, 10) == 143
+    assert child.stop(signal.SIGTERM, HANG_S) == 143
     assert lines[-1] == "saved"
-    assert time.monotonic() - started < 5
 
 
 def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> None:
@@ -84,7 +82,7 @@ def test_what_outlives_its_grace_is_killed_with_its_group(tmp_path: Path) -> Non
     until(lambda: "ready" in lines)
     started = time.monotonic()
     child.stop(signal.SIGTERM, 0.3)
-    assert 0.3 <= time.monotonic() - started < 5
+    assert time.monotonic() - started >= 0.3
     until(lambda: is_gone(int(lines[0])))
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from rehearsal.conditions import Conditions
 from rehearsal.server import LocalAws
+from tests.waiting import HANG_S, until
 
 LAYER = Path(__file__).parents[2] / "build" / "layer"
 CALM = Conditions(
@@ -160,7 +160,7 @@ class App:
         started = self.states.start_execution(stateMachineArn=arn, input=json.dumps(given or {}), **more)
         return str(started["executionArn"])
 
-    def end(self, execution: str, limit_s: float = 15.0) -> dict[str, Any]:
+    def end(self, execution: str, limit_s: float = HANG_S) -> dict[str, Any]:
         """DescribeExecution once it is over."""
         found: dict[str, Any] = until(lambda: self._over(execution), limit_s)
         return found
@@ -191,16 +191,6 @@ class App:
     def seen(self, source: str) -> list[dict[str, Any]]:
         """Events of a source that the function was given."""
         return [json.loads(self.read(key)) for key in self.keys(f"seen/{source}/")]
-
-
-def until(look: Callable[[], Any], limit_s: float = 15.0) -> Any:
-    """What `look` returns once it is true; raises AssertionError after `limit_s`."""
-    deadline, pause = time.monotonic() + limit_s, 0.02
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not within {limit_s:g} s"
-        time.sleep(pause)
-        pause = min(1.5 * pause, 0.3)  # a look may be many calls, and what it waits for wants the processor too
-    return found
 
 
 def zipped(files: Mapping[str, str]) -> bytes:

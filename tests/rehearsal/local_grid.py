@@ -20,7 +20,8 @@ from rehearsal.faults import parse_faults
 from rehearsal.gaps import sagemaker
 from rehearsal.grid_images import keep
 from rehearsal.server import LocalAws
-from tests.rehearsal.local_app import CALM, until
+from tests.rehearsal.local_app import CALM
+from tests.waiting import until
 
 HOME, AWAY = "eu-central-1", "us-east-1"
 TRAIN = """
@@ -158,7 +159,7 @@ class Grid:
             found = self.training(name, region)
             return found if secondary in self.path(found) else None
 
-        result: dict[str, Any] = until(look, 30.0)
+        result: dict[str, Any] = until(look)
         return result
 
     def ended(self, name: str, region: str = HOME) -> dict[str, Any]:
@@ -166,7 +167,7 @@ class Grid:
             found = self.training(name, region)
             return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
 
-        result: dict[str, Any] = until(look, 40.0)
+        result: dict[str, Any] = until(look)
         return result
 
     @staticmethod
@@ -212,7 +213,7 @@ class Grid:
             found = self.job(identity)
             return found if found["status"] in statuses else None
 
-        result: dict[str, Any] = until(look, 30.0)
+        result: dict[str, Any] = until(look)
         return result
 
     def log(self, group: str, prefix: str, region: str = HOME) -> list[str]:

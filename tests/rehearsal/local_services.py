@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from rehearsal.server import LocalAws
-from tests.rehearsal.local_app import until, zipped
+from tests.rehearsal.local_app import zipped
+from tests.waiting import until
 
 REGION = "eu-central-1"
 CODE = """
@@ -240,9 +241,9 @@ class Services:
         found = [one for one in self.stacks.describe_stacks()["Stacks"] if one["StackName"] == name]
         return str(found[0]["StackStatus"]) if found else "DELETE_COMPLETE"
 
-    def over(self, name: str, limit_s: float = 20.0) -> str:
+    def over(self, name: str) -> str:
         """The status once nothing is in progress."""
-        until(lambda: not self.status(name).endswith("IN_PROGRESS"), limit_s)
+        until(lambda: not self.status(name).endswith("IN_PROGRESS"))
         return self.status(name)
 
     def outputs(self, name: str) -> dict[str, str]:

@@ -9,8 +9,9 @@ import pytest
 from rehearsal.faults import parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import HAPPY, TWO, instances, left, train
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 LATE = ["events-dropped:seconds=180", "clock-late:seconds=120", "attendant-dead:after=150,seconds=360"]
 
 
@@ -21,7 +22,7 @@ def test_events_lost_a_late_clock_and_a_dead_attendant_cost_no_second_cluster(
 ) -> None:
     with yard.faults(parse_faults(LATE)):
         job = yard.start({**TWO, "code": trainer, "command": train(40, 0.2)}, "patient")
-        execution = job.wait(240)
+        execution = job.wait(HANG_S)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert job.states() == HAPPY
     assert json.loads(execution["output"])["attempts"] == 1

@@ -13,8 +13,9 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, instances, left, train
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")
 EVERYBODYS = {
     "events-dropped": "events-dropped:seconds=180",
@@ -52,7 +53,7 @@ def mending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 
 def unharmed(job: Job) -> None:
-    execution = job.wait(480)
+    execution = job.wait(HANG_S)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 2, [])
     assert json.loads(execution["output"])["attempts"] == 1
@@ -95,7 +96,7 @@ def once(mending: Yard) -> Iterator[dict[str, Job]]:
 
 @pytest.mark.parametrize("name", DEADLY)
 def test_met_once_it_costs_one_attempt(once: dict[str, Job], name: str) -> None:
-    execution = once[name].wait(480)
+    execution = once[name].wait(HANG_S)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (len(instances(once[name])), left(once[name])) == (2, [])
 
@@ -109,7 +110,7 @@ def always(mending: Yard) -> Iterator[dict[str, Job]]:
 @pytest.mark.parametrize("name", DEADLY)
 def test_met_in_every_attempt_it_ends_the_job_with_a_reason(always: dict[str, Job], name: str) -> None:
     job = always[f"{name}-always"]
-    execution = job.wait(480)
+    execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
     assert execution["cause"].startswith("rank 0")
     assert (len(instances(job)), left(job)) == (2, [])

@@ -18,9 +18,9 @@ from rehearsal.deployment import ACCOUNT
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import AWAY, ENDLESS, EXAMPLE, HOME, Field, sooner
-from tests.rehearsal.local_app import until
+from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def grids(field: Field) -> dict[str, GridJob]:
 def endless(grids: dict[str, GridJob]) -> GridJob:
     """Both of its lines train."""
     job = grids["aborted"]
-    until(lambda: job.progress() == {"Training": 2}, 120.0)
+    until(lambda: job.progress() == {"Training": 2})
     return job
 
 
@@ -73,7 +73,7 @@ def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endl
         answer: dict[str, Any] = json.loads(done["Payload"].read())
         return None if "FunctionError" in done else answer
 
-    found = until(look, 60.0)
+    found = until(look)
     asked = [call for call in list(endless.yard.aws.recorder.calls) if call.name == "sagemaker:ListTags"]
     reaper = [str(call.parameters) for call in asked if "Reaper" in call.role]
     assert {one for one in trainings if any(one in given for given in reaper)} == trainings
@@ -88,13 +88,13 @@ def aborted(endless: GridJob) -> GridJob:
 
 
 def test_an_aborted_grid_stops_its_trainings_in_every_region(aborted: GridJob) -> None:
-    until(lambda: not [one for one in aborted.trainings() if one.runs], 90.0)
+    until(lambda: not [one for one in aborted.trainings() if one.runs])
     assert {(one.region, one.status) for one in aborted.trainings()} == {(HOME, "Stopped"), (AWAY, "Stopped")}
     assert aborted.describe()["status"] == "ABORTED"
 
 
 def test_what_was_stopped_has_its_records_and_its_manifest_to_start_again(aborted: GridJob) -> None:
-    until(lambda: aborted.read(aborted.prefix.report), 90.0)
+    until(lambda: aborted.read(aborted.prefix.report))
     assert aborted.read(aborted.prefix.stopped)
     assert [record.outcome for record in aborted.results()] == [Outcome.STOPPED] * 2
     again = [json.loads(line) for line in (aborted.read(aborted.prefix.failed) or b"").splitlines()]
@@ -102,7 +102,7 @@ def test_what_was_stopped_has_its_records_and_its_manifest_to_start_again(aborte
 
 
 def test_no_child_of_an_aborted_grid_goes_on(aborted: GridJob) -> None:
-    until(lambda: {one.status for one in aborted.children()} <= {"SUCCEEDED", "FAILED"}, 60.0)
+    until(lambda: {one.status for one in aborted.children()} <= {"SUCCEEDED", "FAILED"})
     assert len(aborted.trainings()) == 2
 
 
@@ -112,7 +112,7 @@ def test_no_child_of_an_aborted_grid_goes_on(aborted: GridJob) -> None:
 @pytest.fixture(scope="module")
 def two(grids: dict[str, GridJob]) -> GridJob:
     job = grids["two"]
-    ended = job.wait(200)
+    ended = job.wait(HANG_S)
     assert ended["status"] == "SUCCEEDED", ended.get("cause")
     return job
 
@@ -169,7 +169,7 @@ def test_a_training_reads_only_its_own_regions_bytes(two: GridJob) -> None:
 
 def test_faults_that_a_grid_survives_leave_one_training_a_line(grids: dict[str, GridJob]) -> None:
     job = grids["met"]
-    ended = job.wait(200)
+    ended = job.wait(HANG_S)
     assert ended["status"] == "SUCCEEDED", ended.get("cause")
     assert (
         grid.shortcomings(
@@ -185,7 +185,7 @@ def test_faults_that_a_grid_survives_leave_one_training_a_line(grids: dict[str, 
 
 def test_a_line_that_fails_says_why_and_is_ready_to_be_started_again(grids: dict[str, GridJob]) -> None:
     job = grids["failing"]
-    job.wait(200)
+    job.wait(HANG_S)
     assert "Single" in job.states()
     (record,) = job.results()
     assert (record.outcome, record.artifact) == (Outcome.FAILED, "")
@@ -196,7 +196,7 @@ def test_a_line_that_fails_says_why_and_is_ready_to_be_started_again(grids: dict
 
 def test_a_bad_manifest_starts_nothing_and_says_all_that_is_wrong_with_it(grids: dict[str, GridJob]) -> None:
     job = grids["refused"]
-    ended = job.wait(120)
+    ended = job.wait(HANG_S)
     assert (ended["status"], ended["error"]) == ("FAILED", "InvalidRequest")
     assert job.states() == ["Plan", "Failed"]
     assert all(word in ended["cause"] for word in ("images:none", "mars-1", "line 2"))
@@ -205,6 +205,6 @@ def test_a_bad_manifest_starts_nothing_and_says_all_that_is_wrong_with_it(grids:
 
 def test_nothing_of_any_grid_is_left(grids: dict[str, GridJob], two: GridJob) -> None:
     for job in grids.values():
-        job.wait(200)
+        job.wait(HANG_S)
     two.settle_grid(30.0)
     assert (two.trainings_left(), two.children_left(), two.processes_left()) == ([], [], 0)

@@ -13,8 +13,9 @@ from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import AWAY, HOME, Field, sooner
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 STEPS = {"steps": 100, "pause": 0.1}
 FAULTS = {
     "killed": "child-killed:line=all,after=90",
@@ -43,7 +44,7 @@ def met(field: Field, request: pytest.FixtureRequest) -> Iterator[tuple[str, Gri
         stack.enter_context(field.yard.faults(parse_faults([FAULTS[name]])))
         lines = [field.line(region, hyperparameters=STEPS, **spot) for region in (HOME, AWAY)]
         job = field.start(name, *lines)
-        ended = job.wait(300)
+        ended = job.wait(HANG_S)
         assert ended["status"] == "SUCCEEDED", ended.get("cause")
         yield name, job
 

@@ -20,10 +20,10 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, instances, left, shutdowns, train
-from tests.rehearsal.local_app import until
 from tests.rehearsal.mailbox import Mailbox
+from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")
 SPEED = 10.0
 TIMING = Timing().divided(SPEED)
@@ -59,7 +59,7 @@ def start(yard: Yard, name: str, **changes: Any) -> Job:
 
 def stopped(job: Job) -> float:
     """When somebody stopped it, UTC epoch seconds."""
-    execution = job.wait(240)
+    execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
     return float(execution["stopDate"].timestamp())
 
@@ -79,7 +79,7 @@ def test_terminate_alone(lone: Yard) -> None:
     own = ["no-network:at=10,attempts=9,job=terminate-alone", "timer-off:job=terminate-alone"]
     with lone.faults(parse_faults([*own, NO_CLEANUP, NO_REAPER])):
         job = start(lone, "terminate-alone")
-        execution = job.wait(240)
+        execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
     assert left(job) == []
     assert enders(lone, only(job)["InstanceId"]) == {"Terminator"}
@@ -90,7 +90,7 @@ def test_cleanup_alone_after_an_abort(lone: Yard) -> None:
     with lone.faults(parse_faults([*own, NO_TERMINATE, NO_REAPER])):
         job = start(lone, "cleanup-alone")
         at = stopped(job)
-        until(lambda: not left(job), 30)
+        until(lambda: not left(job))
     assert enders(lone, only(job)["InstanceId"]) == {"Cleanup"}
     assert ended_at(only(job)) - at < 30
 
@@ -100,11 +100,11 @@ def test_cleanup_alone_after_a_terminate_that_never_worked(lone: Yard) -> None:
     own = ["no-network:at=10,attempts=9,job=terminate-dead", "timer-off:job=terminate-dead"]
     with lone.faults(parse_faults([*own, NO_TERMINATE, NO_REAPER])):
         job = start(lone, "terminate-dead")
-        execution = job.wait(300)
+        execution = job.wait(HANG_S)
         assert execution["status"] == "FAILED"
         assert job.states()[-1] in ("Terminate", "Failed")
         assert "Decide" not in job.states()
-        until(lambda: not left(job), 30)
+        until(lambda: not left(job))
     assert enders(lone, only(job)["InstanceId"]) == {"Cleanup"}
 
 
@@ -141,7 +141,7 @@ def test_the_reaper_alone_while_every_cleanup_fails(lone: Yard, mailbox: Mailbox
     with lone.faults(parse_faults([*own, NO_TERMINATE, NO_CLEANUP])):
         job = start(lone, "cleanup-fails")
         limit = stopped(job) + TIMING.reaper_grace_s + 2 * PASS_S + LATE_S
-        until(lambda: mailbox.about("trainyard-cleanup-errors", '"NewStateValue": "ALARM"'), 120)
+        until(lambda: mailbox.about("trainyard-cleanup-errors", '"NewStateValue": "ALARM"'))
         until(lambda: not left(job), max(1.0, limit - time.time()))
     assert enders(lone, only(job)["InstanceId"]) == {"Reaper"}
 
@@ -151,7 +151,7 @@ def test_the_reaper_alone_after_the_deadline_of_a_job_that_still_runs(lone: Yard
     own = [f"{MUTE},job=overdue-alone", "timer-off:job=overdue-alone"]
     with lone.faults(parse_faults([*own, NO_TERMINATE, NO_CLEANUP, "attendant-dead:seconds=1000000"])):
         job = start(lone, "overdue-alone", max_hours=0.02)
-        until(lambda: instances(job), 60)
+        until(lambda: instances(job))
         deadline = float(next(one["Value"] for one in only(job)["Tags"] if one["Key"] == tags.DEADLINE))
         until(lambda: not left(job), deadline + 600 / SPEED + LATE_S - time.time())
         ended = only(job)

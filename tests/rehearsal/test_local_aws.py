@@ -15,7 +15,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from rehearsal.server import LocalAws
-from tests.rehearsal.local_app import CALM, CATCH, App, echo, machine, until
+from tests.rehearsal.local_app import CALM, CATCH, App, echo, machine
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 KEEP = {"do": "keep", "token": "{% $states.context.Task.Token %}"}

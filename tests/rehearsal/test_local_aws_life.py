@@ -18,8 +18,9 @@ from moto.stepfunctions import models
 
 from rehearsal.faults import asked
 from rehearsal.server import DEPLOYER, LocalAws
-from tests.rehearsal.local_app import CALM, App, machine, until
+from tests.rehearsal.local_app import CALM, App, machine
 from tests.rehearsal.local_services import allows
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"

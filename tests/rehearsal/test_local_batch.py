@@ -11,8 +11,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from rehearsal.gaps import batch
-from tests.rehearsal.local_app import until
 from tests.rehearsal.local_grid import HOME, Grid, faults, trained_here
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 RULES = [
@@ -202,7 +202,7 @@ def outcome(grid: Grid, execution: str) -> dict[str, Any]:
         found: dict[str, Any] = states.describe_execution(executionArn=execution)
         return found if found["status"] != "RUNNING" else None
 
-    result: dict[str, Any] = until(look, 30.0)
+    result: dict[str, Any] = until(look)
     return result
 
 

@@ -21,7 +21,8 @@ from rehearsal.gaps.codebuild_run import AWS_CLI
 from rehearsal.server import LocalAws
 from stacks.builds import BuildsStack
 from stacks.parts.rights import Rights
-from tests.rehearsal.local_app import CALM, until
+from tests.rehearsal.local_app import CALM
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
@@ -53,7 +54,7 @@ class Yard:
         arn = states.start_execution(
             stateMachineArn=self.machine, name=f"e-{time.time_ns()}", input=json.dumps(request)
         )["executionArn"]
-        ended: dict[str, Any] = until(lambda: self._ended(states, arn), 90.0)
+        ended: dict[str, Any] = until(lambda: self._ended(states, arn))
         return {**ended, "output": json.loads(ended["output"])} if ended["status"] == "SUCCEEDED" else ended
 
     @staticmethod
@@ -231,9 +232,9 @@ def test_an_execution_that_a_person_stops_stops_its_build(yard: Yard) -> None:
         "executionArn"
     ]
     calls = yard.aws.work / "images" / "calls"
-    until(lambda: calls.read_text().splitlines()[-1].startswith('["buildx", "build"'), 30.0)
+    until(lambda: calls.read_text().splitlines()[-1].startswith('["buildx", "build"'))
     states.stop_execution(executionArn=arn, cause="enough")
-    until(lambda: yard.aws.recorder.of(name="codebuild:StopBuild"), 15.0)
+    until(lambda: yard.aws.recorder.of(name="codebuild:StopBuild"))
     (stopped,) = yard.aws.recorder.of(name="codebuild:StopBuild")
     assert "ImagesRole" in stopped.role
     group = names.build_log_group(DEPLOYMENT)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rehearsal.gaps import ec2
-from tests.rehearsal.local_app import until
 from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 

@@ -13,8 +13,8 @@ from contract.codec import encode
 from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase, Progress
 from rehearsal.gaps import ec2
-from tests.rehearsal.local_app import until
 from tests.rehearsal.local_ec2 import FORKS, lives, local_aws, refusal
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 

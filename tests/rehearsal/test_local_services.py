@@ -13,8 +13,9 @@ from botocore.exceptions import ClientError
 
 from rehearsal.gaps import ec2
 from rehearsal.server import LocalAws
-from tests.rehearsal.local_app import CALM, until
+from tests.rehearsal.local_app import CALM
 from tests.rehearsal.local_services import REGION, Services
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 CONDITIONS = replace(CALM, speed=120.0, event_delay_s=(0.0, 1.0), list_delay_s=(0.0, 0.0))

@@ -15,8 +15,8 @@ from botocore.exceptions import ClientError
 
 from contract import tags
 from rehearsal.gaps import sagemaker
-from tests.rehearsal.local_app import until
 from tests.rehearsal.local_grid import AWAY, HOME, Grid, at_rest, create, faults, refused, trained_here
+from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
 

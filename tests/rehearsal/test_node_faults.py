@@ -10,13 +10,14 @@ import pytest
 from contract import keys
 from rehearsal.yard import Job
 from tests.rehearsal.jobs import HAPPY, instances, left, shutdowns
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
 
 
 def ended(job: Job) -> dict[str, Any]:
-    execution = job.wait(240)
+    execution = job.wait(HANG_S)
     job.settle()
     return execution
 

@@ -13,7 +13,7 @@ from rehearsal.yard import Yard
 from stacks.parts.own_images import child_tag
 from tests.rehearsal.conftest import REGIONS
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.rehearsal]
 STACK = "trainyard-images"
 REPOSITORY = names.repository("trainyard", names.PLATFORM)
 

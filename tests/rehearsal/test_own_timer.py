@@ -14,10 +14,10 @@ from rehearsal.conditions import Conditions
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.yard import Yard
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, left, shutdowns, train
-from tests.rehearsal.local_app import until
 from tests.rehearsal.local_ec2 import local_aws
+from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 TIMER_S = 6
 FAULTS = {
     "line-2": "user-data-fails:line=2",
@@ -46,7 +46,7 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
     script = user_data(SCRIPT.read_text(), values)
     with local_aws(tmp_path, for_each(FAULTS)) as yard:
         jobs = {job: yard.run(1, TagSpecifications=marks(job), UserData=script)[0] for job in FAULTS}
-        until(lambda: yard.states(list(jobs.values())) == {"terminated"}, limit_s=60)
+        until(lambda: yard.states(list(jobs.values())) == {"terminated"})
         for job, instance in jobs.items():
             machine = yard.instance(instance)
             assert machine.record.state_reason.code == "Client.InstanceInitiatedShutdown", job
@@ -64,7 +64,7 @@ def test_a_node_that_nobody_looks_at_ends_itself_and_the_job_is_told_later(tmp_p
         code = made.upload(Path(__file__).with_name("trainer"), "trainer")
         jobs = [made.start({**ONE, "code": code, "command": train(20, 0.2)}, name) for name in own]
         for job in jobs:
-            execution = job.wait(240)
+            execution = job.wait(HANG_S)
             assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
             assert "is terminated before its work was done" in execution["cause"]
             assert (shutdowns(job), left(job)) == ({"Client.InstanceInitiatedShutdown"}, [])

@@ -9,8 +9,9 @@ import pytest
 from rehearsal.yard import Job, Yard
 from tests.refusals import SECTIONS
 from tests.rehearsal.jobs import changes, instances
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.rehearsal]
 CHOSEN = {
     "request": "an unknown field, close to a known one",
     "name": "a dot",
@@ -46,7 +47,7 @@ def refused(yard: Yard, trainer: str) -> Mapping[str, Job]:
 @pytest.mark.parametrize("field", [*CHOSEN, SEVERAL])
 def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, Job], field: str) -> None:
     job = refused[field]
-    execution = job.wait(60)
+    execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert job.states() == ["Admit", "Failed"]
     assert instances(job) == []
@@ -56,12 +57,12 @@ def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, Job
 @pytest.mark.parametrize("field", CHOSEN)
 def test_the_cause_says_what_the_table_says(refused: Mapping[str, Job], field: str) -> None:
     section, row = next(found for found in FOUND if found[0].field == field)
-    cause: str = refused[field].wait(60)["cause"]
+    cause: str = refused[field].wait(HANG_S)["cause"]
     assert cause.split("\n")[1:] == [f"- {line}" for line in section.lines(row)]
 
 
 def test_what_is_wrong_as_it_stands_and_what_aws_does_not_have_are_told_together(refused: Mapping[str, Job]) -> None:
-    cause: str = refused[SEVERAL].wait(60)["cause"]
+    cause: str = refused[SEVERAL].wait(HANG_S)["cause"]
     assert [line.split(":")[0] for line in cause.split("\n")[1:]] == ["- nodes", "- instance_types", "- code"]
     assert "g9.huge does not exist in" in cause
     assert "uploads/none.zip does not exist" in cause

@@ -17,8 +17,9 @@ from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import HAPPY, ONE, train
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.rehearsal]
 HOME, AWAY, GRID = (place["region"] for place in REGIONS)
 
 
@@ -27,7 +28,7 @@ def away(yard: Yard, trainer: str) -> Job:
     """A job that trained in the region that is not home."""
     request = {**ONE, "code": trainer, "command": train(3, 0.1), "checkpoint_minutes": 0.02, "region": AWAY}
     job = yard.start(request, "away")
-    assert job.wait(200)["status"] == "SUCCEEDED", job.describe()
+    assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.describe()
     return job
 
 
@@ -84,7 +85,7 @@ def test_the_reaper_knows_where_it_ran(yard: Yard, away: Job) -> None:
 
 
 def test_a_job_for_the_region_of_the_grid_is_refused(yard: Yard, trainer: str) -> None:
-    execution = yard.start({**ONE, "code": trainer, "command": train(1, 0.1), "region": GRID}, "astray").wait(60)
+    execution = yard.start({**ONE, "code": trainer, "command": train(1, 0.1), "region": GRID}, "astray").wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert f"does not train in {GRID}; allowed: {HOME}, {AWAY}" in execution["cause"]
 

@@ -18,8 +18,9 @@ from rehearsal.simulator import Policies
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import HOME
 from tests.rehearsal.jobs import ONE, TWO, train
+from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
 JOBS = {"Admission", "Launcher", "Attendant", "ArtifactCheck", "Terminator", "Train", "Node"}
 UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck"}
@@ -45,7 +46,7 @@ def account(yard: Yard, trainer: str) -> DeployedAccount:
     }
     jobs = [yard.start(request, name) for name, request in requests.items()]
     for job in jobs:
-        assert job.wait(240)["status"] == "SUCCEEDED", job.name
+        assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.name
         job.settle()
     return DeployedAccount(yard)
 

@@ -19,9 +19,9 @@ from rehearsal.yard import Job, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
 from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
 from tests.rehearsal.jobs import ONE, instances, left, train
-from tests.rehearsal.local_app import until
+from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.rehearsal]
 TOOLKIT = "CDKToolkit"
 """The bootstrap's own, which a destroy never touches."""
 DRAIN = ("DrainRole", "DrainMachineRole")
@@ -33,7 +33,7 @@ IMAGES = "trainyard-images"
 def doomed(unattended: dict[str, Job]) -> Job:
     """A job that trains for ever."""
     job = unattended[DOOMED]
-    until(lambda: any(report.progress for report in job.reports(1).values()), 120)
+    until(lambda: any(report.progress for report in job.reports(1).values()))
     return job
 
 
@@ -44,7 +44,7 @@ def doomed_grid(yard: Yard, tmp_path_factory: pytest.TempPathFactory) -> GridJob
         field = Field.of(yard, tmp_path_factory.mktemp("small"))
         lines = [field.line(region, hyperparameters=ENDLESS) for region in (HOME, AWAY)]
         grid = field.start("doomed-grid", *lines)
-        until(lambda: grid.progress() == {"Training": 2}, 120.0)
+        until(lambda: grid.progress() == {"Training": 2})
     return grid
 
 
@@ -93,7 +93,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
 
 def test_nothing_is_admitted_once_a_destroy_has_begun(yard: Yard, trainer: str) -> None:
     late = yard.start({**ONE, "code": trainer, "command": train(1, 0.1)}, "too-late")
-    execution = late.wait(60)
+    execution = late.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert "is being destroyed" in execution["cause"]
     assert instances(late) == []
