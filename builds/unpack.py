@@ -1,26 +1,19 @@
-"""Unpacks a build context: `python3 unpack.py context.tar.gz folder`. What leaves the folder is refused by the reader itself."""
+"""Unpacks a build context: `python3 unpack.py context.tar.gz folder`. The Build machine has looked through the archive before."""
 
 from __future__ import annotations
 
-import stat
 import sys
-import tarfile
-import zipfile
 from pathlib import Path
+
+from contract import unpacking
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """The Build machine has looked through the archive before; `data` refuses once more what points out of the folder."""
-    folder.mkdir(parents=True)
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as packed:
-            for entry in packed.infolist():
-                place = Path(packed.extract(entry, folder))
-                if stat.S_ISREG(mode := entry.external_attr >> 16):  # zipfile forgets who may execute what
-                    place.chmod(mode & 0o777 | 0o600)
-    else:
-        with tarfile.open(archive) as packed_tar:
-            packed_tar.extractall(folder, filter="data")
+    """Leaves with a reason where the archive is unsafe, or no build context."""
+    try:
+        unpacking.unpack(archive, folder)
+    except unpacking.Refused as problem:
+        raise SystemExit(f"The context {problem}.") from problem
     if not (folder / "Dockerfile").is_file():
         raise SystemExit("The context has no Dockerfile at its root.")
 

@@ -133,5 +133,5 @@ def _zip(packed: IO[bytes]) -> Iterator[Entry]:
             if info.flag_bits & 1:
                 raise ValueError(f"its entry {plain(info.filename)} is encrypted")
             kind = stat.S_IFMT(info.external_attr >> 16) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-            # What unpacks a zip makes plain files of its links.
+            # Where a link of a zip leads stands in its content, which is not read here.
             yield Entry(info.filename, stat.S_IFCHR if kind == stat.S_IFLNK else kind, info.file_size)

@@ -46,11 +46,11 @@ HUGE = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse
 BAD: dict[str, tuple[bytes, str]] = {
     "escaping": (
         archive(TRAIN, ({"name": "../evil"}, b"x")),
-        "entry '../evil' of the code archive points out of its folder",
+        "the code archive has the entry '../evil', which points out of its folder",
     ),
     "linking": (
         archive(({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
-        "links to '/etc', out of its folder",
+        "the code archive has the entry 'evil', a link to '/etc', out of its folder",
     ),
     "bomb": (
         archive(({"name": "bomb", "pax_headers": HUGE}, b"")),

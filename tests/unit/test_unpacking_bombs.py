@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.code import MOST_DEPTH, unpack
-from agent.failures import CannotStart
-from tests.node.test_code import FILE, link, tar_of
+from contract.unpacking import MOST_DEPTH, Refused, unpack
+from tests.unit.test_unpacking import FILE, link, tar_of
 
 LITTLE = 48 * 1024**2
 """Bytes of memory that no archive may pass: its own few MiB, and an honest reader's."""
@@ -55,7 +54,7 @@ def test_a_tar_header_that_wants_a_gigabyte_of_memory_is_refused(tmp_path: Path,
         for _ in range(100):
             packed.write(bytes(1024**2))
     assert file.stat().st_size < 1024**2
-    with in_little_memory(), pytest.raises(CannotStart, match="larger than any honest one"):
+    with in_little_memory(), pytest.raises(Refused, match="larger than any honest one"):
         unpack(file, tmp_path / "code")
 
 
@@ -67,7 +66,7 @@ def test_a_tar_entry_of_negative_size_is_refused(tmp_path: Path, kind: bytes) ->
     buffer[148:156] = f"{sum(buffer):06o}\0 ".encode()
     file = tmp_path / "code.tar"
     file.write_bytes(bytes(buffer) + bytes(100 * 1024**2))
-    with in_little_memory(), pytest.raises(CannotStart):
+    with in_little_memory(), pytest.raises(Refused):
         unpack(file, tmp_path / "code")
 
 
@@ -78,7 +77,7 @@ def test_a_sparse_file_counts_with_the_size_that_it_would_take(tmp_path: Path) -
         info.pax_headers = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
         tar.addfile(info)
     (tmp_path / "code.tar").write_bytes(buffer.getvalue())
-    with pytest.raises(CannotStart, match=r"'sparse' it would take 1,000,000,000,000 bytes"):
+    with pytest.raises(Refused, match=r"'sparse' it would take 1,000,000,000,000 bytes"):
         unpack(tmp_path / "code.tar", tmp_path / "code")
 
 
@@ -86,7 +85,7 @@ def test_a_zip_link_whose_target_is_a_bomb_is_refused_in_little_memory(tmp_path:
     info = zipfile.ZipInfo("evil")
     info.external_attr = 0o120777 << 16
     file = zip_of(tmp_path, (info, bytes(200 * 1024**2)))
-    with in_little_memory(), pytest.raises(CannotStart):
+    with in_little_memory(), pytest.raises(Refused):
         unpack(file, tmp_path / "code")
 
 
@@ -97,16 +96,16 @@ def test_a_zip_that_lies_about_a_size_is_refused(tmp_path: Path, said: int) -> N
     central = raw.index(b"PK\x01\x02")
     raw[central + 24 : central + 28] = struct.pack("<I", min(said, 2**32 - 2))
     file.write_bytes(bytes(raw))
-    with in_little_memory(), pytest.raises(CannotStart, match=r"lie|Bad CRC|bytes"):
+    with in_little_memory(), pytest.raises(Refused, match=r"lie|Bad CRC|bytes"):
         unpack(file, tmp_path / "code", most_bytes=10_000_000)
 
 
 def test_a_list_of_entries_larger_than_any_honest_one_is_refused_unread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.code.MOST_DIRECTORY", 70_000)
+    monkeypatch.setattr("contract.unpacking.MOST_DIRECTORY", 70_000)
     file = zip_of(tmp_path, *((f"{n:0100d}", b"") for n in range(1000)))
-    with pytest.raises(CannotStart, match="larger than any honest one"):
+    with pytest.raises(Refused, match="larger than any honest one"):
         unpack(file, tmp_path / "code")
 
 
@@ -116,7 +115,7 @@ def test_an_encrypted_zip_is_refused_by_its_entry(tmp_path: Path) -> None:
     raw[6] |= 1
     raw[raw.index(b"PK\x01\x02") + 8] |= 1
     file.write_bytes(bytes(raw))
-    with pytest.raises(CannotStart, match=r"'secret\.py' of the code archive is encrypted"):
+    with pytest.raises(Refused, match=r"the entry 'secret\.py', which is encrypted"):
         unpack(file, tmp_path / "code")
 
 
@@ -127,7 +126,7 @@ def test_an_archive_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
     else:
         with tarfile.open(tmp_path / name, "w:gz" if name.endswith("gz") else "w"):
             pass
-    with pytest.raises(CannotStart, match="is empty"):
+    with pytest.raises(Refused, match="is empty"):
         unpack(tmp_path / name, tmp_path / "code")
 
 
@@ -141,7 +140,7 @@ def test_an_archive_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_path_too_deep_or_too_long_is_refused_with_the_limit(tmp_path: Path, name: str, limit: str) -> None:
-    with pytest.raises(CannotStart, match=limit) as problem:
+    with pytest.raises(Refused, match=limit) as problem:
         unpack(tar_of(tmp_path, ({"name": name}, b"x")), tmp_path / "code")
     assert f"entry '{name[:3]}" in str(problem.value)
     assert len(str(problem.value)) < 600
@@ -163,7 +162,7 @@ def test_a_file_beneath_what_was_a_link_lands_inside(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_to_replace_a_folder_is_refused_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(CannotStart, match="entry 'a' of the code archive cannot be written: Is a directory"):
+    with pytest.raises(Refused, match="the entry 'a', which cannot be written: Is a directory"):
         unpack(tar_of(tmp_path, ({"name": "a/b"}, b"1"), ({"name": "a"}, b"2")), tmp_path / "code")
 
 
@@ -209,7 +208,7 @@ def test_an_archive_with_any_byte_changed_is_unpacked_inside_or_refused(tmp_path
         (box / kind).write_bytes(bytes(raw))
         try:
             unpack(box / kind, box / "code")
-        except CannotStart as problem:
+        except Refused as problem:
             refused.append(str(problem))
         assert {path.name for path in box.iterdir()} == {kind, "code"}
     assert len(refused) > 20
@@ -220,7 +219,7 @@ def test_a_tar_that_cannot_be_read_from_some_entry_on_is_refused_and_not_half_un
     raw = bytearray(gzip.decompress(tar_of(tmp_path, FILE, ({"name": "lost.py"}, b"print()")).read_bytes()))
     raw[1024 + 10] ^= 0xFF  # in the second entry's header, whose checksum no longer fits
     (tmp_path / "code.tar").write_bytes(bytes(raw))
-    with pytest.raises(CannotStart, match="neither an entry nor the end"):
+    with pytest.raises(Refused, match="neither an entry nor the end"):
         unpack(tmp_path / "code.tar", tmp_path / "code")
 
 
