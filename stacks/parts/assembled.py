@@ -15,6 +15,8 @@ LAMBDA, NODE, CONTRACT = ROOT / "lambda", ROOT / "node", ROOT / "contract"
 LAYER, AGENT_LIBRARIES = ROOT / "build" / "layer", ROOT / "build" / "agent-libs" / "python"
 COMPILED = shutil.ignore_patterns("__pycache__", "*.pyc")
 """Bytecode differs from run to run and would redeploy what nobody changed."""
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+"""A zip carries the modes that it was made from, and Lambda reads its files as another user than their owner."""
 
 
 class NotSetUp(RuntimeError):
@@ -39,11 +41,19 @@ class Assembled:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
+        _set_modes(Path(output_dir))
         return True
 
     def options(self) -> cdk.BundlingOptions:
         """For an asset whose hash is to be the hash of what was put together (AssetHashType.OUTPUT)."""
         return cdk.BundlingOptions(image=cdk.DockerImage.from_registry("never-pulled"), local=self)
+
+
+def _set_modes(folder: Path) -> None:
+    """Everybody may read, whatever the umask of whoever deploys, or of whoever cloned or installed the sources."""
+    folder.chmod(FOLDER_MODE)
+    for path in folder.rglob("*"):
+        path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
 def existing(path: Path) -> Path:

@@ -34,7 +34,9 @@ class Layer(lambda_.LayerVersion):
             scope,
             name,
             code=lambda_.Code.from_asset(
-                str(existing(LAYER)), exclude=["**/__pycache__", "*.pyc", "/ready"], ignore_mode=cdk.IgnoreMode.GIT
+                str(existing(LAYER)),
+                asset_hash_type=cdk.AssetHashType.OUTPUT,
+                bundling=Assembled({"python": LAYER / "python"}).options(),
             ),
             compatible_runtimes=[RUNTIME],
             compatible_architectures=[lambda_.Architecture.X86_64],

@@ -40,13 +40,50 @@ def run(folder: Path, context: dict[str, Any]) -> subprocess.CompletedProcess[st
         "CDK_OUTDIR": str(folder / "out"),
     }
     command = [sys.executable, "app.py"]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, umask=0o077, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
-def test_another_process_makes_the_same_bytes(deployment: Synthesised, tmp_path: Path) -> None:
-    result = run(tmp_path, CONTEXT)
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """The same deployment by another process, of somebody who keeps files to themselves: umask 077."""
+    folder = tmp_path_factory.mktemp("other")
+    result = run(folder, CONTEXT)
     assert result.returncode == 0, result.stderr
-    other = Synthesised(tmp_path / "out")
+    return Synthesised(folder / "out")
+
+
+def unreadable(folder: Path) -> list[str]:
+    """Files that others may not read, and folders that others may not look into."""
+    paths = [folder, *folder.rglob("*")]
+    return [str(path) for path in paths if path.stat().st_mode & 0o777 != (0o755 if path.is_dir() else 0o644)]
+
+
+def test_whatever_the_umask_others_may_read_each_file_and_folder_that_is_deployed(other: Synthesised) -> None:
+    """Lambda reads what it unpacks as another user: EACCES, five minutes of time-outs and a rollback."""
+    assets = sorted(path for path in other.folder.glob("asset.*") if path.is_dir())
+    assert len(assets) > 15
+    assert any((asset / "python" / "boto3").is_dir() for asset in assets), "the layer is among them"
+    assert any((asset / "Dockerfile").is_file() for asset in assets), "the context of an image is among them"
+    assert [path for asset in assets for path in unreadable(asset)] == []
+
+
+def test_sources_that_nobody_else_may_read_are_deployed_readable(tmp_path: Path) -> None:
+    """What git writes, and uv installs, has the umask of the clone."""
+    secret = tmp_path / "source" / "package"
+    secret.mkdir(parents=True)
+    (secret / "a.py").write_text("a = 1\n")
+    (secret / "a.py").chmod(0o600)
+    for folder in (secret, secret.parent):
+        folder.chmod(0o700)
+    out = tmp_path / "out"
+    out.mkdir(mode=0o700)
+    Assembled({"package": secret, "alone.py": secret / "a.py"}).try_bundle(str(out), image=None)  # type: ignore[arg-type]
+    assert unreadable(out) == []
+
+
+def test_another_process_makes_the_same_bytes(deployment: Synthesised, other: Synthesised) -> None:
     assert {name: other.text(name.removeprefix("trainyard-")) for name in other.stacks} == {
         name: deployment.text(name.removeprefix("trainyard-")) for name in deployment.stacks
     }
