@@ -143,6 +143,7 @@ class Attempt:
         python = requirements.make(self._work / "env")
         environment = python.variables(self._variables)
         requirements.install(python, folder, environment, self._tool)
+        python.take_over_programs()
         environment.update(self._for_training())
         self._reporter.moment("prepared")
         return python, environment

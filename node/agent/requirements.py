@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -40,27 +41,51 @@ class Python:
             if name not in ("PYTHONPATH", "PYTHONHOME") and not name.startswith("TRAINYARD_")
         }
         path = (str(self.folder / "bin"), str(self.beneath), inherited.get("PATH", os.defpath))
-        return {**kept, "VIRTUAL_ENV": str(self.folder), "PATH": os.pathsep.join(path)}
+        # PYTHON_EXEC: with which Python torchrun starts its workers, also a torchrun that is called by its full path.
+        own = {"VIRTUAL_ENV": str(self.folder), "PATH": os.pathsep.join(path), "PYTHON_EXEC": str(self.program)}
+        return {**kept, **own}
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """`words` with the right Python: `python` is this environment's, and so is that of the image's Python programs
-        (torchrun), whose first line names the Python beneath, where the requirements are not installed."""
+        """`words` with this environment's program of that name, if it has one, whatever PATH the job sets."""
         first, *rest = words
-        if first in ("python", "python3"):
-            return [str(self.program), *rest]
-        beneath = self.beneath / first
-        if "/" not in first and not (self.folder / "bin" / first).exists() and _is_python_script(beneath):
-            return [str(self.program), str(beneath), *rest]
-        return [first, *rest]
+        own = self.folder / "bin" / first
+        return [str(own) if "/" not in first and own.exists() else first, *rest]
+
+    def take_over_programs(self) -> None:
+        """Copies the Python programs beneath (torchrun), to be run by this environment's Python: their first line names
+        the Python beneath, which does not see the requirements. What the requirements brought stays as it is."""
+        for file in sorted(self.beneath.iterdir()):
+            copy = self.folder / "bin" / file.name
+            if not copy.exists() and (source := _python_source(file)) is not None:
+                copy.write_bytes(TRAMPOLINE % os.fsencode(self.program) + source)
+                copy.chmod(0o755)
 
 
-def _is_python_script(file: Path) -> bool:
+TRAMPOLINE = b"""#!/bin/sh\n'''exec' "%s" "$0" "$@"\n' '''\n"""
+"""A first line can name a Python only if its path is short and has no space. This is what pip writes for the others: a
+command to sh, a string to Python."""
+TRAMPOLINED = re.compile(rb"""#!/bin/sh\n'''exec' "?([^"\n]+?)"? "\$0" "\$@"\n' '''\n""")
+FIRST_LINE = re.compile(rb"#![ \t]*(\S+)[ \t]*\n")
+FIRST_BYTES = 4096
+
+
+def _python_source(file: Path) -> bytes | None:
+    """What follows the first line of a program that runs on the agent's own Python; None for any other file.
+
+    A program whose first line has options (`-s`, `-I`) wants no packages but its own, and one that asks env(1) for a Python
+    finds this environment's by itself.
+    """
     try:
+        if not file.is_file():
+            return None
         with file.open("rb") as source:
-            line = source.readline(512)
+            start = source.read(FIRST_BYTES)
+            named = TRAMPOLINED.match(start) or FIRST_LINE.match(start)
+            if named is None or os.path.realpath(os.fsdecode(named[1])) != os.path.realpath(sys.executable):
+                return None
+            return start[named.end() :] + source.read()
     except OSError:
-        return False
-    return line.startswith(b"#!") and b"python" in line
+        return None
 
 
 def make(folder: Path) -> Python:

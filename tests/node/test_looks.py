@@ -211,16 +211,34 @@ def test_requirements_come_on_top_of_a_virtual_environment(tmp_path: Path) -> No
         (packages / f"{name}.py").write_text("SAYS = 'of the image'\n")
     # The image's own .pth files count as well; this one brings pip, which this environment was made without.
     (packages / "more.pth").write_text(f"{next(Path(sys.prefix).glob('lib/python*/site-packages'))}\n")
-    script = image / "bin" / "torchrun"
-    script.write_text(f"#!{image}/bin/python\n")
+    launcher = "import os, sys, subprocess\nprint('launched by', sys.executable)\n"
+    launcher += "subprocess.run([os.environ.get('PYTHON_EXEC', sys.executable), *sys.argv[1:]], check=True)\n"
+    programs = {
+        "torchrun": f"#!{image}/bin/python\n",
+        "deepspeed": f"#!/bin/sh\n'''exec' \"{image}/bin/python\" \"$0\" \"$@\"\n' '''\n",
+        "isolated": f"#!{image}/bin/python -I\n",
+        "foreign": "#!/usr/bin/perl\n",
+    }
+    for name, first_line in programs.items():
+        (image / "bin" / name).write_text(first_line + launcher)
+        (image / "bin" / name).chmod(0o755)
     code = tmp_path / "code"
     code.mkdir()
     (code / "requirements.txt").write_text(
         f"{wheel(tmp_path, 'extra', 'installed')}\n{wheel(tmp_path, 'both', 'installed')}\n"
     )
     (code / "train.py").write_text("import framework, extra, both; print(framework.SAYS, extra.SAYS, both.SAYS)")
+    commands = [
+        ["python", "train.py"],
+        ["python3", "train.py"],
+        ["torchrun", "train.py"],
+        ["bash", "-c", "python train.py"],
+        ["bash", "-c", "torchrun train.py"],
+        ["bash", "-c", "deepspeed train.py"],
+        ["bash", "-c", f"{image}/bin/torchrun train.py"],
+    ]
     driver = f"""
-import json, os, sys
+import os, sys
 from pathlib import Path
 sys.path[:0] = {[str(Path(requirements.__file__).parents[1]), str(Path(tags.__file__).parents[1])]!r}
 from agent import requirements
@@ -232,14 +250,19 @@ code = Path({str(code)!r})
 python = requirements.make(Path({str(tmp_path / "env")!r}))
 environment = python.variables(os.environ)
 assert requirements.install(python, code, environment, run)
-for words in (["python", "train.py"], ["python3", "train.py"], ["torchrun", "train.py"], ["sh", "-c", "python train.py"]):
-    print(json.dumps(python.command(words)), flush=True)
-    subprocess.run(python.command(words), cwd=code, env=environment, check=True) if words[0] != "torchrun" else None
+python.take_over_programs()
+taken = [name for name in {list(programs)!r} if (python.folder / "bin" / name).exists()]
+print("taken over:", *taken, flush=True)
+for words in {commands!r}:
+    subprocess.run(python.command(words), cwd=code, env=environment, check=True)
+print("PATH of the job's own:", python.command(["python"]) == [str(python.program)], flush=True)
 """
     done = subprocess.run([image / "bin/python", "-c", driver], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("of the image installed installed") == 3
-    assert json.dumps([f"{tmp_path}/env/bin/python", str(script), "train.py"]) in done.stdout
+    assert done.stdout.count("of the image installed installed") == len(commands)
+    assert "taken over: torchrun deepspeed\n" in done.stdout
+    assert done.stdout.count(f"launched by {tmp_path}/env/bin/python\n") == 3
+    assert "PATH of the job's own: True" in done.stdout
 
 
 def test_requirements_that_cannot_be_installed_show_pips_last_words(tmp_path: Path) -> None:

@@ -1,0 +1,61 @@
+"""The README's command for several processes a node, with a requirement that only the job's own Python has."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from contract import keys
+from rehearsal.yard import Yard
+from tests.rehearsal.jobs import TWO, left
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
+README = (Path(__file__).parents[2] / "README.md").read_text()
+PACKAGE = "only_of_this_job"
+TRAINER = f"""
+import json, os, pathlib, sys
+import {PACKAGE}
+rank = os.environ["RANK"]
+print("worker", rank, "of", os.environ["WORLD_SIZE"], "has the requirement:", {PACKAGE}.SAYS)
+facts = {{"rank": int(rank), "world_size": int(os.environ["WORLD_SIZE"]), "says": {PACKAGE}.SAYS}}
+pathlib.Path(os.environ["ARTIFACTS_DIR"], f"worker-{{rank}}.json").write_text(json.dumps(facts))
+"""
+
+
+def readme_command() -> list[str]:
+    """As it stands there, but for a process a node: the machines of a rehearsal have no GPU, and the test's has two cores."""
+    (found,) = re.findall(r'^"command": (\["bash", "-c", "torchrun .*"\])$', README, re.MULTILINE)
+    *shell, text = json.loads(found)
+    return [*shell, re.sub(r"(?<=--nproc-per-node )\w+", "1", text)]
+
+
+def code(folder: Path) -> Path:
+    """A trainer, and a requirements.txt that names a package beside it: pip asks no index."""
+    folder.mkdir()
+    wheel, info = f"{PACKAGE}-1.0-py3-none-any.whl", f"{PACKAGE}-1.0.dist-info"
+    with zipfile.ZipFile(folder / wheel, "w") as archive:
+        archive.writestr(f"{PACKAGE}.py", "SAYS = 'installed for this job'\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    (folder / "requirements.txt").write_text(f"./{wheel}\n")
+    (folder / "train.py").write_text(TRAINER)
+    return folder
+
+
+def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(yard: Yard, tmp_path: Path) -> None:
+    request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": readme_command()}
+    job = yard.start(request, "torchrun")
+    execution = job.wait(240)
+    job.settle()
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    s3, said = yard.client("s3"), []
+    for rank in (0, 1):
+        key = keys.BytesPrefix(job.name).artifact(rank, f"worker-{rank}.json")
+        said.append(json.loads(s3.get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()))
+    assert said == [{"rank": rank, "world_size": 2, "says": "installed for this job"} for rank in (0, 1)]
+    assert left(job) == []
