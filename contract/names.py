@@ -12,7 +12,7 @@ BUILD_CACHE = "build-cache"
 PLATFORM = "platform"
 """The short name of the repository of the platform's own images."""
 METRICS = "Trainyard"
-"""The namespace of CloudWatch metrics; their names are in contract.metrics."""
+"""The namespace of CloudWatch metrics; their names are in contract.metrics. No node may write into it: alarms read it."""
 
 
 def log_group(deployment: str) -> str:
@@ -22,6 +22,16 @@ def log_group(deployment: str) -> str:
 
 def log_stream(job: str, attempt: int, rank: int) -> str:
     return f"{job}/{attempt}/{rank}"
+
+
+def kernel_stream(job: str, attempt: int, rank: int) -> str:
+    """What the kernel of the node said."""
+    return f"{log_stream(job, attempt, rank)}/kernel"
+
+
+def node_metrics(deployment: str) -> str:
+    """The namespace of what nodes measure of themselves: anybody's code runs there, so no alarm of ours reads it."""
+    return f"{METRICS}/{deployment}/nodes"
 
 
 def region_parameter(deployment: str, region: str) -> str:

@@ -13,6 +13,10 @@ class Timing:
     """Train's HeartbeatSeconds: without one for so long, the attendant counts as dead."""
     boot_allowance_s: float = 900.0
     """From launch to a node's first report; beyond it the node is lost."""
+    metal_boot_allowance_s: float = 2400.0
+    """The same for bare metal, which tests its memory and devices before it boots: 20 minutes are usual for the largest."""
+    fabric_patience_s: float = 300.0
+    """How long a node with NVSwitch waits for its fabric manager."""
     silence_s: float = 180.0
     """Age of a node's last report, by S3's clock, beyond which a running node is lost."""
     report_every_s: float = 30.0
@@ -67,6 +71,10 @@ class Timing:
     drain_again_s: float = 15.0
     drain_patience_s: float = 3000.0
     """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""
+
+    def boot_allowance_of(self, instance_type: str) -> float:
+        """From launch to the first report of a node of that type."""
+        return self.metal_boot_allowance_s if ".metal" in instance_type else self.boot_allowance_s
 
     def divided(self, speed: float) -> Timing:
         """The same durations, `speed` times shorter (a rehearsal's)."""

@@ -27,6 +27,7 @@ PR_SET_CHILD_SUBREAPER = 36
 DANGEROUS = re.compile(r"(?<![\w./-])(?:/usr)?/s?bin/(systemctl|poweroff|shutdown|halt|reboot)\b")
 """Full paths of these would reach the computer that the rehearsal runs on."""
 POWER = {"poweroff", "halt"}
+SOFT_FILES = 1024
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|min|h|)")
 SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "h": 3600, "": 1}
 
@@ -170,6 +171,9 @@ class Init:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             os.closerange(3, 256)
+            # As systemd starts cloud-init, whatever this computer allows.
+            files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(SOFT_FILES, files), files))
             if self.full:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
             os.execvpe(command[0], command, os.environ)

@@ -26,7 +26,7 @@ STANDINS = Path(__file__).with_name("standins")
 INIT = Path(__file__).with_name("node_init.py")
 GRACE_S = 90.0
 """systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
-PATHS = ("etc/systemd/system", "opt", "proc", "root", "run", "tmp", "var/log", "var/lib/cloud/instance")
+PATHS = ("etc/systemd/system", "opt", "proc", "root", "run/systemd/system", "tmp", "var/log", "var/lib/cloud/instance")
 CLOCK = STANDINS / "clock"
 """Stand-ins of a node whose clock is wrong."""
 LOOK_S = 0.05

@@ -142,6 +142,7 @@ class TimingSettings(Timing):
             ("silence_s", 2, "report_every_s"),
             ("deadline_notice_s", 1, "stop_grace_s"),
             ("boot_allowance_s", 1, "report_every_s"),
+            ("metal_boot_allowance_s", 1, "boot_allowance_s"),
             ("launch_patience_s", 1, "launch_again_s"),
             ("terminate_patience_s", 1, "terminate_again_s"),
             ("power_off_unknown_s", 1, "boot_allowance_s"),

@@ -9,8 +9,9 @@ import traceback
 from pathlib import Path
 
 from agent.aws import Aws
+from agent.machine import raise_limits
 from agent.metadata import Metadata
-from agent.work import World, work
+from agent.work import World, say, work
 
 
 def main() -> int:
@@ -26,6 +27,7 @@ def main() -> int:
         now=time.time,
         sleep=time.sleep,
     )
+    raise_limits(say)
     try:
         work(world)
     except Exception:

@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from agent import code, machine, requirements
+from agent import code, fabric, machine, requirements
 from agent.aws import Aws
 from agent.commits import Committer
 from agent.failures import CannotStart, MachineTrouble, Ordered
 from agent.identity import Identity
+from agent.kernel import KernelLog
 from agent.logs import PREFIX, LogShipper
 from agent.metadata import Metadata
 from agent.orders import Watch
@@ -66,13 +67,8 @@ class Attempt:
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
         self._progress = ProgressFile(self._work / "progress.json")
-        self._logs = LogShipper(
-            lambda: aws.client("logs", job.home_region),
-            job.log_group,
-            names.log_stream(job.id, node.attempt, node.rank),
-            every_s=job.timing.logs_every_s,
-            now=now,
-        )
+        self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
+        self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._reporter = Reporter(
             home, first, every_s=job.timing.report_every_s, progress=self._progress.read, note=self._note, now=now
         )
@@ -84,6 +80,7 @@ class Attempt:
             self._committer(Kind.CHECKPOINTS), self._committer(Kind.ARTIFACTS), self._reporter,
             every_s=job.checkpoint_minutes * 60, note=self._note,
         )  # fmt: skip
+        self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
         self._obeyed: Order | None = None  # an order that comes while the last commits are made explains nothing
 
@@ -97,6 +94,9 @@ class Attempt:
             self._monitor()
             self._restore()
             python, environment = self._prepare()
+            fabric.wait(
+                self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
+            )
             environment[training.MASTER_ADDR] = self._meet()
             ending = self._train(python.command(self._job.command), environment)
         except Ordered:
@@ -104,12 +104,15 @@ class Attempt:
             ending = Exit(code=1)
         except CannotStart as problem:
             ending = Exit(code=1, error=TrainingFailed.__name__, reason=f"rank {self._node.rank}: {problem}")
+        except MachineTrouble as problem:
+            ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {self._node.rank}: {problem}")
         except Exception as problem:
             what = f"{type(problem).__name__}: {problem}"
             ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {self._node.rank}: the agent failed: {what}")
         return self._end(ending)
 
     def _monitor(self) -> None:
+        self._kernel = KernelLog(self._root, ship=self._kernel_logs.line, note=self._note)
         settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
         arguments = (self._root, self._work, settings, self._note)
         threading.Thread(target=machine.start_cloudwatch, args=arguments, name="cloudwatch", daemon=True).start()
@@ -184,9 +187,13 @@ class Attempt:
                 if address := self._metadata.master_address():
                     self._reporter.moment("addressed")
                     return address
-            if self._watch.came.wait(self._job.timing.metadata_every_s):
-                raise Ordered
+            self._pause(self._job.timing.metadata_every_s)
         raise MachineTrouble(f"the master address did not come within {patience_s:.0f} s")
+
+    def _pause(self, seconds: float) -> None:
+        """Between two looks; an order ends the preparation."""
+        if self._watch.came.wait(seconds):
+            raise Ordered
 
     def _train(self, command: Sequence[str], environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
@@ -237,6 +244,8 @@ class Attempt:
         """Last commits, last lines, last report, in that order: the report promises the other two."""
         unsaved = self._saver.finish()
         self._watch.close()
+        if self._kernel is not None:
+            self._kernel.end()
         ending = concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=unsaved)
         self._note(f"ended: {ending.error or 'success'} {ending.reason}".rstrip())
         note = unsaved
@@ -245,8 +254,9 @@ class Attempt:
             self._say(note)
         self._reporter.change(note=note)
         self._reporter.end(ending, tries=LAST_REPORT_TRIES, sleep=self._sleep)
-        self._logs.flush(FLUSH_S / 4)
-        self._logs.close()
+        for logs in (self._logs, self._kernel_logs):
+            logs.flush(FLUSH_S / 4)
+            logs.close()
         return ending
 
     def _tool(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
@@ -276,6 +286,12 @@ class Attempt:
         if kind is Kind.CHECKPOINTS:
             self._checkpoints = committer
         return committer
+
+    def _shipper(self, stream: str) -> LogShipper:
+        return LogShipper(
+            lambda: self._aws.client("logs", self._job.home_region), self._job.log_group, stream,
+            every_s=self._job.timing.logs_every_s, now=self._now,
+        )  # fmt: skip
 
     def _bucket(self, region: str) -> Store:
         return self._aws.store(region, self._job.places[region].bucket)

@@ -1,9 +1,10 @@
-"""The machine around the agent: its power-off timer and its CloudWatch agent, both installed before the agent runs."""
+"""The machine around the agent: its limits, its power-off timer and its CloudWatch agent."""
 
 from __future__ import annotations
 
 import json
 import math
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,24 @@ from contract.jobs import Job
 ARM = "opt/trainyard/arm-power-off"
 CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
 SYSTEM_LOGS = ("/var/log/messages", "/var/log/syslog", "/var/log/cloud-init-output.log")
+"""Those that the image has. What the kernel says is in none of them on Amazon Linux 2023: agent.kernel."""
 GPU = ("utilization_gpu", "utilization_memory", "memory_used", "temperature_gpu", "power_draw")
+
+
+def raise_limits(note: Callable[[str], None]) -> None:
+    """For the agent and all that it starts. cloud-init's children have 1,024 files, too few for data loaders, and 8 MiB of
+    locked memory, too little for RDMA (EFA) and pinned buffers."""
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _set_limit(resource.RLIMIT_NOFILE, (files, files), "open files", note)
+    unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    _set_limit(resource.RLIMIT_MEMLOCK, unlimited, "locked memory", note)
+
+
+def _set_limit(which: int, wanted: tuple[int, int], what: str, note: Callable[[str], None]) -> None:
+    try:
+        resource.setrlimit(which, wanted)
+    except (OSError, ValueError) as problem:
+        note(f"the limit of {what} stays at {resource.getrlimit(which)[0]}: {problem}")
 
 
 def power_off_at(root: Path, epoch: float, note: Callable[[str], None]) -> None:
@@ -39,7 +57,7 @@ def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
     return {
         "agent": {"region": job.home_region, "metrics_collection_interval": 60},
         "logs": {"logs_collected": {"files": {"collect_list": files}}},
-        "metrics": {"namespace": names.METRICS, "metrics_collected": {"nvidia_gpu": gpu}},
+        "metrics": {"namespace": names.node_metrics(job.deployment), "metrics_collected": {"nvidia_gpu": gpu}},
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import zipfile
 from pathlib import Path
 
@@ -15,13 +16,15 @@ from tests.rehearsal.jobs import TWO, left
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 README = (Path(__file__).parents[2] / "README.md").read_text()
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 PACKAGE = "only_of_this_job"
 TRAINER = f"""
-import json, os, pathlib, sys
+import json, os, pathlib, resource
 import {PACKAGE}
 rank = os.environ["RANK"]
 print("worker", rank, "of", os.environ["WORLD_SIZE"], "has the requirement:", {PACKAGE}.SAYS)
 facts = {{"rank": int(rank), "world_size": int(os.environ["WORLD_SIZE"]), "says": {PACKAGE}.SAYS}}
+facts["files"] = resource.getrlimit(resource.RLIMIT_NOFILE)
 pathlib.Path(os.environ["ARTIFACTS_DIR"], f"worker-{{rank}}.json").write_text(json.dumps(facts))
 """
 
@@ -57,5 +60,7 @@ def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(yard: Yard, 
     for rank in (0, 1):
         key = keys.BytesPrefix(job.name).artifact(rank, f"worker-{rank}.json")
         said.append(json.loads(s3.get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()))
-    assert said == [{"rank": rank, "world_size": 2, "says": "installed for this job"} for rank in (0, 1)]
+    assert said == [
+        {"rank": rank, "world_size": 2, "says": "installed for this job", "files": [FILES, FILES]} for rank in (0, 1)
+    ]
     assert left(job) == []
