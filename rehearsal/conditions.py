@@ -31,6 +31,8 @@ class Conditions:
     """From CreateTags to the tag in instance metadata."""
     shutdown_s: tuple[float, float] = (20.0, 60.0)
     """From shutting-down to terminated."""
+    console_delay_s: tuple[float, float] = (5.0, 60.0)
+    """From a boot or an end until EC2 has kept the console's lines ("shortly after", says its guide; a guess)."""
     list_delay_s: tuple[float, float] = (0.0, 5.0)
     """How old the account is that ListExecutions shows."""
     training_start_s: tuple[float, float] = (180.0, 240.0)

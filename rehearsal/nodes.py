@@ -226,6 +226,10 @@ class Nodes:
         if node := self._nodes.get(machine.id):
             node.cut_power()
 
+    def said(self, machine: Machine) -> bytes:
+        node = self._nodes.get(machine.id)
+        return node.console.read_bytes() if node and node.console.exists() else b""
+
     def _off(self, machine: Machine) -> None:
         if not self._stopped.is_set():
             self.machines.powered_off(machine)

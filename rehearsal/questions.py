@@ -33,6 +33,8 @@ ENDING = {
     "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
 }
 """Call to the kind of what it ends, and to the parameter that names it."""
+OF_INSTANCE = ("GetConsoleOutput",)
+"""Reading calls that know the instance they ask for."""
 OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
 OF_MACHINES = ("ListExecutions", "StartExecution")
 NEW = ("instance", "volume", "network-interface")
@@ -132,6 +134,13 @@ def _ec2(call: Call, account: Account) -> Asked:
         for instance in _numbered(call, "ResourceId."):
             context = region | _tagged("ResourceTag", account.tags(call.region, instance))
             yield call.name, _arn(call, f"instance/{instance}"), context | _asking(dict(zip(keys, values, strict=True)))
+    elif call.action in OF_INSTANCE:
+        instance = call.parameters["InstanceId"]
+        yield (
+            call.name,
+            _arn(call, f"instance/{instance}"),
+            region | _tagged("ResourceTag", account.tags(call.region, instance)),
+        )
     elif call.action in ENDING:
         kind, parameter = ENDING[call.action]
         for one in _numbered(call, f"{parameter}.") or [call.parameters[parameter]]:

@@ -13,6 +13,7 @@ from contract import keys, names
 from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, Assembled
 from stacks.parts.bucket import Bucket
 from stacks.parts.logs import log_group
+from stacks.parts.node_rights import measure
 from stacks.parts.rights import Rights, grant
 from stacks.parts.topic import Topic
 
@@ -78,6 +79,7 @@ class FoundationStack(cdk.Stack):
                 log_group_arn=log.log_group_arn,
                 data_buckets=data_buckets,
             ),
+            measure(rights),
         )
         self.exports = FoundationExports(
             home=home, topic=topic, node_role=role, instance_profile=profile, agent=agent.s3_object_url

@@ -30,6 +30,7 @@ from stacks.foundation import FoundationExports
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.function import Function, Layer
+from stacks.parts.node_rights import read_consoles
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import READ, Right, Rights
 from stacks.parts.train_machine import Steps, TrainMachine
@@ -200,6 +201,7 @@ class WorkflowStack(cdk.Stack):
             rights.home("KeepTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
             rights.list_home(),
             rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
+            read_consoles(rights),
             rights.answer_train(),
         )
         return function

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from attendant import console
 from attendant.policy import Action, Facts, Verdict, judge
 from aws import states
 from aws.ec2 import Ec2
@@ -58,7 +62,8 @@ def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
         return Verdict(
             action=Action.FAIL, error=NodeLost.__name__, reason=f"attempt {token.attempt} has no launch on record"
         )
-    answer = step.answer
+    answer, timing = step.answer, job.timing
+    job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
     # Instances before reports: a node that is gone reported before it went.
     instances = _instances(job, step.rung.region, answer)
     facts = Facts(
@@ -70,7 +75,23 @@ def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
         reports=store.reports(job.id, token.attempt),
         order=store.order(job.id, token.attempt),
     )
-    return judge(facts, now=now)
+    verdict = judge(facts, now=now)
+    if not verdict.unheard:
+        return verdict
+    return judge(replace(facts, console=_consoles(facts, verdict.unheard, step.rung.region)), now=now)
+
+
+def _consoles(facts: Facts, ranks: Sequence[int], region: str) -> dict[int, str]:
+    """What the consoles say of ranks that are lost; a console that cannot be had changes nothing about that."""
+    found = {}
+    for rank in ranks:
+        instance, output = facts.ids[rank], ""
+        try:
+            output = Ec2(region).console(instance)
+        except (ClientError, BotoCoreError) as problem:
+            logger.warning("no console", job=facts.job.id, instance=instance, problem=str(problem))
+        found[rank] = console.told(instance, region, output)
+    return found
 
 
 def _instances(job: Job, region: str, answer: Answer) -> dict[str, Instance] | None:

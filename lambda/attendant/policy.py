@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from aws.facts import ENDING, Instance, Seen
@@ -43,6 +43,8 @@ class Facts:
     """By id; None when EC2 could not be asked, which proves nothing."""
     reports: Mapping[int, Seen]
     order: Order | None = None
+    console: Mapping[int, str] = field(default_factory=dict)
+    """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Verdict:
     error: str = ""
     order: Order | None = None
     progress: dict[str, object] = field(default_factory=dict)
+    unheard: tuple[int, ...] = ()
+    """Ranks that are lost without a report: only their console can say why."""
 
 
 def judge(facts: Facts, *, now: float) -> Verdict:
@@ -101,7 +105,8 @@ def _lost(facts: Facts, exits: Mapping[int, Exit], now: float) -> Verdict | None
             error, reason = (
                 (NodeLost.__name__, "") if facts.order is None else (facts.order.error, f" {facts.order.reason}")
             )
-            return _fail(error, f"rank {rank} ({id_}) {why}.{reason} {_last_words(facts, rank)} {_checkpoints(facts)}")
+            lost = _fail(error, f"rank {rank} ({id_}) {why}.{reason} {_last_words(facts, rank)} {_checkpoints(facts)}")
+            return replace(lost, unheard=() if rank in facts.reports else (rank,))
     return None
 
 
@@ -171,7 +176,7 @@ def _cause(facts: Facts, rank: int, exit_: Exit, *, others: list[int]) -> str:
 def _last_words(facts: Facts, rank: int) -> str:
     heard = facts.reports.get(rank)
     if heard is None:
-        return "It never reported."
+        return f"It never reported.{facts.console.get(rank, '')}"
     report = heard.report
     return f"Its last report, {heard.age_s:.0f} s old, said: {report.phase.value}{f', {report.note}' if report.note else ''}."
 

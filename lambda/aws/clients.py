@@ -12,6 +12,9 @@ PATIENT = Config(retries={"mode": "standard", "total_max_attempts": 8}, connect_
 ONE_ATTEMPT = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=5, read_timeout=60)
 """For RunInstances: an empty rung answers HTTP 500, and botocore would ask it five times, 7.4 s in all."""
 
+IN_PASSING = Config(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=2, read_timeout=5)
+"""For what would be good to know: its caller has a minute for everything, and a verdict that does not wait."""
+
 BRISK = Config(retries={"mode": "standard", "total_max_attempts": 4}, connect_timeout=3, read_timeout=15)
 """For the reaper: a region that does not answer may cost a pass about 15 s, and a service that hangs a minute."""
 

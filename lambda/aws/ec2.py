@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from aws.clients import ONE_ATTEMPT, client
+from aws.clients import IN_PASSING, ONE_ATTEMPT, client
 from aws.facts import Instance, InstanceType
 from contract import tags
 from contract.jobs import Image
@@ -20,6 +20,9 @@ PAGE = 1000
 """The most that DescribeInstances gives at once, and that TerminateInstances takes."""
 BUSY = frozenset({"RequestLimitExceeded", "Throttling", "Unavailable", "ServiceUnavailable"})
 """EC2's errors that are about no resource of the request."""
+
+WITHOUT_LATEST = frozenset({"UnsupportedOperation", "IncorrectInstanceState", "InvalidParameterCombination"})
+"""The newest lines cannot be had of this instance, or not now."""
 
 
 class Ec2:
@@ -86,6 +89,21 @@ class Ec2:
             ]
         )
         return next(found, None)
+
+    def console(self, instance: str) -> str:
+        """What the instance wrote to its console, as far as EC2 has it; empty where it has nothing yet.
+
+        Types on Nitro give the newest lines; of the others, and maybe of instances that ended, EC2 has what it kept itself, at
+        the boot and at the end.
+        """
+        ec2: EC2Client = client("ec2", self.region, IN_PASSING)
+        try:
+            if newest := ec2.get_console_output(InstanceId=instance, Latest=True).get("Output", ""):
+                return newest
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] not in WITHOUT_LATEST:
+                raise
+        return ec2.get_console_output(InstanceId=instance).get("Output", "")
 
     def terminate(self, instances: Sequence[str]) -> dict[str, str]:
         """Terminates what can be; returns a reason for each instance that refused."""

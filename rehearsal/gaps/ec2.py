@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rehearsal.gaps import ec2_calls, ec2_groups, ec2_launch
+from rehearsal.gaps import ec2_calls, ec2_console, ec2_groups, ec2_launch
 from rehearsal.gaps.ec2_machines import Machines
 from rehearsal.nodes import LocalAws, Nodes
 
@@ -19,6 +19,7 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     ec2_groups.install(aws)
     ec2_launch.install(aws, machines)
     ec2_calls.install(aws, machines)
+    ec2_console.install(aws, machines)
     _current[:] = [Nodes(aws, machines, folder=aws.work / "nodes", ami=ami)]
 
 

@@ -14,6 +14,8 @@ from rehearsal.conditions import Conditions
 
 STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 GONE = frozenset({"shutting-down", "terminated"})
+KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
+"""States after which EC2 keeps what the console shows."""
 Function = Callable[..., Any]
 
 
@@ -48,6 +50,9 @@ class Host(Protocol):
     def cut_power(self, machine: Machine) -> None:
         """Nothing of the machine runs when this returns."""
 
+    def said(self, machine: Machine) -> bytes:
+        """What it wrote to its console until now."""
+
     def stop(self) -> None:
         """Nothing of any machine runs when this returns."""
 
@@ -60,6 +65,9 @@ class NoHost:
     def shut_down(self, machine: Machine) -> None: ...
 
     def cut_power(self, machine: Machine) -> None: ...
+
+    def said(self, machine: Machine) -> bytes:  # noqa: ARG002
+        return b""
 
     def stop(self) -> None: ...
 
@@ -86,6 +94,8 @@ class Machine:
     """On the monotonic clock: when the first line of user data ran."""
     spot_action: dict[str, str] | None = None
     """The body of spot/instance-action."""
+    kept: bytes = b""
+    """Of its console, by EC2 itself: after it has booted, and after it has ended."""
     lost: bool = False
     """It ended without an operating system's shutdown."""
 
@@ -280,7 +290,13 @@ class Machines:
         machine.record.state_reason.code, machine.record.state_reason.message = code, message
         machine.record._reason = f"{message} ({time.strftime('%Y-%m-%d %H:%M:%S GMT', time.gmtime())})"
 
+    def _keep_console(self, machine: Machine) -> None:
+        machine.kept = self.host.said(machine)
+
     def _enter(self, machine: Machine, state: str) -> None:
         machine.record._state.name, machine.record._state.code = state, STATES[state]
+        if state in KEPT_AFTER:
+            delay_s = self.aws.conditions.scaled(self.aws.conditions.console_delay_s, self.aws.chance)
+            self.aws.later(delay_s, lambda: self._keep_console(machine))
         detail = {"instance-id": machine.id, "state": state}
         self.aws.emit("aws.ec2", "EC2 Instance State-change Notification", detail, [machine.arn], machine.region)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,6 +68,8 @@ class Ec2:
                 return describe_instances(self, params)
             case "TerminateInstances":
                 return self._terminate(params)
+            case "GetConsoleOutput":
+                return self._console(params)
             case "CreateTags":
                 return self._create_tags(params)
             case "DescribeInstanceTypes":
@@ -145,6 +148,16 @@ class Ec2:
                 for identity, before, after in changes
             ]
         }
+
+    def _console(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The newest lines are had of types on Nitro alone. Without lines there is no Output."""
+        machine = self.known(params["InstanceId"])
+        if params.get("Latest") and machine.request["InstanceType"].startswith("p3."):
+            raise Refused(
+                "UnsupportedOperation", "This instance type does not support retrieving the latest console logs."
+            )
+        said = machine.console if params.get("Latest") else machine.kept
+        return {"InstanceId": machine.id, **({"Output": b64encode(said.encode()).decode()} if said else {})}
 
     def _create_tags(self, params: dict[str, Any]) -> dict[str, Any]:
         """All resources or none; a new instance may be unknown for about a second."""

@@ -37,6 +37,7 @@ KINDS = (
     Kind("g4dn.xlarge", gpus=1),
     Kind("p3.2xlarge", gpus=1, vcpus=8),
     Kind("p4d.24xlarge", gpus=8, vcpus=96),
+    Kind("g4dn.metal", gpus=8, vcpus=96),
     Kind("c7i.xlarge"),
     Kind("c7g.xlarge", architecture="arm64"),
     Kind("t3.medium", cluster=False, vcpus=2),

@@ -34,6 +34,10 @@ class Machine:
     stopped_at: float = NEVER
     ending_at: float = NEVER
     terminated_at: float = NEVER
+    console: str = ""
+    """What it wrote there until now."""
+    kept: str = ""
+    """What EC2 kept of that: some time after a boot, and some time after an end."""
     why: tuple[str, str] = ("", "")
     """Code and message of the last change of state."""
 

@@ -66,6 +66,15 @@ def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(beside: dict[str
     assert why in reason(job)
 
 
+def test_a_node_that_never_reported_is_explained_by_its_console_or_says_how_to_ask_for_it(
+    beside: dict[str, Job],
+) -> None:
+    ended(beside["broken"])
+    said = reason(beside["broken"])
+    assert "It never reported." in said
+    assert ("trainyard: powering off" in said) != ("EC2 had no console output of it" in said), said
+
+
 def test_a_node_whose_agent_died_powered_itself_off(beside: dict[str, Job]) -> None:
     for name in ("killed", "broken"):
         ended(beside[name])

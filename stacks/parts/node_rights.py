@@ -1,0 +1,29 @@
+"""What nodes say beside their reports: metrics of their own, and the console that EC2 keeps of each."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+
+from contract import names, tags
+from stacks.parts.rights import Right, Rights
+
+
+def measure(rights: Rights) -> Right:
+    """For nodes, into their own namespace: what runs on a node must not silence an alarm of ours."""
+    reason = "Metrics are no resources; the condition names the one namespace."
+    conditions = {
+        "cloudwatch:namespace": names.node_metrics(rights.deployment),
+        "aws:RequestedRegion": rights.home_region,
+    }
+    return Right("Measure", ["cloudwatch:PutMetricData"], ["*"], reason, {"StringEquals": conditions})
+
+
+def read_consoles(rights: Rights) -> Right:
+    """Of the deployment's instances, in its regions."""
+    every = f"arn:{cdk.Aws.PARTITION}:ec2:*:{cdk.Aws.ACCOUNT_ID}:instance/*"
+    reason = "Instances come and go; the condition wants the deployment's tag on each."
+    conditions = {
+        f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment,
+        "aws:RequestedRegion": sorted({rights.home_region, *rights.regions}),
+    }
+    return Right("ReadConsoles", ["ec2:GetConsoleOutput"], [every], reason, {"StringEquals": conditions})
