@@ -20,6 +20,8 @@ class Conditions:
     images are larger and GPU types slower."""
     invisible_s: tuple[float, float] = (0.2, 1.5)
     """How long DescribeInstances does not know a new instance."""
+    iam_delay_s: tuple[float, float] = (0.0, 4.0)
+    """From RunInstances until IAM sees a new instance's tags: the first reads of a tag can be stale. Seconds are a guess."""
     event_delay_s: tuple[float, float] = (1.0, 60.0)
     """S3 events usually take seconds, sometimes a minute or more."""
     events_lost: float = 0.1

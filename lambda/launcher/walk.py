@@ -25,6 +25,9 @@ UNKNOWN_PAUSE_S = (0.5, 8.0)
 RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
 
+NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
+"""What CreateTags may answer of an instance that was launched seconds ago; later each is what it says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walker:
@@ -170,17 +173,23 @@ class Walker:
         )
 
     def _name_master(self, job: Job, step: Step) -> None:
-        """Tags the master's address on every node; a new instance may be unknown to CreateTags for some seconds."""
+        """Tags the master's address on every node; the nodes wait for it.
+
+        For some seconds a new instance may be unknown to CreateTags, and IAM may not see the tags by which it is ours.
+        """
         assert step.answer is not None
-        ec2, waited = self.ec2[step.rung.region], 0.0
+        ec2, pause, until = self.ec2[step.rung.region], job.timing.visibility_s / 2, self.now() + self._settling_s(job)
         while True:
             try:
                 return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)
             except ClientError as problem:
-                if (
-                    problem.response["Error"]["Code"] != "InvalidInstanceID.NotFound"
-                    or waited > 6 * job.timing.visibility_s
-                ):
+                if problem.response["Error"]["Code"] not in NOT_YET or self.now() >= until:
                     raise
-            self.sleep(job.timing.visibility_s / 2)
-            waited += job.timing.visibility_s / 2
+            if self.left() < RESERVE_S:
+                raise CapacityPending("the nodes are launched; the next invocation names their master")
+            self.sleep(pause)
+
+    @staticmethod
+    def _settling_s(job: Job) -> float:
+        """How long EC2 and IAM may take to know a new instance, six times what is usual."""
+        return 6 * job.timing.visibility_s

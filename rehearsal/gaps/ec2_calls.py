@@ -6,7 +6,12 @@ import copy
 from typing import Any
 
 from moto.core.responses import ActionResult
-from moto.ec2.exceptions import InvalidInstanceIdError, InvalidParameterCombination, OperationNotPermitted4
+from moto.ec2.exceptions import (
+    EC2ClientError,
+    InvalidInstanceIdError,
+    InvalidParameterCombination,
+    OperationNotPermitted4,
+)
 from moto.ec2.models.instances import InstanceBackend
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.responses.tags import TagResponse
@@ -93,6 +98,8 @@ def _create_tags(machines: Machines, original: Function) -> Function:
         resources = self._get_param("Resources", [])
         if hidden := [resource for resource in resources if machines.hidden(resource)]:
             raise InvalidInstanceIdError(hidden)
+        if any(machines.unknown_to_iam(resource) for resource in resources):
+            raise EC2ClientError("UnauthorizedOperation", "You are not authorized to perform this operation.")
         answer = original(self)
         machines.tagged(resources, {tag["Key"]: tag.get("Value", "") for tag in self._get_param("Tags", [])})
         return answer

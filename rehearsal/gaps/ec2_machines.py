@@ -87,6 +87,8 @@ class Machine:
     """Exactly what RunInstances was given."""
     visible_at: float
     """On the monotonic clock: when Describe and Terminate begin to know it."""
+    known_to_iam_at: float = 0.0
+    """On the monotonic clock: when IAM begins to see its tags."""
     tags: dict[str, tuple[str, float]] = field(default_factory=dict)
     """For instance metadata: key to value and to the moment (monotonic) at which it can be read."""
     launched_at: float = field(default_factory=time.monotonic)
@@ -172,6 +174,11 @@ class Machines:
         machine = self._machines.get(instance)
         return machine is not None and machine.visible_at > time.monotonic()
 
+    def unknown_to_iam(self, instance: str) -> bool:
+        """IAM does not see the tags of a new instance yet, and every right by tag is refused."""
+        machine = self._machines.get(instance)
+        return machine is not None and machine.known_to_iam_at > time.monotonic()
+
     def left(self) -> int:
         """How many instances are not terminated."""
         return sum(machine.state != "terminated" for machine in self.all())
@@ -184,6 +191,7 @@ class Machines:
         """A new instance, pending until it has booted."""
         conditions, now = self.aws.conditions, time.monotonic()
         machine = Machine(record, user_data, now + conditions.scaled(conditions.invisible_s, self.aws.chance))
+        machine.known_to_iam_at = now + conditions.scaled(conditions.iam_delay_s, self.aws.chance)
         machine.tags = {key: (value, now) for key, value in tags.items()}
         if fault := conditions.fault("late-tags", job=machine.job):
             self._tag(machine, tags, now + fault.seconds("seconds") / conditions.speed)

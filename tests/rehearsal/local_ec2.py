@@ -21,7 +21,14 @@ from rehearsal.server import LocalAws
 
 PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 QUICK = Conditions(
-    speed=30.0, boot_s=(3.0, 9.0), shutdown_s=(6.0, 12.0), tags_delay_s=(15.0, 15.0), throttled=0.0, events_lost=0.0
+    speed=30.0,
+    boot_s=(3.0, 9.0),
+    shutdown_s=(6.0, 12.0),
+    tags_delay_s=(15.0, 15.0),
+    console_delay_s=(60.0, 90.0),
+    iam_delay_s=(0.0, 0.0),
+    throttled=0.0,
+    events_lost=0.0,
 )
 
 FORKS = r"""#!/bin/bash

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rehearsal.gaps import ec2
-from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws
+from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws, refusal
 from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
@@ -178,3 +178,30 @@ def test_what_has_no_machine_can_be_asked_for_all_the_same(yard: Yard) -> None:
     assert yard.ec2.describe_spot_instance_requests(Filters=ours)["SpotInstanceRequests"] == []
     available: Any = [*ours, {"Name": "status", "Values": ["available"]}]
     assert yard.ec2.describe_network_interfaces(Filters=available)["NetworkInterfaces"] == []
+
+
+def shown(yard: Yard, instance: str, *, newest: bool) -> str:
+    """What GetConsoleOutput says, as a client decodes it."""
+    answer = yard.ec2.get_console_output(InstanceId=instance, Latest=newest)
+    return str(answer.get("Output", ""))
+
+
+def test_the_newest_lines_of_a_console_are_there_at_once_and_ec2s_own_after_a_while(yard: Yard) -> None:
+    (one,) = yard.run(1, UserData="#!/bin/bash\necho booted\nsleep 1\necho done\npoweroff\n")
+    until(lambda: "booted" in shown(yard, one, newest=True))
+    until(lambda: yard.states([one]) == {"terminated"})
+    assert "done" not in shown(yard, one, newest=True)
+    until(lambda: "done" in shown(yard, one, newest=False))
+    assert "done" in shown(yard, one, newest=True)
+
+
+def test_only_nitro_gives_the_newest_lines(yard: Yard) -> None:
+    (one,) = yard.run(1, UserData="#!/bin/bash\necho booted\n", InstanceType="p3.2xlarge")
+    until(lambda: yard.states([one]) == {"running"})
+    assert refusal(yard.ec2.get_console_output, InstanceId=one, Latest=True) == "UnsupportedOperation"
+    until(lambda: "booted" in shown(yard, one, newest=False))
+
+
+def test_the_console_of_no_instance_is_refused(yard: Yard) -> None:
+    call = yard.ec2.get_console_output
+    assert refusal(call, InstanceId="i-0123456789abcdef0", Latest=True) == "InvalidInstanceID.NotFound"

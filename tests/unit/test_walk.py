@@ -65,6 +65,7 @@ class FakeEc2:
     calls: list[tuple[str, str]] = field(default_factory=list)
     tagged: dict[str, str] = field(default_factory=dict)
     left: list[Instance] = field(default_factory=list)
+    tag_answers: list[str] = field(default_factory=list)
 
     def of_job(self, _deployment: str, _job: str) -> list[Instance]:
         return self.left
@@ -89,6 +90,8 @@ class FakeEc2:
         return set()
 
     def tag(self, instances: list[str], _key: str, value: str) -> None:
+        if self.tag_answers:
+            raise ClientError({"Error": {"Code": self.tag_answers.pop(0), "Message": "said EC2"}}, "CreateTags")
         self.tagged |= dict.fromkeys(instances, value)
 
 
@@ -228,6 +231,34 @@ def test_a_throttle_that_never_ends_ends_with_the_functions_time_and_goes_on_in_
     walker(store, ec2, clock, holder="two").launch(JOB, 1)
     assert len(store.held) == 1
     assert len(ec2.calls) == 1
+
+
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "InvalidInstanceID.NotFound"])
+def test_a_new_instance_that_ec2_or_iam_does_not_know_yet_is_named_seconds_later(code: str) -> None:
+    ec2, clock = FakeEc2(tag_answers=[code] * 4), Clock()
+    walker(Store(), ec2, clock).launch(JOB, 1)
+    assert len(ec2.tagged) == JOB.nodes
+    assert 0 < clock.time - NOW <= 30
+
+
+@pytest.mark.parametrize(("code", "waited"), [("UnauthorizedOperation", 30), ("TagLimitExceeded", 0)])
+def test_a_refusal_to_name_the_master_that_stays_is_raised_and_nothing_more_is_launched(code: str, waited: int) -> None:
+    store, ec2, clock = Store(), FakeEc2(tag_answers=[code] * 1000), Clock()
+    with pytest.raises(ClientError, match=code):
+        walker(store, ec2, clock).launch(JOB, 1)
+    assert clock.time - NOW == pytest.approx(waited, abs=3)
+    ec2.tag_answers.clear()
+    walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert (len(ec2.calls), len(ec2.tagged)) == (1, JOB.nodes)
+
+
+def test_naming_the_master_stops_ahead_of_the_functions_end_and_the_next_invocation_goes_on() -> None:
+    store, ec2, clock = Store(), FakeEc2(tag_answers=["UnauthorizedOperation"] * 1000), Clock()
+    with pytest.raises(CapacityPending, match="the next invocation names their master"):
+        walker(store, ec2, clock, left=25.0).launch(JOB, 1)
+    ec2.tag_answers.clear()
+    walker(store, ec2, clock, holder="two").launch(JOB, 1)
+    assert (len(ec2.calls), len(ec2.tagged)) == (1, JOB.nodes)
 
 
 def test_a_region_is_noted_once_a_walk_before_the_first_call_there() -> None:
