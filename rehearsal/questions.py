@@ -33,6 +33,8 @@ ENDING = {
     "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
 }
 """Call to the kind of what it ends, and to the parameter that names it."""
+KNOWING_NOTHING = ("Describe", "GetEbsDefault")
+"""How the names of EC2's calls begin that know no resources."""
 OF_INSTANCE = ("GetConsoleOutput",)
 """Reading calls that know the instance they ask for."""
 OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
@@ -96,7 +98,7 @@ def _s3(call: Call, _: Account) -> Asked:
     bucket, key = call.parameters.get("Bucket", ""), call.parameters.get("Key", "")
     objects = f"arn:aws:s3:::{bucket}/{key}"
     version = "versionId" in call.parameters
-    if call.action == "CopyObject":
+    if call.action in ("CopyObject", "UploadPartCopy"):
         yield from _copy(call)
     elif call.action not in S3:
         raise Untaught(f"{call.name} by {call.role}")
@@ -123,7 +125,7 @@ def _copy(call: Call) -> Asked:
 
 def _ec2(call: Call, account: Account) -> Asked:
     region: Context = {"ec2:Region": call.region}
-    if call.action.startswith("Describe"):
+    if call.action.startswith(KNOWING_NOTHING):
         yield call.name, "*", region
     elif call.action == "RunInstances":
         for action, resource, context in _launch(call, account):

@@ -136,12 +136,16 @@ class WorkflowStack(cdk.Stack):
                 limits=limits,
                 timing=self._timing,
             ),
-            timeout=cdk.Duration.minutes(1),
+            timeout=cdk.Duration.minutes(3),
         )
         function.may(
             rights.home("DescribeJobs", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
             # The tagging actions are part of copying an object that somebody has tagged.
-            rights.home("KeepCode", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"], keys.ANY_CODE),
+            rights.home(
+                "KeepCode",
+                ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
+                keys.ANY_CODE,
+            ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
             rights.home("SeeTheDoor", ["s3:GetObject"], keys.ADMISSION),
             rights.list_home(),
@@ -151,6 +155,7 @@ class WorkflowStack(cdk.Stack):
                 "ec2:DescribeInstanceTypes",
                 "ec2:DescribeInstanceTypeOfferings",
                 "ec2:DescribeImages",
+                "ec2:GetEbsDefaultKmsKeyId",
             ),
             rights.parameters(sorted(images.values())),
             rights.secrets("secretsmanager:DescribeSecret"),

@@ -105,6 +105,7 @@ def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
         secrets_missing=tuple(
             name for name, arn in asked.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
         ),
+        volume_key=ec2.default_volume_key() if asked.region else "",
         held_by=held_by,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from admission import volumes
 from admission.addresses import Address
 from admission.request import ARCHIVES, DEFAULT_HOURS, Request
 from admission.words import allowed, plain, refusal
@@ -67,6 +68,8 @@ class Facts:
     """Data locations where there is nothing."""
     secrets_missing: tuple[str, ...] = ()
     """Environment names whose secret there is not."""
+    volume_key: str = ""
+    """Of volumes by default, in the region that is asked for; empty where EC2 does not say."""
     held_by: str = ""
     """The other execution whose job has the name already."""
 
@@ -105,6 +108,7 @@ def admit(
         *problems,
         *_limit_problems(request, env),
         *against,
+        *volumes.problems(facts.volume_key, _region(request, env)),
         *_code_problems(request, facts, env),
         *_data_problems(request, facts, env),
         *_secret_problems(request, execution, facts, env),

@@ -134,6 +134,15 @@ class Ec2:
             zones.setdefault(one["InstanceType"], set()).add(one["Location"])
         return zones
 
+    def default_volume_key(self) -> str:
+        """Under which the account encrypts volumes here unless a launch says otherwise; empty where nobody may ask."""
+        try:
+            return self._client.get_ebs_default_kms_key_id()["KmsKeyId"]
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] == "UnauthorizedOperation":  # a policy of the account's organization
+                return ""
+            raise
+
     def image(self, image: str) -> Image | None:
         """The image with its root device, None where the region or account does not have it."""
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from aws import copies
 from aws.clients import PATIENT, client
 from aws.facts import Object, Seen
 from contract import keys
@@ -147,11 +148,8 @@ class Bucket:
         )
 
     def copy(self, source: Object, key: str) -> None:
-        """Copies one version of an object (5 GB at most) into this bucket."""
-        where = {"Bucket": source.bucket, "Key": source.key}
-        if source.version and source.version != "null":
-            where["VersionId"] = source.version
-        self._client.copy_object(Bucket=self.name, Key=key, CopySource=where)  # type: ignore[arg-type]
+        """Copies one version of an object into this bucket."""
+        copies.copy(self._client, source, self.name, key)
 
     def listed(self, prefix: str) -> Iterator[tuple[str, int, float]]:
         """Key, size, and age in seconds by S3's own clock, of every object under `prefix`."""

@@ -1,4 +1,4 @@
-"""DescribeInstances, TerminateInstances and the tag calls as EC2 has them: late, in pages, all or nothing."""
+"""DescribeInstances, TerminateInstances and the tag calls as EC2 has them: late, in pages, all or nothing; the volumes' key."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from moto.ec2.exceptions import (
     OperationNotPermitted4,
 )
 from moto.ec2.models.instances import InstanceBackend
+from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.responses.tags import TagResponse
 from moto.ec2.utils import filter_dict_attribute_mapping
+from moto.kms import kms_backends
 
 from rehearsal.gaps.ec2_machines import Aws, Function, Machines, replace
+
+MANAGED_KEY = "alias/aws/ebs"
 
 
 def install(aws: Aws, machines: Machines) -> None:
@@ -26,6 +30,7 @@ def install(aws: Aws, machines: Machines) -> None:
     aws.patch(filter_dict_attribute_mapping, "iam-instance-profile.arn", "iam_instance_profile.Arn")
     replace(aws, TagResponse, "create_tags", lambda original: _create_tags(machines, original))
     replace(aws, TagResponse, "delete_tags", lambda original: _delete_tags(machines, original))
+    aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
 
 
 def _describe(machines: Machines) -> Function:
@@ -114,3 +119,12 @@ def _delete_tags(machines: Machines, original: Function) -> Function:
         return answer
 
     return delete_tags
+
+
+def _default_key(self: Any) -> Any:
+    """AWS's own, by its alias, until somebody has set another one."""
+    backend = self.ec2_backend
+    key = backend.default_kms_key_id
+    managed = kms_backends[backend.account_id][backend.region_name].aliases.get(MANAGED_KEY)
+    own = key and not (managed and key.endswith(f"/{managed.target_key_id}"))
+    return ActionResult({"KmsKeyId": key if own else MANAGED_KEY})

@@ -188,6 +188,7 @@ def shown(yard: Yard, instance: str, *, newest: bool) -> str:
 
 def test_the_newest_lines_of_a_console_are_there_at_once_and_ec2s_own_after_a_while(yard: Yard) -> None:
     (one,) = yard.run(1, UserData="#!/bin/bash\necho booted\nsleep 1\necho done\npoweroff\n")
+    until(lambda: yard.states([one]) == {"running"})
     until(lambda: "booted" in shown(yard, one, newest=True))
     until(lambda: yard.states([one]) == {"terminated"})
     assert "done" not in shown(yard, one, newest=True)
@@ -196,7 +197,7 @@ def test_the_newest_lines_of_a_console_are_there_at_once_and_ec2s_own_after_a_wh
 
 
 def test_only_nitro_gives_the_newest_lines(yard: Yard) -> None:
-    (one,) = yard.run(1, UserData="#!/bin/bash\necho booted\n", InstanceType="p3.2xlarge")
+    (one,) = yard.run(1, UserData="#!/bin/bash\necho booted\n", InstanceType="t2.micro")
     until(lambda: yard.states([one]) == {"running"})
     assert refusal(yard.ec2.get_console_output, InstanceId=one, Latest=True) == "UnsupportedOperation"
     until(lambda: "booted" in shown(yard, one, newest=False))
@@ -205,3 +206,11 @@ def test_only_nitro_gives_the_newest_lines(yard: Yard) -> None:
 def test_the_console_of_no_instance_is_refused(yard: Yard) -> None:
     call = yard.ec2.get_console_output
     assert refusal(call, InstanceId="i-0123456789abcdef0", Latest=True) == "InvalidInstanceID.NotFound"
+
+
+def test_volumes_have_awss_own_key_until_somebody_sets_another(yard: Yard) -> None:
+    yard.run(1)  # the first encrypted volume makes the key
+    assert yard.ec2.get_ebs_default_kms_key_id()["KmsKeyId"] == "alias/aws/ebs"
+    key = yard.aws.client("kms", "us-east-1").create_key()["KeyMetadata"]["Arn"]
+    yard.ec2.modify_ebs_default_kms_key_id(KmsKeyId=key)
+    assert yard.ec2.get_ebs_default_kms_key_id()["KmsKeyId"] == key

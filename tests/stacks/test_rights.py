@@ -26,6 +26,7 @@ def test_nothing_that_changes_anything_is_allowed_on_everything(granted: list[Ri
     on_everything = {action for right in granted if "*" in right.resources for action in right.actions}
     knowing_none = {
         "cloudwatch:GetMetricData",
+        "ec2:GetEbsDefaultKmsKeyId",
         "cloudwatch:PutMetricData",
         "pricing:GetProducts",
         "ecr:GetAuthorizationToken",

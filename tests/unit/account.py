@@ -74,6 +74,8 @@ class Account:
     calls: list[str] = field(default_factory=list)
     regions: dict[str, set[str]] = field(default_factory=dict)
     """Service to the regions in which it was called."""
+    volume_key: str = "alias/aws/ebs"
+    """Of volumes by default, in every region; empty: an organization's policy lets nobody ask."""
     places: bool = True
     """The Region stack is there."""
 
@@ -123,6 +125,11 @@ class Account:
     def _CopyObject(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         self.objects[asked["Bucket"], asked["Key"]] = an_object()
         return {}
+
+    def _GetEbsDefaultKmsKeyId(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802, ARG002
+        if not self.volume_key:
+            raise Refused("UnauthorizedOperation", 403)
+        return {"KmsKeyId": self.volume_key}
 
     def _GetParameter(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         values = {"/aws/service/x": IMAGE.id, "/aws/service/a": "ami-gone"}
