@@ -150,7 +150,7 @@ deploy: setup ## To the account that your AWS credentials name
 destroy: setup ## Takes every stack away again
 	@npx cdk destroy --all
 
-docs: setup ## Writes the generated pages again: schema, refusals, faults, the machine's diagram
+docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machine's diagram
 	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
 	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
 	@$(BIN)/python -m tests.refusals
@@ -161,6 +161,7 @@ docs: setup ## Writes the generated pages again: schema, refusals, faults, the m
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.grid.refusals
 	@$(BIN)/python -m rehearsal.faults
 	@$(BIN)/python -m stacks.diagram
+	@$(BIN)/python -m stacks.settings_page
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots

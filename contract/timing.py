@@ -20,11 +20,13 @@ class Timing:
     silence_s: float = 180.0
     """Age of a node's last report, by S3's clock, beyond which a running node is lost."""
     report_every_s: float = 30.0
+    """How often a node reports."""
     orders_every_s: float = 5.0
     """How often a node looks for orders and for a spot notice (AWS advises 5 s)."""
     metadata_every_s: float = 2.0
     """How often a node looks for a tag that is not there yet."""
     logs_every_s: float = 5.0
+    """How often a node sends its log."""
     stop_grace_s: float = 30.0
     """From SIGTERM to SIGKILL for the training process."""
     deadline_notice_s: float = 300.0
@@ -44,6 +46,7 @@ class Timing:
     terminate_patience_s: float = 600.0
     """How long Terminate asks until instances begin to shut down."""
     terminate_again_s: float = 15.0
+    """Between two tries of Terminate."""
     cleanup_again_s: float = 60.0
     """From a cleanup after an execution's end to the second one."""
     reaper_grace_s: float = 600.0
@@ -66,9 +69,11 @@ class Timing:
     grid_stop_patience_s: float = 900.0
     """How long a grid that was stopped waits until its trainings have ended; SageMaker gives them 120 s."""
     image_again_s: float = 15.0
+    """Between two looks of a deploy at the platform's own images."""
     image_patience_s: float = 3000.0
     """How long a deploy waits for the platform's own images; CloudFormation waits an hour at most."""
     drain_again_s: float = 15.0
+    """Between two tries of a destroy."""
     drain_patience_s: float = 3000.0
     """How long a destroy waits for executions and instances to end; CloudFormation waits an hour at most."""
 

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from itertools import combinations
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
 from contract.names import BUILD_CACHE, PLATFORM
 from contract.timing import Timing
+from stacks.forms import (
+    Account,
+    Bucket,
+    Deployment,
+    InstanceTypes,
+    MachineImage,
+    Network,
+    Organization,
+    Region,
+    Repository,
+    TrainingImage,
+    TrainingType,
+    partition,
+)
+from stacks.refused import lines
 
 BLOCK = "trainyard"
 """The key of cdk.json's context under which everything here stands."""
@@ -27,37 +41,8 @@ class BadSettings(ValueError):
     """The settings do not describe a deployment; the message has one line per problem, each naming its key."""
 
 
-# 20: the longest bucket name is <deployment>-bytes-<12 digits>-<region of 14>, of 63 allowed characters.
 MOST_REGIONS = 40
 """AWS has 30-odd. Policies, variables and templates hold so many; a test measures them."""
-DEPLOYMENT = r"^[a-z](-?[a-z0-9]){1,19}$"
-REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
-BUCKET = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
-IMAGE = r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$"
-INSTANCE_TYPES = r"^[a-z0-9*][a-z0-9*.-]*$"
-REPOSITORY = r"^[a-z](-?[a-z0-9]){1,39}$"
-ACCOUNT = r"^[0-9]{12}$"
-ORGANIZATION = r"^o-[a-z0-9]{10,32}$"
-WORDS = {
-    DEPLOYMENT: "2 to 20 lower-case letters, digits and single hyphens, a letter first",
-    REGION: "the name of a region, such as eu-central-1",
-    BUCKET: "the name of a bucket",
-    IMAGE: "an AMI id (ami-...) or the name of an SSM parameter (/...)",
-    INSTANCE_TYPES: "an instance type, * for any letters, such as g5.*",
-    REPOSITORY: "2 to 40 lower-case letters, digits and single hyphens, a letter first",
-    ACCOUNT: "the twelve digits of an account",
-    ORGANIZATION: "the id of an organization, such as o-a1b2c3d4e5",
-}
-"""What the patterns allow, for a person."""
-
-Deployment = Annotated[str, StringConstraints(pattern=DEPLOYMENT, max_length=20)]
-Region = Annotated[str, StringConstraints(pattern=REGION)]
-Bucket = Annotated[str, StringConstraints(pattern=BUCKET)]
-MachineImage = Annotated[str, StringConstraints(pattern=IMAGE)]
-InstanceTypes = Annotated[str, StringConstraints(pattern=INSTANCE_TYPES)]
-Repository = Annotated[str, StringConstraints(pattern=REPOSITORY, max_length=40)]
-Account = Annotated[str, StringConstraints(pattern=ACCOUNT)]
-Organization = Annotated[str, StringConstraints(pattern=ORGANIZATION)]
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -73,6 +58,25 @@ MOST = (
     ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
 )
 """Durations that something fixed bounds: (name, at most so many seconds, why). A divided timing keeps below them."""
+RATIOS = (
+    ("silence_s", 2, "report_every_s"),
+    ("deadline_notice_s", 1, "stop_grace_s"),
+    ("boot_allowance_s", 1, "report_every_s"),
+    ("metal_boot_allowance_s", 1, "boot_allowance_s"),
+    ("launch_patience_s", 1, "launch_again_s"),
+    ("terminate_patience_s", 1, "terminate_again_s"),
+    ("power_off_unknown_s", 1, "boot_allowance_s"),
+    ("cleanup_again_s", 1, "visibility_s"),
+    ("reaper_grace_s", 1, "cleanup_again_s"),
+    ("reaper_grace_s", 2, "visibility_s"),
+    ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
+    ("training_patience_s", 1, "training_watch_s"),
+    ("grid_stop_patience_s", 1, "grid_collect_again_s"),
+    ("image_patience_s", 1, "image_again_s"),
+    ("drain_patience_s", 1, "drain_again_s"),
+    ("drain_patience_s", 1, "cleanup_again_s"),
+)
+"""Durations that depend on each other: (name, at least so many times, name). A divided timing keeps to them too."""
 
 
 class Block(BaseModel):
@@ -85,21 +89,18 @@ class RegionSettings(Block):
     """A region: with a network of ours it trains, without one it serves the grid alone, and costs nothing while idle."""
 
     region: Region
-    cidr: str | None = None
-
-    @field_validator("cidr")
-    @classmethod
-    def _fits(cls, cidr: str | None) -> str | None:
-        if cidr is not None and not 16 <= IPv4Network(cidr).prefixlen <= 24:
-            raise ValueError("a prefix length of 16 to 24 (59 to 16379 nodes a zone)")
-        return cidr
+    """Its name."""
+    cidr: Network | None = None
+    """The region's own network: a /16 holds 16,379 nodes a zone, a /24 holds 59. Without one, jobs do not train there."""
 
 
 class ImageReaders(Block):
     """Who outside the account may pull the deployment's images; their own policies have to allow it too."""
 
     accounts: tuple[Account, ...] = Field(default=(), max_length=100)
+    """Accounts that may pull."""
     organizations: tuple[Organization, ...] = Field(default=(), max_length=20)
+    """Organizations, every account of which may pull."""
 
 
 class NetworkSettings(Block):
@@ -113,13 +114,17 @@ class NetworkSettings(Block):
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class LimitSettings(Limits):
-    """contract.environments.Limits with its defaults and what is allowed."""
+    """What a request for a job may ask for."""
 
     max_nodes: int = Field(default=16, ge=1, le=1000)
+    """The most nodes of a job."""
     max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
+    """The most hours of a job, all of its attempts together."""
     recoveries: int = Field(default=3, ge=0, le=100)
+    """How often a job whose nodes were lost begins again, from its newest checkpoint."""
     volume_gb: int = Field(default=200, ge=8, le=65536)
     max_volume_gb: int = Field(default=2000, ge=8, le=65536)
+    """The largest disk that a request may ask for."""
     instance_types: tuple[InstanceTypes, ...] = Field(default=("*",), min_length=1)
 
     @model_validator(mode="after")
@@ -131,31 +136,14 @@ class LimitSettings(Limits):
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class TimingSettings(Timing):
-    """contract.timing.Timing, checked. The checks are ratios, so that a divided timing passes too."""
+    """Every duration that the deployment waits for, in seconds."""
 
     @model_validator(mode="after")
     def _agrees(self) -> TimingSettings:
         for name in Timing.__dataclass_fields__:
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; more than 0 seconds is allowed")
-        for longer, times, shorter in (
-            ("silence_s", 2, "report_every_s"),
-            ("deadline_notice_s", 1, "stop_grace_s"),
-            ("boot_allowance_s", 1, "report_every_s"),
-            ("metal_boot_allowance_s", 1, "boot_allowance_s"),
-            ("launch_patience_s", 1, "launch_again_s"),
-            ("terminate_patience_s", 1, "terminate_again_s"),
-            ("power_off_unknown_s", 1, "boot_allowance_s"),
-            ("cleanup_again_s", 1, "visibility_s"),
-            ("reaper_grace_s", 1, "cleanup_again_s"),
-            ("reaper_grace_s", 2, "visibility_s"),
-            ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
-            ("training_patience_s", 1, "training_watch_s"),
-            ("grid_stop_patience_s", 1, "grid_collect_again_s"),
-            ("image_patience_s", 1, "image_again_s"),
-            ("drain_patience_s", 1, "drain_again_s"),
-            ("drain_patience_s", 1, "cleanup_again_s"),
-        ):
+        for longer, times, shorter in RATIOS:
             if getattr(self, longer) < times * getattr(self, shorter):
                 wanted = f"{times} x {shorter}" if times > 1 else shorter
                 raise ValueError(f"{longer} is {getattr(self, longer)}; at least {wanted} is allowed")
@@ -171,53 +159,61 @@ class ReaperSettings(Block):
     report_only: bool = False
     """It tells what it would end, and ends nothing."""
     max_share: float = Field(default=0.2, ge=0, le=1)
-    """Of the deployment's instances, how many one pass may end before their deadline, from 0 to 1 ..."""
+    """Which share of the deployment's instances one pass may end before their deadline ..."""
     max_least: int = Field(default=5, ge=1, le=1000)
-    """... and how many at least: a small deployment has no fifth."""
+    """... and how many it may end in any case: a small deployment has no fifth."""
 
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class GridLimitSettings(GridLimits):
-    """contract.environments.GridLimits with its defaults and what is allowed."""
+    """What a line of a manifest may ask for."""
 
     max_lines: int = Field(default=10_000, ge=1, le=100_000)
+    """The most lines of a manifest."""
     max_concurrent: int = Field(default=1000, ge=1, le=10_000)
     submissions_per_second: float = Field(default=1.0, gt=0, le=50)
+    """How many trainings are created in a second, in each region."""
     max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
     max_instances: int = Field(default=16, ge=1, le=1000)
+    """The most instances of one training."""
     max_volume_gb: int = Field(default=2000, ge=1, le=16_384)
+    """The largest disk that a training may ask for."""
     instance_types: tuple[InstanceTypes, ...] = Field(default=("ml.*",), min_length=1)
 
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class GridDefaultSettings(GridDefaults):
-    """contract.environments.GridDefaults with its defaults: nobody trains on what nobody chose. Plan checks what they name."""
+    """What a line trains with that does not say it: nobody trains on what nobody chose, so both are empty. Plan checks what they name."""
 
-    image: str = Field(default="", max_length=255, pattern=r"^[!-~]*$")
-    instance_type: str = Field(default="", pattern=r"^(ml\.[a-z0-9-]+\.[a-z0-9-]+)?$")
+    image: TrainingImage = ""
+    instance_type: TrainingType = ""
+    """What a line trains on that names no type."""
 
 
 class GridSettings(Block):
     """Grids: many SageMaker trainings from one manifest."""
 
     limits: GridLimitSettings = GridLimitSettings()
+    """What a line of a manifest may ask for."""
     defaults: GridDefaultSettings = GridDefaultSettings()
-    """With both, a file of `region,s3_location` and `{"manifest": ...}` are a grid."""
+    """What a line trains with that does not say it; with both, a file of `region,s3_location` and `{"manifest": ...}` are a grid."""
     spot_children: bool = False
     """Children on Fargate Spot cost about a third, and are now and then begun anew; trainings do not notice."""
 
 
 class Settings(Block):
-    """One deployment."""
+    """What holds for the deployment as a whole."""
 
     deployment: Deployment = "trainyard"
     """Part of every name: several deployments can live in one account."""
     home_region: Region = "eu-central-1"
+    """Where state machines, functions and decisions live; one of `regions`, with a network."""
     regions: tuple[RegionSettings, ...] = Field(
         default=(RegionSettings(region="eu-central-1", cidr="10.70.0.0/16"),), max_length=MOST_REGIONS
     )
-    """Home among them."""
+    """Where jobs train and grids run, home among them."""
     network: NetworkSettings = NetworkSettings()
+    """What the network of every training region has."""
     placement_groups_per_zone: int = Field(default=2, ge=1, le=10)
     """So many jobs of several nodes find a cluster placement group of their own; 10, because an SSM parameter holds 4 KB."""
     images: dict[Family, MachineImage] = Field(
@@ -233,17 +229,23 @@ class Settings(Block):
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
     """Of images, the same in every region; `images` is called `<deployment>/images` there."""
     image_readers: ImageReaders = ImageReaders()
+    """Who outside the account may pull the deployment's images."""
     copy_accounts: tuple[Account, ...] = Field(default=(), max_length=20)
     """Other accounts whose private images may be copied in."""
     master_port: int = Field(default=29500, ge=1024, le=65535)
     """Where rank 0 of a job listens for the others; the default is PyTorch's."""
     limits: LimitSettings = LimitSettings()
+    """What a request for a job may ask for."""
     timing: TimingSettings = TimingSettings()
+    """Every duration that the deployment waits for, in seconds."""
     reaper: ReaperSettings = ReaperSettings()
+    """What the function may do that ends forgotten instances and trainings."""
     grid: GridSettings = GridSettings()
+    """Many SageMaker trainings from one manifest."""
     keep_data: bool = True
     """Whether the buckets outlive a destroy. Without it, `make destroy` takes jobs, checkpoints and artifacts with it."""
     log_retention_days: DaysOfLogs = 30
+    """How long the logs of nodes, builds and functions are kept."""
 
     @model_validator(mode="after")
     def _agrees(self) -> Settings:
@@ -259,6 +261,13 @@ class Settings(Block):
             yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
         elif self.home_region not in self.training:
             yield f"regions has no cidr for the home region {self.home_region}; allowed: a network, because home trains"
+        partitions = {name: partition(name) for name in names}
+        for name in dict.fromkeys(names):
+            if partitions[name] != (home := partition(self.home_region)):
+                yield (
+                    f"regions names {name} of the partition {partitions[name]}, and home is in {home}; allowed: regions of one "
+                    "partition, because an account belongs to one"
+                )
         if "us-west-1" in self.training:
             yield (
                 "regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr), "
@@ -304,58 +313,4 @@ class Settings(Block):
             # Strict parsing takes a list for a tuple only where it reads JSON.
             return cls.model_validate_json(json.dumps(raw))
         except ValidationError as problem:
-            raise BadSettings("\n".join(_lines(raw, problem))) from None
-
-
-def _lines(raw: dict[str, Any], problem: ValidationError) -> Iterator[str]:
-    for error in problem.errors(include_url=False):
-        path = [part for part in error["loc"] if part != "[key]"]
-        where = ".".join((BLOCK, *map(str, path)))
-        if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-            yield f"{where} is no setting; {_nearest(str(path[-1]), _known(path[:-1]))}"
-        elif error["type"] == "missing":
-            yield f"{where} is missing"
-        elif error["type"] == "value_error" and isinstance(error["input"], dict):
-            yield from (f"{where}.{line}" for line in str(error["ctx"]["error"]).splitlines())
-        elif error["loc"][-1:] == ("[key]",):
-            yield f"{where} is no family; {_nearest(str(path[-1]), Family.__args__)}"  # type: ignore[attr-defined]
-        else:
-            yield f"{where} is {json.dumps(_value(raw, path))}; allowed: {_allowed(error)}"
-
-
-def _allowed(error: Any) -> str:
-    context = error.get("ctx", {})
-    if "pattern" in context:
-        return WORDS[context["pattern"]]
-    for key in ("expected", "error"):
-        if key in context:
-            return str(context[key])
-    return str(error["msg"]).partition(" should ")[2].removeprefix("be ").removeprefix("have ") or str(error["msg"])
-
-
-def _nearest(key: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
-
-
-def _known(path: list[str | int]) -> tuple[str, ...]:
-    """The keys that the block at `path` takes."""
-    blocks: dict[tuple[str, ...], Any] = {
-        (): Settings.model_fields,
-        ("regions",): RegionSettings.model_fields,
-        ("image_readers",): ImageReaders.model_fields,
-        ("network",): NetworkSettings.model_fields,
-        ("limits",): Limits.__dataclass_fields__,
-        ("timing",): Timing.__dataclass_fields__,
-        ("reaper",): ReaperSettings.model_fields,
-        ("grid",): GridSettings.model_fields,
-        ("grid", "limits"): GridLimits.__dataclass_fields__,
-        ("grid", "defaults"): GridDefaults.__dataclass_fields__,
-    }
-    return tuple(blocks[tuple(part for part in path if isinstance(part, str))])
-
-
-def _value(raw: Any, path: list[str | int]) -> Any:
-    for part in path:
-        raw = raw[part]
-    return raw
+            raise BadSettings("\n".join(lines(BLOCK, cls, raw, problem))) from None

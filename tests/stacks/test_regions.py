@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from contract import names
 from contract.codec import decode
 from contract.places import Place
+from stacks import forms
 from stacks.settings import MOST_REGIONS
 from tests.stacks.synth import Synthesised, plain, resources, synthesise
 
@@ -36,25 +39,44 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(folder, regions=THREE, repositories=["images", "grid-child"], image_readers=readers)
 
 
+@contextmanager
+def known(regions: list[str]) -> Iterator[None]:
+    """The CDK's table has these regions meanwhile."""
+    table = SimpleNamespace(
+        Fact=SimpleNamespace(regions=regions),
+        RegionInfo=SimpleNamespace(get=lambda _: SimpleNamespace(partition="aws")),
+    )
+    caches = (forms.known_regions, forms.partition)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms, "region_info", table)
+        for one in caches:
+            one.cache_clear()
+        yield
+    for one in caches:
+        one.cache_clear()
+
+
 @pytest.fixture(scope="module")
 def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """As many regions as the settings take, all of them training, with long names and everything else at its largest."""
+    """As many regions as the settings take, more than AWS has today, all of them training, with long names and everything else at
+    its largest."""
     away = [f"{continent}-southeast-{number}" for continent in ("ap", "ca", "mx", "us") for number in range(10)]
     cidrs = [{"region": one, "cidr": f"10.{n}.0.0/16"} for n, one in enumerate([HOME, *away][:MOST_REGIONS])]
-    return synthesise(
-        tmp_path_factory.mktemp("most"),
-        deployment=LONGEST,
-        regions=cidrs,
-        repositories=[f"repository-of-quite-a-long-name-{n}" for n in range(10)],
-        placement_groups_per_zone=1,  # a region by itself, whose size test_resources.py measures
-        keep_data=False,
-        data_buckets=["imagenet", "laion"],
-        copy_accounts=[f"{n:012}" for n in range(20)],
-        image_readers={
-            "accounts": [f"{n:012}" for n in range(100)],
-            "organizations": [f"o-{n:032}" for n in range(20)],
-        },
-    )
+    with known([HOME, *away]):
+        return synthesise(
+            tmp_path_factory.mktemp("most"),
+            deployment=LONGEST,
+            regions=cidrs,
+            repositories=[f"repository-of-quite-a-long-name-{n}" for n in range(10)],
+            placement_groups_per_zone=1,  # a region by itself, whose size test_resources.py measures
+            keep_data=False,
+            data_buckets=["imagenet", "laion"],
+            copy_accounts=[f"{n:012}" for n in range(20)],
+            image_readers={
+                "accounts": [f"{n:012}" for n in range(100)],
+                "organizations": [f"o-{n:032}" for n in range(20)],
+            },
+        )
 
 
 def needs(deployment: Synthesised) -> dict[str, set[str]]:

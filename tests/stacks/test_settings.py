@@ -41,12 +41,12 @@ REFUSED: dict[str, tuple[object, str]] = {
     "empty name": ({"deployment": ""}, 'trainyard.deployment is ""; allowed: 2 to 20'),
     "double hyphen": ({"deployment": "a--b"}, "allowed: 2 to 20 lower-case letters, digits and single hyphens"),
     "newline in a name": ({"deployment": "lab\n"}, "allowed: 2 to 20 lower-case letters"),
-    "long name": ({"deployment": "a" * 21}, "allowed: at most 20 characters"),
+    "long name": ({"deployment": "a" * 21}, "allowed: 2 to 20 lower-case letters"),
     "no such region name": (
         {"home_region": "frankfurt"},
-        'trainyard.home_region is "frankfurt"; allowed: the name of a',
+        'trainyard.home_region is "frankfurt" (there is no such region); allowed: the name of a region of AWS',
     ),
-    "zone for region": ({"home_region": "eu-central-1a"}, "allowed: the name of a region, such as eu-central-1"),
+    "zone for region": ({"home_region": "eu-central-1a"}, "no such region; did you mean eu-central-1?"),
     "no regions": ({"regions": []}, "trainyard.regions lacks the home region eu-central-1"),
     "home without a network": (
         {"regions": [{"region": "eu-central-1"}, AWAY]},
@@ -58,9 +58,12 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "more regions than policies hold": (
         {"regions": [HOME, *({"region": f"xx-east-{n % 10}"} for n in range(40))]},
-        "trainyard.regions is [{",
+        'trainyard.regions.1.region is "xx-east-0" (there is no such region; did you mean us-east-2?); allowed: ',
     ),
-    "an empty network": ({"regions": [HOME, {"region": "eu-west-1", "cidr": ""}]}, 'regions.1.cidr is ""; allowed: '),
+    "an empty network": (
+        {"regions": [HOME, {"region": "eu-west-1", "cidr": ""}]},
+        'regions.1.cidr is "" (it is no IPv4 network)',
+    ),
     "no repositories": ({"repositories": []}, "trainyard.repositories is []; allowed: at least 1 item"),
     "upper case in a repository": (
         {"repositories": ["Images"]},
@@ -123,10 +126,55 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},
         "trainyard.regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr)",
     ),
-    "no network": ({"regions": [HOME | {"cidr": "ten"}]}, 'trainyard.regions.0.cidr is "ten"; allowed: '),
-    "large network": ({"regions": [HOME | {"cidr": "10.0.0.0/8"}]}, "allowed: a prefix length of 16 to 24"),
-    "small network": ({"regions": [HOME | {"cidr": "10.0.0.0/25"}]}, "allowed: a prefix length of 16 to 24"),
-    "host bits": ({"regions": [HOME | {"cidr": "10.0.0.1/16"}]}, "10.0.0.1/16 has host bits set"),
+    "no network": (
+        {"regions": [HOME | {"cidr": "ten"}]},
+        'trainyard.regions.0.cidr is "ten" (it is no IPv4 network); allowed: a private IPv4 network with a prefix length of 16 to 24',
+    ),
+    "large network": ({"regions": [HOME | {"cidr": "10.0.0.0/8"}]}, "(its prefix length is 8); allowed: a private"),
+    "small network": ({"regions": [HOME | {"cidr": "10.0.0.0/25"}]}, "(its prefix length is 25); allowed: a private"),
+    "host bits": (
+        {"regions": [HOME | {"cidr": "10.0.0.1/16"}]},
+        'cidr is "10.0.0.1/16" (it has host bits; the network is 10.0.0.0/16); allowed: a private IPv4 network',
+    ),
+    "an address": (
+        {"regions": [HOME | {"cidr": "10.0.0.0"}]},
+        'cidr is "10.0.0.0" (it has no prefix length); allowed: ',
+    ),
+    "a public network": ({"regions": [HOME | {"cidr": "52.95.0.0/16"}]}, "(it is public); allowed: a private IPv4"),
+    "a network half private": ({"regions": [HOME | {"cidr": "172.32.0.0/16"}]}, "(it is public); allowed: "),
+    "Docker's network": (
+        {"regions": [HOME | {"cidr": "172.17.64.0/20"}]},
+        "(172.17.0.0/16 is Docker's own network on the nodes); allowed: ",
+    ),
+    "no such region": (
+        {"regions": [HOME, {"region": "eu-central-9"}]},
+        'regions.1.region is "eu-central-9" (there is no such region; did you mean eu-central-2?); allowed: the name of',
+    ),
+    "an isolated region": (
+        {"regions": [HOME, {"region": "us-iso-east-1"}]},
+        "(it belongs to the partition aws-iso); allowed: the name of a region of AWS that this release of the CDK knows, in aws",
+    ),
+    "two partitions": (
+        {"regions": [HOME, {"region": "cn-north-1"}]},
+        "trainyard.regions names cn-north-1 of the partition aws-cn, and home is in aws; allowed: regions of one partition",
+    ),
+    "a limit at the top": ({"max_nodes": 8}, "trainyard.max_nodes is no setting; did you mean limits.max_nodes?"),
+    "a limit of jobs and of grids at the top": (
+        {"max_hours": 8},
+        "trainyard.max_hours is no setting; did you mean grid.limits.max_hours or limits.max_hours?",
+    ),
+    "a duration among the limits": (
+        {"limits": {"boot_allowance": 8}},
+        "trainyard.limits.boot_allowance is no setting; did you mean timing.boot_allowance_s?",
+    ),
+    "a type of EC2 for grids": (
+        {"grid": {"defaults": {"instance_type": "g5.xlarge"}}},
+        'grid.defaults.instance_type is "g5.xlarge"; allowed: an instance type of SageMaker, such as ml.g5.xlarge',
+    ),
+    "an image with a space": (
+        {"grid": {"defaults": {"image": "my image:v1"}}},
+        'grid.defaults.image is "my image:v1"; allowed: repository:tag of the deployment or the whole address of an image',
+    ),
     "a number for a network": ({"regions": [HOME | {"cidr": 10}]}, "trainyard.regions.0.cidr is 10; allowed: "),
     "no way out": ({"network": {"nat_gateways": 0}}, "nat_gateways is 0; allowed: greater than or equal to 1"),
     "four ways out": ({"network": {"nat_gateways": 4}}, "nat_gateways is 4; allowed: less than or equal to 3"),
@@ -142,7 +190,10 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"placement_groups_per_zone": 11},
         "placement_groups_per_zone is 11; allowed: less than or equal",
     ),
-    "unknown family": ({"images": {"arm": "ami-12345678"}}, "trainyard.images.arm is no family; did you mean arm64?"),
+    "unknown family": (
+        {"images": {"arm": "ami-12345678"}},
+        "trainyard.images.arm is no key of this block; allowed: 'x86_64', 'arm64' or 'p3'",
+    ),
     "no image": (
         {"images": {"arm64": "newest"}},
         'images.arm64 is "newest"; allowed: an AMI id (ami-...) or the name of',

@@ -1,0 +1,153 @@
+"""Settings that are texts: a pattern and the words that say what it allows are one object, so that neither comes without the other."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv4Network
+from typing import Annotated, Any
+
+from aws_cdk import region_info
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
+"""Where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
+PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+"""RFC 1918 and RFC 6598: what no address of the internet lies in. A VPC takes both."""
+DOCKERS = IPv4Network("172.17.0.0/16")
+"""Docker's own bridge on every machine that has Docker: nodes would look there for their peers."""
+LARGEST, SMALLEST = 16, 24
+"""Prefix lengths: AWS's largest VPC, and room for 59 nodes a zone."""
+
+
+def nothing(text: str) -> str:  # noqa: ARG001
+    """No objection to what the pattern allows."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a text has to look like. Whatever is wrong with a value, a person reads `words`, and `objection` where there is one."""
+
+    pattern: str
+    words: str
+    objection: Callable[[str], str] = nothing
+    """What else is wrong with a text; empty where nothing is, or `words` say it."""
+    longest: int | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        assert source is str, f"{source} is no str"
+        return core_schema.no_info_wrap_validator_function(
+            self._checked, core_schema.str_schema(pattern=self.pattern, max_length=self.longest, strict=True)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        # Editors show patternErrorMessage in the place of the pattern.
+        return {**handler(schema), "patternErrorMessage": self.words}
+
+    def _checked(self, value: Any, fits: Callable[[Any], str]) -> str:
+        try:
+            text = fits(value)
+        except ValidationError:
+            objection = self.objection(value) if isinstance(value, str) else ""
+        else:
+            if not (objection := self.objection(text)):
+                return text
+        raise PydanticCustomError("form", "{allowed}", {"allowed": self.words, "objection": objection})
+
+
+@cache
+def known_regions() -> frozenset[str]:
+    """Every region that the CDK's own table has, without a call of AWS."""
+    return frozenset(region_info.Fact.regions)
+
+
+@cache
+def partition(region: str) -> str:
+    """Of a region that is known."""
+    return region_info.RegionInfo.get(region).partition or ""
+
+
+def _no_region(name: str) -> str:
+    if name not in known_regions():
+        close = difflib.get_close_matches(name, sorted(known_regions()), n=1)
+        return f"there is no such region{f'; did you mean {close[0]}?' if close else ''}"
+    if partition(name) not in PARTITIONS:
+        return f"it belongs to the partition {partition(name)}"
+    return ""
+
+
+def _no_network(text: str) -> str:
+    try:
+        network = IPv4Network(text, strict=False)
+    except ValueError:
+        return "it is no IPv4 network"
+    if "/" not in text:
+        return "it has no prefix length"
+    if text != str(network):
+        return f"it has host bits; the network is {network}"
+    if not any(network.subnet_of(one) for one in PRIVATE):
+        return "it is public"
+    if network.overlaps(DOCKERS):
+        return f"{DOCKERS} is Docker's own network on the nodes"
+    if not LARGEST <= network.prefixlen <= SMALLEST:
+        return f"its prefix length is {network.prefixlen}"
+    return ""
+
+
+Deployment = Annotated[
+    str,
+    Form(
+        r"^[a-z](-?[a-z0-9]){1,19}$",
+        "2 to 20 lower-case letters, digits and single hyphens, a letter first",
+        longest=20,
+    ),
+]
+Region = Annotated[
+    str,
+    Form(
+        r"^[a-z]{2,4}(-[a-z]+)+-[0-9]$",
+        f"the name of a region of AWS that this release of the CDK knows, in {', '.join(PARTITIONS[:-1])} or {PARTITIONS[-1]}, "
+        "such as eu-central-1",
+        _no_region,
+    ),
+]
+Network = Annotated[
+    str,
+    Form(
+        r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$",
+        f"a private IPv4 network with a prefix length of {LARGEST} to {SMALLEST}, such as 10.70.0.0/16, inside "
+        f"{', '.join(map(str, PRIVATE[:-1]))} or {PRIVATE[-1]}, but for {DOCKERS}",
+        _no_network,
+    ),
+]
+Bucket = Annotated[str, Form(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of a bucket")]
+MachineImage = Annotated[
+    str,
+    Form(r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$", "an AMI id (ami-...) or the name of an SSM parameter (/...)"),
+]
+InstanceTypes = Annotated[str, Form(r"^[a-z0-9*][a-z0-9*.-]*$", "an instance type, * for any letters, such as g5.*")]
+Repository = Annotated[
+    str,
+    Form(
+        r"^[a-z](-?[a-z0-9]){1,39}$",
+        "2 to 40 lower-case letters, digits and single hyphens, a letter first",
+        longest=40,
+    ),
+]
+Account = Annotated[str, Form(r"^[0-9]{12}$", "the twelve digits of an account, in quotes")]
+Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
+TrainingImage = Annotated[
+    str,
+    Form(
+        r"^[!-~]{0,255}$",
+        "repository:tag of the deployment or the whole address of an image, up to 255 characters without spaces; empty for none",
+    ),
+]
+TrainingType = Annotated[
+    str,
+    Form(r"^(ml\.[a-z0-9-]+\.[a-z0-9-]+)?$", "an instance type of SageMaker, such as ml.g5.xlarge; empty for none"),
+]

@@ -1,0 +1,182 @@
+"""Every setting, and every form of text, is put through a wrong value; what the page and the schema say is what is parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from stacks import forms
+from stacks.forms import Form
+from stacks.refused import tree
+from stacks.settings import BLOCK, BadSettings, Settings
+from stacks.settings_page import PAGE, SCHEMA, meanings, page, schema
+from tests.stacks.synth import CONTEXT
+
+WHOLE = "a valid integer"
+NUMBER = "a valid number"
+WRONG: dict[str, tuple[object, str]] = {
+    "deployment": ("Yard_1", "2 to 20 lower-case letters, digits and single hyphens"),
+    "home_region": ("eu-mars-1", "the name of a region of AWS"),
+    "regions": ("eu-central-1", "a valid array"),
+    "regions.region": ([{"region": "frankfurt"}], "the name of a region of AWS"),
+    "regions.cidr": ([{"region": "eu-central-1", "cidr": "8.8.0.0/16"}], "a private IPv4 network"),
+    "network": ([], "an object"),
+    "network.nat_gateways": (0, "greater than or equal to 1"),
+    "network.interface_endpoints": (["s3"], "'ec2messages'"),
+    "placement_groups_per_zone": (11, "less than or equal to 10"),
+    "images": ({"x86_64": "newest"}, "an AMI id (ami-...) or the name of an SSM parameter"),
+    "data_buckets": (["s3://data"], "the name of a bucket"),
+    "repositories": (["my/images"], "2 to 40 lower-case letters, digits and single hyphens"),
+    "image_readers": ("everybody", "an object"),
+    "image_readers.accounts": ([111122223333], "the twelve digits of an account, in quotes"),
+    "image_readers.organizations": (["acme"], "the id of an organization"),
+    "copy_accounts": (["*"], "the twelve digits of an account"),
+    "master_port": (80, "greater than or equal to 1024"),
+    "limits": (16, "an object"),
+    "limits.max_nodes": ("16", WHOLE),
+    "limits.max_hours": (673, "less than or equal to 672"),
+    "limits.recoveries": (-1, "greater than or equal to 0"),
+    "limits.volume_gb": (7, "greater than or equal to 8"),
+    "limits.max_volume_gb": (65537, "less than or equal to 65536"),
+    "limits.instance_types": (["G5"], "an instance type, * for any letters"),
+    "timing": ("slow", "an object"),
+    "reaper": (True, "an object"),
+    "reaper.report_only": (1, "a valid boolean"),
+    "reaper.max_share": (20, "less than or equal to 1"),
+    "reaper.max_least": (0.5, WHOLE),
+    "grid": (None, "an object"),
+    "grid.limits": ([], "an object"),
+    "grid.limits.max_lines": (100_001, "less than or equal to 100000"),
+    "grid.limits.max_concurrent": (0, "greater than or equal to 1"),
+    "grid.limits.submissions_per_second": (0, "greater than 0"),
+    "grid.limits.max_hours": ("1", NUMBER),
+    "grid.limits.max_instances": (0, "greater than or equal to 1"),
+    "grid.limits.max_volume_gb": (16_385, "less than or equal to 16384"),
+    "grid.limits.instance_types": ([], "at least 1 item"),
+    "grid.defaults": ("x", "an object"),
+    "grid.defaults.image": ("my image:v1", "repository:tag of the deployment or the whole address of an image"),
+    "grid.defaults.instance_type": ("g5.xlarge", "an instance type of SageMaker"),
+    "grid.spot_children": ("no", "a valid boolean"),
+    "keep_data": (0, "a valid boolean"),
+    "log_retention_days": (31, "1, 3, 5, 7"),
+}
+"""Setting to a value that it does not take, and what the refusal says is allowed."""
+FORMS: dict[str, tuple[str, ...]] = {
+    "Deployment": ("", "a", "1a", "a--b", "a-", "A", "ab\n", "a" * 21, "ä1"),
+    "Region": ("", "EU-CENTRAL-1", "eu-central-1a", "eu-central-1\n", "eu-central", "eu-mars-1", "eusc-de-east-1"),
+    "Network": ("", "ten", "10.0.0.0", "10.0.0.0/33", "10.0.0.0/8", "999.0.0.0/16", "::/16", "10.0.0.0/16\n"),
+    "Bucket": ("", "ab", "-ab", "a_b", "AB1", "s3://ab", "a" * 64),
+    "MachineImage": ("", "ami-XYZ", "ami-1", "newest", "/a b"),
+    "InstanceTypes": ("", "G5.xlarge", "g5.*;rm", "-g5", "g5 "),
+    "Repository": ("", "a", "a/b", "A1", "a--b", "a" * 41),
+    "Account": ("", "1", "1234567890123", "12345678901x", "*"),
+    "Organization": ("", "acme", "o-1", "o-A1B2C3D4E5"),
+    "TrainingImage": ("my image:v1", "a\n", "ü", "x" * 256),
+    "TrainingType": ("g5.xlarge", "ml.g5", "ml.", "ML.g5.xlarge", "ml.g5.xlarge "),
+}
+"""Form to texts that it does not take."""
+
+
+def forms_in(hint: Any) -> Iterator[Form]:
+    """Every form of a type, however deep."""
+    yield from (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Form))
+    for inner in get_args(hint):
+        yield from forms_in(inner)
+
+
+def setting(path: tuple[str, ...], value: object) -> Any:
+    """The block of settings in which this one has this value."""
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def wrong() -> dict[str, tuple[object, str]]:
+    durations = {".".join(path) for path in tree(Settings) if path[0] == "timing" and len(path) == 2}
+    return dict.fromkeys(durations, ("soon", NUMBER)) | WRONG
+
+
+def test_every_setting_has_a_wrong_value_in_the_table() -> None:
+    assert {".".join(path) for path in tree(Settings)} == wrong().keys()
+
+
+@pytest.mark.parametrize("name", sorted(wrong()))
+def test_a_wrong_value_of_any_setting_is_told_with_its_name_and_what_is_allowed(name: str) -> None:
+    value, allowed = wrong()[name]
+    path = tuple(name.split("."))
+    raw = {"regions": value} if name.startswith("regions.") else setting(path, value)
+    with pytest.raises(BadSettings) as refusal:
+        Settings.parse(raw)
+    (line,) = [line for line in str(refusal.value).splitlines() if "; allowed: " in line]
+    where, _, may_be = line.partition("; allowed: ")
+    assert where.startswith(f"{BLOCK}.{path[0]}")
+    assert path[-1] in where
+    assert may_be.startswith(allowed)
+
+
+def test_every_form_of_text_has_wrong_ones_in_the_table() -> None:
+    assert FORMS.keys() == {name for name, kind in vars(forms).items() if next(forms_in(kind), None)}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in FORMS.items() for text in texts])
+def test_a_text_of_another_form_is_refused_in_the_words_of_the_form(name: str, text: str) -> None:
+    kind = getattr(forms, name)
+    (form,) = forms_in(kind)
+    with pytest.raises(ValidationError) as refusal:
+        TypeAdapter(kind).validate_python(text)
+    (error,) = refusal.value.errors()
+    assert error["ctx"]["allowed"] == form.words
+
+
+def test_no_pattern_of_the_settings_comes_without_words() -> None:
+    def patterns(value: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(value, dict):
+            if "pattern" in value and isinstance(value["pattern"], str):
+                yield value
+            for inner in value.values():
+                yield from patterns(inner)
+        for inner in value if isinstance(value, list) else ():
+            yield from patterns(inner)
+
+    found = list(patterns(schema()))
+    assert found
+    assert [one for one in found if not one.get("patternErrorMessage")] == []
+
+
+@pytest.mark.parametrize(
+    "network", ["100.64.0.0/16", "192.168.4.0/22", "172.16.0.0/16", "172.18.0.0/16", "10.255.255.0/24"]
+)
+def test_a_private_network_is_taken_carrier_grade_addresses_too(network: str) -> None:
+    settings = Settings.parse({"regions": [{"region": "eu-central-1", "cidr": network}]})
+    assert settings.regions[0].cidr == network
+
+
+@pytest.mark.parametrize("home", ["eu-central-2", "cn-north-1", "us-gov-west-1", "ap-southeast-7"])
+def test_a_deployment_may_live_in_any_region_of_the_partitions_that_are_named(home: str) -> None:
+    assert (
+        Settings.parse({"home_region": home, "regions": [{"region": home, "cidr": "10.0.0.0/16"}]}).home_region == home
+    )
+
+
+def test_every_setting_says_what_it_means() -> None:
+    blocks = {kind for kind in tree(Settings).values() if kind} | {Settings}
+    assert {
+        f"{kind.__name__}.{name}" for kind in blocks for name, meant in meanings(kind).items() if not meant
+    } == set()
+
+
+def test_the_page_and_the_schema_in_the_docs_are_those_of_the_settings() -> None:
+    assert PAGE.read_text() == page(), "run `make docs`"
+    assert json.loads(SCHEMA.read_text()) == schema(), "run `make docs`"
+
+
+def test_the_schema_takes_cdk_json_and_not_a_key_that_there_is_not() -> None:
+    jsonschema.validate({"context": CONTEXT}, schema())
+    for wrong_block in ({"netwrk": {}}, {"limits": {"max_nodes": 0}}, {"timing": {"cleanup_again_s": 901}}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"context": {BLOCK: wrong_block}}, schema())
