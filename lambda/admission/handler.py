@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -10,10 +11,11 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission.addresses import Address
-from admission.policy import Execution, Facts, Questions, admit, family, questions, shut, taken
+from admission.archive import Listing, listing
+from admission.policy import Execution, Facts, Questions, admit, family, questions, readable, shut, taken
 from admission.request import read
 from admission.words import refusal
-from aws import secrets
+from aws import pinned, secrets
 from aws.ec2 import Ec2
 from aws.facts import Object
 from aws.s3 import Bucket, JobStore, Raced
@@ -27,6 +29,9 @@ from contract.places import Place
 logger = Logger(service="admission")
 DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
 """S3's answers that say something about the address, and not about S3."""
+CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchKey", "404", "NoSuchVersion"})
+LOOK_S = 10.0
+"""How long an archive is looked through: hundreds of megabytes. What comes later in it is taken without a look."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -93,13 +98,15 @@ def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
     described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
+    code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return Facts(
         place=decode(Place, described) if described else None,
         types=types,
         zones=ec2.zones_offering(types) if types else {},
         images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
-        code=heads.get(asked.code),
+        code=code,
+        archive=_listing(code) if code and readable(code) else None,
         denied=denied | denied_too,
         nothing_at=tuple(location for location, is_there in found.items() if not is_there),
         secrets_missing=tuple(
@@ -108,6 +115,18 @@ def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
         volume_key=ec2.default_volume_key() if asked.region else "",
         held_by=held_by,
     )
+
+
+def _listing(code: Object) -> Listing | None:
+    """What is in the archive, as far as a short look tells; None where S3 lets nobody look, or the object has changed meanwhile."""
+    until = time.monotonic() + LOOK_S
+    try:
+        with pinned.opened(pinned.pinned(code)) as file:
+            return listing(file, code.key, lambda: time.monotonic() > until)
+    except ClientError as problem:
+        if problem.response["Error"]["Code"] not in DENIED | CHANGED:
+            raise
+        return None
 
 
 def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -9,7 +9,9 @@ from fnmatch import fnmatchcase
 
 from admission import volumes
 from admission.addresses import Address
+from admission.archive import Listing
 from admission.request import ARCHIVES, DEFAULT_HOURS, Request
+from admission.script import archive_problems
 from admission.words import allowed, plain, refusal
 from aws.facts import InstanceType, Object
 from contract import keys, names
@@ -62,6 +64,8 @@ class Facts:
     images: dict[str, Image | None] = field(default_factory=dict)
     """Family to image."""
     code: Object | None = None
+    archive: Listing | None = None
+    """What is in it; None where nobody could look."""
     denied: dict[str, str] = field(default_factory=dict)
     """S3 address to the error code with which S3 refused to look."""
     nothing_at: tuple[str, ...] = ()
@@ -110,6 +114,7 @@ def admit(
         *against,
         *volumes.problems(facts.volume_key, _region(request, env)),
         *_code_problems(request, facts, env),
+        *archive_problems(request.code, request.command, facts.archive),
         *_data_problems(request, facts, env),
         *_secret_problems(request, execution, facts, env),
     ]
@@ -298,6 +303,11 @@ def _code_problems(request: Request, facts: Facts, env: AdmissionEnvironment) ->
         size = f"has {code.size / 1024**3:.1f} GB" if code.size else "is empty"
         return [f"{where} {size}; allowed: up to 5 GB (large data belongs into a data bucket)"]
     return []
+
+
+def readable(code: Object) -> bool:
+    """Whether an archive is worth a look."""
+    return not code.archived and 0 < code.size <= MOST_CODE
 
 
 def _data_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from admission.addresses import Address
+from admission.shell import shell_syntax
 from admission.words import allowed, line, plain
 from contract import training
 from contract.environments import Limits
@@ -22,6 +24,10 @@ INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
 REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
 OWNER = r"^[\p{L}\p{N} _.:/=+@-]*$"
 """What AWS takes in the value of a tag, by the pattern that its services publish; of its spaces only the common one."""
+SHELL_SHOWN = 3
+"""Pieces of shell syntax that a refusal names."""
+LIST_SHOWN = 300
+"""Characters of the list that does what was meant."""
 DEFAULT_HOURS = 24.0
 MOST_BYTES = 128_000
 """Of one argument, or of the value of one variable: Linux takes 131,071 bytes, a variable's name among them."""
@@ -32,11 +38,19 @@ def _words(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return shlex.split(value)
+        words = shlex.split(value)
     except ValueError as problem:
         raise ValueError(
             f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
         ) from None
+    if found := shell_syntax(value):
+        rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
+        form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
+        raise ValueError(
+            f"has what only a shell understands, and no shell runs it: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to see as it stands"
+        )
+    return words
 
 
 def _passable(value: str) -> str:
@@ -91,8 +105,15 @@ class Request(BaseModel):
     command: Annotated[list[Passable], BeforeValidator(_words)] = Field(
         min_length=1,
         max_length=1000,
-        description="Arguments of the command that runs on every node, or one string, split as a shell splits words; no shell runs it.",
-        examples=[["python", "train.py", "--epochs", "20"], "python train.py --epochs 20"],
+        description=(
+            "Arguments of the command that runs on every node, as they stand; or one string without shell syntax, split as a shell "
+            "splits words. No shell runs either."
+        ),
+        examples=[
+            ["python", "train.py", "--epochs", "20"],
+            "python train.py --epochs 20",
+            ["bash", "-c", "python prepare.py && python train.py"],
+        ],
         json_schema_extra={
             "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
         },

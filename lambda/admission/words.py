@@ -73,10 +73,10 @@ def shown(value: object) -> str:
     return plain(text)
 
 
-def plain(text: str) -> str:
+def plain(text: str, most: int = SHOWN) -> str:
     """A text on one line, cut, with everything escaped that cannot be seen; two quotes where there is none."""
-    seen = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: SHOWN + 1])
-    return (seen if len(seen) <= SHOWN else f"{seen[:SHOWN]}...") or '""'
+    seen = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: most + 1])
+    return (seen if len(seen) <= most else f"{seen[:most]}...") or '""'
 
 
 def _escaped(letter: str) -> str:

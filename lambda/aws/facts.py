@@ -75,6 +75,7 @@ class Object:
     key: str
     size: int
     version: str = ""
+    etag: str = ""
     archived: bool = False
     """In a class of storage from which it has to be restored before it can be read."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.facts import Object
 from aws.s3 import ABSENT, ARCHIVES
 
 if TYPE_CHECKING:
@@ -50,6 +51,18 @@ def head(bucket: str, key: str) -> Pinned | None:
         version="" if version == "null" else version,
         etag=answer["ETag"],
         archived=answer.get("StorageClass") in ARCHIVES and not restored,
+    )
+
+
+def pinned(found: Object) -> Pinned:
+    """The version of an object that a look at it found."""
+    return Pinned(
+        bucket=found.bucket,
+        key=found.key,
+        size=found.size,
+        version="" if found.version == "null" else found.version,
+        etag=found.etag,
+        archived=found.archived,
     )
 
 

@@ -144,6 +144,7 @@ class Bucket:
             key=key,
             size=answer["ContentLength"],
             version=answer.get("VersionId", ""),
+            etag=answer.get("ETag", ""),
             archived=answer.get("StorageClass") in ARCHIVES and not restored,
         )
 

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import stat
-import tarfile
-import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, cast
+from typing import IO
 
+from admission.archive import Entry, entries
 from admission.words import plain
-from contract.archives import MOST_HEADER, Metered
 
 DOCKERFILE = "Dockerfile"
 MOST_ENTRIES = 100_000
 MOST_UNPACKED = 10 * 1024**3
-MOST_DIRECTORY = 16 * 1024**2
-"""Bytes of a zip's list of entries."""
 TOLD = 5
 """Entries that a refusal names."""
 PLAIN = "allowed: files, folders, and links that stay in the context"
@@ -28,24 +21,12 @@ class Bomb(ValueError):
     """The archive is larger than anything that is looked at; the message is a problem's second half."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry, in words that tar and zip share."""
-
-    name: str
-    kind: int
-    """The file type, as in st_mode."""
-    size: int
-    target: str = ""
-    hard: bool = False
-
-
 def problems(file: IO[bytes], name: str) -> list[str]:
     """What is wrong with the archive that `file` holds, each as the second half of a line; `name` tells .zip from tar."""
     found, roots, has_dockerfile = list[str](), set[str](), False
     links, total, count = set[PurePosixPath](), 0, 0
     try:
-        for count, entry in enumerate(_zip(file) if name.endswith(".zip") else _tar(file), 1):
+        for count, entry in enumerate(entries(file, name), 1):
             total += max(entry.size, 0)
             if count > MOST_ENTRIES:
                 raise Bomb(f"has more than {MOST_ENTRIES:,} entries; allowed: up to {MOST_ENTRIES:,}")
@@ -104,34 +85,3 @@ def _leaves(folder: PurePosixPath, target: str) -> bool:
     while up < len(path.parts) and path.parts[up] == "..":
         up += 1
     return not target or path.is_absolute() or up > len(folder.parts) or ".." in path.parts[up:]
-
-
-def _tar(packed: IO[bytes]) -> Iterator[Entry]:
-    kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
-    is_gzip = packed.read(2) == b"\x1f\x8b"
-    packed.seek(0)
-    file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
-    file.left = MOST_HEADER
-    with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar:
-        for member in tar:
-            # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
-            is_file = member.isreg() and not member.issparse()
-            kind = kinds.get(member.type, stat.S_IFREG if is_file else stat.S_IFCHR)
-            yield Entry(member.name, kind, member.size, member.linkname, member.islnk())
-            # Its list of members would grow with the archive.
-            tar.members = []  # type: ignore[attr-defined]
-            file.left = MOST_HEADER
-    if file.last.strip(b"\0"):  # tarfile takes a header that it cannot read for the end, and says nothing
-        raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
-
-
-def _zip(packed: IO[bytes]) -> Iterator[Entry]:
-    file = Metered(packed)
-    file.left = MOST_DIRECTORY
-    with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
-        for info in whole.infolist():
-            if info.flag_bits & 1:
-                raise ValueError(f"its entry {plain(info.filename)} is encrypted")
-            kind = stat.S_IFMT(info.external_attr >> 16) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-            # Where a link of a zip leads stands in its content, which is not read here.
-            yield Entry(info.filename, stat.S_IFCHR if kind == stat.S_IFLNK else kind, info.file_size)

@@ -33,8 +33,9 @@ TAIL = """
 
 Shell characters, quotes, newlines, `{% %}` and text from right to left mean nothing to Trainyard. In `command`, in the values of
 `environment`, in the keys of `code` and `data` (but for control characters there) they reach the training process, or S3, byte by byte,
-and nothing executes them: no shell runs the command. (A `command` given as one text is split into words as a shell splits them; nothing
-in it is expanded.) `owner` becomes a tag, so it takes what AWS takes in the value of a tag: letters and digits of any script, spaces,
+and nothing executes them: no shell runs the command. (A `command` given as one text is split into words as a shell splits them. What a
+shell would do more with it is refused, so that `&&` and `$NODE_RANK` do not reach the program by mistake; in a list, and in quotes, they
+stand for themselves.) `owner` becomes a tag, so it takes what AWS takes in the value of a tag: letters and digits of any script, spaces,
 and `_.:/=+@-`. A secret is named by its ARN, which has its own rules.
 
 ## What never reaches Admit

@@ -109,6 +109,22 @@ LOOKED_UP = (
                 ),
             ),
             Row(
+                "an archive of nothing",
+                {"code": "s3://yard-home/uploads/nothing.tar.gz"},
+                (
+                    "code: s3://yard-home/uploads/nothing.tar.gz is an empty archive"
+                    "; allowed: an archive of what the command runs"
+                ),
+            ),
+            Row(
+                "no archive",
+                {"code": "s3://yard-home/uploads/broken.tar.gz"},
+                (
+                    "code: s3://yard-home/uploads/broken.tar.gz cannot be read (truncated header)"
+                    "; allowed: a whole .tar.gz, .tgz, .tar or .zip"
+                ),
+            ),
+            Row(
                 "larger than S3 copies in one piece",
                 {"code": "s3://yard-home/uploads/large.zip"},
                 (

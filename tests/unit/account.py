@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,6 +21,7 @@ from contract import keys, names
 from contract.codec import decode, encode
 from contract.jobs import Job
 from tests.builders import ADMISSION, IMAGE, JOB, PLACE
+from tests.builds.account import tarred
 from tests.fakes.yard import ABROAD
 
 ADMITTING = replace(
@@ -48,8 +51,36 @@ class Refused(Exception):
         self.status = status
 
 
-def an_object(size: int = 1000, **more: Any) -> dict[str, Any]:
-    return {"ContentLength": size, "VersionId": "v1", **more}
+def packed(*names: str) -> bytes:
+    """A .tar.gz of files of these names."""
+    return tarred(*((name, f"# {name}") for name in names))
+
+
+def zipped(*names: str) -> bytes:
+    """A .zip of them."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as whole:
+        for name in names:
+            whole.writestr(name, f"# {name}")
+    return body.getvalue()
+
+
+GOOD = packed("./train.py", "./run.sh")
+"""What lies behind every address where nothing else is said to lie."""
+
+
+ZIPPED = zipped("train.py")
+ODD_CODE = {
+    "uploads/nothing.tar.gz": tarred(),
+    "uploads/broken.tar.gz": b"no archive",
+    "uploads/folder.tar.gz": packed("digits/train.py", "digits/data.csv"),
+    "uploads/main.tar.gz": packed("main.py", "train/model.py"),
+}
+"""Archives of which a job cannot run."""
+
+
+def an_object(size: int = len(GOOD), **more: Any) -> dict[str, Any]:
+    return {"ContentLength": size, "VersionId": "v1", "ETag": '"e1"', **more}
 
 
 @dataclass
@@ -61,10 +92,13 @@ class Account:
             ("yard-home", "uploads/a.tar.gz"): an_object(),
             ("yard-home", "uploads/empty.zip"): an_object(0),
             ("yard-home", "uploads/large.zip"): an_object(6 * 1024**3),
-            ("yard-home", "uploads/frozen.zip"): an_object(StorageClass="GLACIER"),
+            ("yard-home", "uploads/frozen.zip"): an_object(len(ZIPPED), StorageClass="GLACIER"),
+            **{("yard-home", key): an_object(len(body)) for key, body in ODD_CODE.items()},
             ("datasets", "imagenet/0.tar"): an_object(),
         }
     )
+    contents: dict[str, bytes] = field(default_factory=lambda: {"uploads/frozen.zip": ZIPPED, **ODD_CODE})
+    """Key to bytes, of objects that are not GOOD."""
     bodies: dict[str, bytes] = field(
         default_factory=lambda: {
             keys.JobPrefix(TAKEN).description: encode(replace(JOB, id=TAKEN, execution=f"{ARN}another"))
@@ -94,6 +128,12 @@ class Account:
             return SimpleNamespace(status_code=problem.status), error
         return SimpleNamespace(status_code=200), answer
 
+    def upload(self, key: str, body: bytes) -> str:
+        """Puts an archive into the folder of uploads; returns its address."""
+        self.objects["yard-home", f"uploads/{key}"] = an_object(len(body))
+        self.contents[f"uploads/{key}"] = body
+        return f"s3://yard-home/uploads/{key}"
+
     def _HeadObject(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         self._open(asked["Bucket"])
         if (asked["Bucket"], asked["Key"]) not in self.objects:
@@ -101,6 +141,9 @@ class Account:
         return self.objects[asked["Bucket"], asked["Key"]]
 
     def _GetObject(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        if ("Range" in asked) and (asked["Bucket"], asked["Key"]) in self.objects:
+            start = int(asked["Range"].removeprefix("bytes=").removesuffix("-"))
+            return {"Body": io.BytesIO(self.contents.get(asked["Key"], GOOD)[start:])}
         if asked["Key"] not in self.bodies:
             raise Refused("NoSuchKey", 404)
         body = self.bodies[asked["Key"]]

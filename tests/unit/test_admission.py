@@ -111,7 +111,7 @@ def test_a_large_image_enlarges_the_default_volume() -> None:
 
 
 def test_a_command_given_as_text_is_split_as_a_shell_splits_words_and_nothing_is_expanded() -> None:
-    words = ask(command="python train.py --name 'a b' $HOME;ls *.py `id` # no comment").command
+    words = ask(command="python train.py --name 'a b' '$HOME;ls' \"*.py\" '`id`' \\# no comment").command
     assert words == ["python", "train.py", "--name", "a b", "$HOME;ls", "*.py", "`id`", "#", "no", "comment"]
 
 
@@ -157,7 +157,7 @@ def test_a_secret_of_the_deployments_path_is_handed_on_by_its_name_alone(there: 
 
 
 def test_arguments_and_values_as_long_as_promised_are_admitted(there: Account) -> None:
-    start({**LEAST, "command": ["python", "é" * 64_000], "environment": {"A": "x" * 100_000}})
+    start({**LEAST, "command": ["python", "train.py", "é" * 64_000], "environment": {"A": "x" * 100_000}})
     assert there.job("job-1") is not None
 
 

@@ -1,0 +1,119 @@
+"""Decides whether an archive has what a command runs; where nobody can know it for certain, it has."""
+
+from __future__ import annotations
+
+import difflib
+import posixpath
+import re
+from collections.abc import Sequence
+
+from admission.archive import Listing
+from admission.words import plain
+
+PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
+SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
+PYTHON_FLAGS = frozenset("bBdEIOPqRsSuvx")
+PYTHON_VALUES = frozenset("WX")
+SHELL_FLAGS = frozenset("abefhiklmnptuvxBCEHPT")
+LAUNCHERS = frozenset({"torch.distributed.run", "torch.distributed.launch"})
+LAUNCHER_FLAGS = frozenset({"--standalone", "--virtual-local-rank", "--use-env"})
+LAUNCHER_VALUES = frozenset(
+    {
+        "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--max-restarts",
+        "--monitor-interval", "--start-method", "--role", "--log-dir", "--redirects", "--tee", "--local-ranks-filter",
+        "--node-rank", "--master-addr", "--master-port", "--local-addr", "--logs-specs", "--log-line-prefix-template", "-r", "-t",
+    }
+)  # fmt: skip
+"""Options of torchrun; one that is not here might take a value, and then what is the script is unknown."""
+
+
+def archive_problems(code: str, command: Sequence[str], found: Listing | None) -> list[str]:
+    """What would end every node after minutes that are paid for: nothing to run, or not the file that is to run."""
+    where = plain(code)
+    if found is None:
+        return []
+    if found.broken:
+        return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole .tar.gz, .tgz, .tar or .zip"]
+    if found.whole and not found.names:
+        return [f"code: {where} is an empty archive; allowed: an archive of what the command runs"]
+    wanted = script(command) if command else None
+    if wanted is None or not found.lacks(wanted):
+        return []
+    return [
+        f"command: runs {plain(wanted)}, which is not in {where}{_elsewhere(wanted, found)}; allowed: a file of the archive, "
+        "by its path from the archive's root"
+    ]
+
+
+def _elsewhere(wanted: str, found: Listing) -> str:
+    """A file of that name in a folder, or one with a name that is close."""
+    path = posixpath.normpath(wanted)
+    for one in sorted(found.names):
+        folder = one.removesuffix(f"/{path}")
+        if folder != one and all(other.startswith(f"{folder}/") for other in found.names):
+            pack = f"pack the folder's contents, as `tar -C {plain(folder)} -czf code.tar.gz .` does"
+            return f" (it is at {plain(one)}: {pack})"
+    same = sorted(one for one in found.names if posixpath.basename(one) == posixpath.basename(path))
+    close = same or difflib.get_close_matches(path, found.names, n=1)
+    return f" (did you mean {plain(close[0])}?)" if close else ""
+
+
+def script(command: Sequence[str]) -> str | None:
+    """The file, from the folder of the code, that the first program opens; None where nobody can know."""
+    program, arguments = command[0], list(command[1:])
+    name = program.rsplit("/", 1)[-1]
+    if PYTHON.fullmatch(name) and ("/" not in program or program.startswith("/")):
+        found = _of_python(arguments)
+    elif name in SHELLS and ("/" not in program or program.startswith("/")):
+        found = _of_shell(arguments)
+    elif program == "torchrun":
+        found = _of_launcher(arguments)
+    else:
+        found = program if "/" in program else None
+    return found if found and not found.startswith(("/", "~", "-")) else None
+
+
+def _of_python(arguments: Sequence[str]) -> str | None:
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        if word == "-m" and left and left[0] in LAUNCHERS:
+            return _of_launcher(left[1:])
+        if not word.startswith("-"):
+            return word
+        letters = word[1:]
+        if letters[:1] and letters[0] in PYTHON_VALUES:
+            left = left if letters[1:] else left[1:]
+        elif not letters or not PYTHON_FLAGS.issuperset(letters):
+            return None  # -c, -m, - and what is unknown
+    return None
+
+
+def _of_shell(arguments: Sequence[str]) -> str | None:
+    """A shell looks for a name on PATH too; one that ends in .sh nobody has there."""
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        if not word.startswith(("-", "+")):
+            return word if "/" in word or word.endswith(".sh") else None
+        letters = word[1:]
+        if letters.endswith("o") and SHELL_FLAGS.issuperset(letters[:-1]):
+            left = left[1:]  # -o pipefail, -euo pipefail
+        elif not letters or not SHELL_FLAGS.issuperset(letters):
+            return None  # -c, -s, and what is unknown
+    return None
+
+
+def _of_launcher(arguments: Sequence[str]) -> str | None:
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        if not word.startswith("-"):
+            return word
+        option, equals, _ = word.partition("=")
+        option = option.replace("_", "-")
+        if option in LAUNCHER_VALUES:
+            left = left if equals else left[1:]
+        elif option not in LAUNCHER_FLAGS:
+            return None  # --module, --no-python, and what is unknown
+    return None
