@@ -9,6 +9,10 @@ MOST_HEADER = 1024**2
 """Bytes of one entry's own description in a tar."""
 
 
+class TooLarge(ValueError):
+    """An archive's own description of its entries is larger than what is read of one."""
+
+
 class Metered:
     """A file of which only so much may be read until the next allowance.
 
@@ -22,10 +26,10 @@ class Metered:
         """What was read last."""
 
     def read(self, size: int = -1) -> bytes:
-        """Raises ValueError where more is asked for, and there, than is left."""
+        """Raises TooLarge where more is asked for, and there, than is left."""
         data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
         if len(data) > self.left:
-            raise ValueError("its description of its entries is larger than any honest one")
+            raise TooLarge("its description of its entries is larger than any honest one")
         self.left -= len(data)
         self.last = data
         return data

@@ -49,6 +49,10 @@ class Code:
     size: int = 0
 
 
+SAME_START_S = 60.0
+"""Two times of the same start may differ by the digits that services write."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """The admitted job."""
@@ -59,6 +63,7 @@ class Job:
     """ARN of the Step Functions execution that owns the job."""
     owner: str
     admitted_at: float
+    """When the execution began, UTC epoch seconds."""
     deadline: int
     """UTC epoch seconds: nothing of the job runs later."""
     command: tuple[str, ...]
@@ -80,6 +85,12 @@ class Job:
     """Environment name to Secrets Manager ARN; the value is read by the node, and is in no document."""
     data: tuple[str, ...] = ()
     master_port: int = 29500
+
+    def belongs_to(self, execution: str, started_at: float | None) -> bool:
+        """Whether the execution of that ARN that began then is the job's: 90 days after its end a name, and the ARN that is made of
+        it, may be another execution's. A redriven execution keeps its start. Where nobody knows the start, the ARN decides."""
+        same_start = started_at is None or abs(started_at - self.admitted_at) < SAME_START_S
+        return self.execution == execution and same_start
 
     @property
     def stop_at(self) -> float:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import re
 
-JOB_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
-"""An execution name that Step Functions, S3 keys, tags and log streams all take as it is."""
+JOB_PATTERN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}")
+"""An execution name that Step Functions, S3 keys, tags and log streams all take as it is. No dot at the beginning: `..` would lead
+up wherever a key becomes a path, and what begins with a dot is hidden. Step Functions takes more (`!`, `'`, `(`, `)`, `+`, `=`, `@`,
+and letters beyond ASCII); S3 keys, log streams or tags do not take them all, or show them escaped."""
+JOB_WORDS = "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning"
+GRID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
+"""The same for a grid: Batch takes no dot in the name of a job."""
+GRID_WORDS = "1 to 80 letters, digits, _ and -"
 
 BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""

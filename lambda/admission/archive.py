@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from admission.words import plain
-from contract.archives import MOST_HEADER, Metered
+from contract.archives import MOST_HEADER, Metered, TooLarge
 
 MOST_DIRECTORY = 16 * 1024**2
 """Bytes of a zip's list of entries."""
@@ -87,7 +87,7 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
                 names.add(posixpath.normpath(entry.name))
             if entry.kind == stat.S_IFLNK:
                 links.add(posixpath.normpath(entry.name))
-    except Enough:
+    except (Enough, TooLarge):
         return Listing(names=frozenset(names), links=frozenset(links), whole=False)
     except Exception as problem:
         if type(problem).__module__.startswith("botocore"):

@@ -45,8 +45,8 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     if (reason := store.admission_closed()) is not None:
         raise refusal([shut(reason, env.bucket)])
     job = store.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
-    if job is None or job.execution != execution.arn:
-        job = _write(store, _decide(event["request"], execution, env, held_by=job.execution if job else ""))
+    if job is None or not job.belongs_to(execution.arn, execution.started_at):
+        job = _write(store, _decide(event["request"], execution, env, held_by=job), execution)
     _copy_code(store, job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
     return {
@@ -58,21 +58,21 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: str) -> Job:
+def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> Job:
     """Nothing but reading happens here, and what is wrong with one field keeps no other from being looked up."""
     request, problems = read(raw, env.limits)
     facts = _facts(questions(request, execution, env), env, held_by)
     return admit(request, execution, facts, env, problems)
 
 
-def _write(store: JobStore, job: Job) -> Job:
+def _write(store: JobStore, job: Job, execution: Execution) -> Job:
     """Claims the name; somebody else may have been first, another run of this very step for one."""
     try:
         store.create_job(job)
     except Raced:
         written = store.job(job.id)
-        if written is None or written.execution != job.execution:
-            raise refusal([taken(job.id, written.execution if written else "just now")]) from None
+        if written is None or not written.belongs_to(execution.arn, execution.started_at):
+            raise refusal([taken(execution, written)]) from None
         return written
     return job
 
@@ -93,7 +93,7 @@ def _copy_code(store: JobStore, job: Job) -> None:
         ) from None
 
 
-def _facts(asked: Questions, env: AdmissionEnvironment, held_by: str) -> Facts:
+def _facts(asked: Questions, env: AdmissionEnvironment, held_by: Job | None) -> Facts:
     ec2 = Ec2(asked.region or env.home_region)
     described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
     types = ec2.types(asked.instance_types) if asked.instance_types else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from admission import volumes
@@ -74,8 +75,8 @@ class Facts:
     """Environment names whose secret there is not."""
     volume_key: str = ""
     """Of volumes by default, in the region that is asked for; empty where EC2 does not say."""
-    held_by: str = ""
-    """The other execution whose job has the name already."""
+    held_by: Job | None = None
+    """The job of another execution that has the name already."""
 
 
 def _region(request: Request, env: AdmissionEnvironment) -> str:
@@ -152,9 +153,9 @@ def admit(
 
 def _name_problems(execution: Execution, facts: Facts) -> list[str]:
     if not names.JOB_PATTERN.fullmatch(execution.name):
-        return [f"name: the execution is called {plain(execution.name)}; allowed: 1 to 80 letters, digits, _ and -"]
+        return [f"name: the execution is called {plain(execution.name)}; allowed: {names.JOB_WORDS}"]
     if facts.held_by:
-        return [taken(execution.name, facts.held_by)]
+        return [taken(execution, facts.held_by)]
     return []
 
 
@@ -166,8 +167,13 @@ def shut(reason: str, bucket: str) -> str:
     return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
 
 
-def taken(name: str, execution: str) -> str:
-    return f"name: {name} is the name of a job of another execution ({execution}); allowed: a name that no job had"
+def taken(execution: Execution, job: Job | None) -> str:
+    """Why the name cannot be the execution's; `job` is the other's, None where it was written a moment ago."""
+    held = f"({job.execution})" if job else "(just now)"
+    if job and job.execution == execution.arn:
+        began = datetime.fromtimestamp(job.admitted_at, UTC)
+        held = f"of the same name, of {began:%Y-%m-%d %H:%M} UTC, whose files are kept"
+    return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
 
 
 def _limit_problems(request: Request, env: AdmissionEnvironment) -> list[str]:

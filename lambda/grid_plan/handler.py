@@ -43,7 +43,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     store, prefix = JobStore(env.bucket), GridPrefix(identity.grid)
     planner = Planner(asked, identity, env, wrong_defaults)
     grid = findings = None
-    if names.JOB_PATTERN.fullmatch(identity.grid):
+    if names.GRID_PATTERN.fullmatch(identity.grid):
         grid, findings = _known(store, prefix, identity)
     if grid is None:
         findings = findings or _found(planner, asked, identity, env, store, problems)
@@ -119,9 +119,9 @@ def _closed(store: JobStore, env: GridEnvironment) -> list[str]:
 
 
 def _name(identity: Identity) -> list[str]:
-    if names.JOB_PATTERN.fullmatch(identity.grid):
+    if names.GRID_PATTERN.fullmatch(identity.grid):
         return []
-    return [f"name: the execution is called {plain(identity.grid)}; allowed: 1 to 80 letters, digits, _ and -"]
+    return [f"name: the execution is called {plain(identity.grid)}; allowed: {names.GRID_WORDS}"]
 
 
 def _child(env: GridEnvironment) -> list[str]:

@@ -8,7 +8,7 @@ from enum import Enum
 from aws import executions
 from aws.facts import Status
 from aws.s3 import as_json
-from contract import keys
+from contract import keys, names
 from terminator.ending import Ended, Ending
 from terminator.policy import ending, report, tells_of
 
@@ -38,8 +38,8 @@ def clear(end: Ending, execution: str) -> Found:
     if status.name == "SUCCEEDED":
         return Found.SUCCEEDED
     name = execution.rpartition(":")[2]
-    job = end.store.job(name)
-    if job is None or job.execution != execution:
+    job = end.store.job(name) if names.JOB_PATTERN.fullmatch(name) else None
+    if job is None or not job.belongs_to(execution, status.started_at):
         return Found.NO_JOB
     last = end.store.last_attempt(name)
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent

@@ -7,7 +7,7 @@ from tests.refusals.table import CODE, OURS, SECRET, Row, Section
 LOOKED_UP = (
     Section(
         "name",
-        "1 to 80 letters, digits, _ and -",
+        "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
         entry="",
         rows=(
             Row(
@@ -20,7 +20,14 @@ LOOKED_UP = (
                 name="a" * 81,
             ),
             Row("a space", {}, "name: the execution is called my job", name="my job"),
-            Row("a dot", {}, "name: the execution is called job.1", name="job.1"),
+            Row("a dot first", {}, "name: the execution is called .job", name=".job"),
+            Row("a way up", {}, "name: the execution is called ..", name=".."),
+            Row(
+                "characters that Step Functions takes and keys show escaped",
+                {},
+                "name: the execution is called a+b=c(d)",
+                name="a+b=c(d)",
+            ),
             Row("letters beyond ASCII", {}, "name: the execution is called müll", name="müll"),
             Row(
                 "shell characters and a newline",
@@ -38,6 +45,16 @@ LOOKED_UP = (
                     "; allowed: a name that no job had"
                 ),
                 name="taken",
+            ),
+            Row(
+                "the name of a job whose execution Step Functions has forgotten (after 90 days)",
+                {},
+                (
+                    "name: job-of-spring is the name of a job of another execution of the same name, of 2026-09-01 08:00 UTC, whose"
+                    " files are kept"
+                    "; allowed: a name that no job had"
+                ),
+                name="job-of-spring",
             ),
         ),
     ),

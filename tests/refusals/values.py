@@ -357,7 +357,7 @@ VALUES = (
                     "environment": {"1A": "x"},
                     "data": ["s3://datasets/cifar/"],
                 },
-                "name: the execution is called job.1; allowed: 1 to 80 letters, digits, _ and -",
+                "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
                 (
                     'nodes: "2" is no whole number (numbers stand without quotes)'
                     "; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)"
@@ -371,7 +371,7 @@ VALUES = (
                     "; allowed: an archive that was uploaded before the start"
                 ),
                 "data.0: there is nothing at s3://datasets/cifar/; allowed: objects and folders that exist",
-                name="job.1",
+                name=".job",
             ),
         ),
     ),

@@ -49,11 +49,11 @@ BAD: dict[str, tuple[bytes, str]] = {
         "the code archive has the entry '../evil', which points out of its folder",
     ),
     "linking": (
-        archive(({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
+        archive(TRAIN, ({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
         "the code archive has the entry 'evil', a link to '/etc', out of its folder",
     ),
     "bomb": (
-        archive(({"name": "bomb", "pax_headers": HUGE}, b"")),
+        archive(TRAIN, ({"name": "bomb", "pax_headers": HUGE}, b"")),
         "with 'bomb' it would take 1,000,000,000,000 bytes",
     ),
     "uninstallable": (

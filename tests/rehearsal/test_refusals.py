@@ -14,7 +14,7 @@ from tests.waiting import HANG_S
 pytestmark = [pytest.mark.rehearsal]
 CHOSEN = {
     "request": "an unknown field, close to a known one",
-    "name": "a dot",
+    "name": "a dot first",
     "code": "a part ..",
     "command": "a quote that is not closed",
     "instance_types": "a type named twice",

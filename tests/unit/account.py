@@ -33,6 +33,8 @@ ADMITTING = replace(
 ARN = "arn:aws:states:eu-central-1:123456789012:execution:yard-train:"
 TAKEN = "taken"
 """The name of a job of another execution."""
+FORGOTTEN = "job-of-spring"
+"""The name of a job of an execution of the same name, which Step Functions has forgotten."""
 ZONES = {
     "g5.xlarge": ["eu-central-1a", "eu-central-1c", ABROAD.zones[0].name],
     "g4ad.xlarge": ["eu-central-1f"],
@@ -101,7 +103,10 @@ class Account:
     """Key to bytes, of objects that are not GOOD."""
     bodies: dict[str, bytes] = field(
         default_factory=lambda: {
-            keys.JobPrefix(TAKEN).description: encode(replace(JOB, id=TAKEN, execution=f"{ARN}another"))
+            keys.JobPrefix(TAKEN).description: encode(replace(JOB, id=TAKEN, execution=f"{ARN}another")),
+            keys.JobPrefix(FORGOTTEN).description: encode(
+                replace(JOB, id=FORGOTTEN, execution=f"{ARN}{FORGOTTEN}", admitted_at=1_788_249_600.0)
+            ),
         }
     )
     """Documents of the home bucket."""

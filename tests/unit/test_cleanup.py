@@ -192,6 +192,27 @@ def test_an_execution_whose_name_is_another_executions_job_ends_nothing_of_it(ya
     assert yard.quiet()
 
 
+def test_the_refused_execution_of_an_old_name_leaves_the_old_jobs_report_as_it_is(yard: Yard) -> None:
+    """Its name, and so its ARN, are those of an execution that Step Functions has forgotten."""
+    old = replace(yard.job, admitted_at=yard.job.admitted_at - 91 * 86_400)
+    yard.aws.s3.write(JOB.home_bucket, PREFIX.description, encode(old))
+    yard.aws.s3.write(JOB.home_bucket, PREFIX.result, b'{"error": null, "cause": "it went well"}')
+    yard.end("FAILED", "InvalidRequest", "name: it was taken")
+    yard.aws.clock.run(3600)
+    assert yard.report() == {"error": None, "cause": "it went well"}
+    assert yard.closed() == set()
+    assert yard.quiet()
+
+
+@pytest.mark.parametrize("name", ["..", ".job", "a b", "jöb"])
+def test_the_end_of_an_execution_with_a_name_that_no_job_has_looks_for_no_job(yard: Yard, name: str) -> None:
+    yard.execution = yard.aws.states.executions.begin(name)
+    yard.end("FAILED", "InvalidRequest", "name")
+    yard.aws.clock.run(3600)
+    assert yard.quiet()
+    assert [call.name for call in yard.aws.calls if call.service == "s3"] == []
+
+
 def test_an_execution_that_step_functions_forgot_is_over(yard: Yard) -> None:
     yard.train()
     body = yard.event()

@@ -11,7 +11,7 @@ from contract import keys
 from contract.errors import InvalidRequest
 from tests.refusals import LEAST, SECTIONS, Row, Section
 from tests.refusals.__main__ import PAGE, page
-from tests.unit.account import TAKEN, Account, account, start
+from tests.unit.account import FORGOTTEN, TAKEN, Account, account, start
 
 ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 
@@ -62,6 +62,36 @@ def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes
 def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
     assert start(LEAST, "a" * 80)["job"] == "a" * 80
     assert there.job("a" * 80) is not None
+
+
+@pytest.mark.parametrize("name", ["tmp.7n0", "v1.2.3", "a..b", "a.", "-rf", "_", "0"])
+def test_a_name_with_dots_is_a_job(there: Account, name: str) -> None:
+    assert start(LEAST, name)["job"] == name
+    job = there.job(name)
+    assert job is not None
+    assert job.code.key == f"jobs/{name}/code/code.tar.gz"
+
+
+@pytest.mark.parametrize("name", [".", "..", ".job", "../job", "a/b", "", "jöb", "a b", "a:b", "a*", "job\n", "a" * 81])
+def test_a_name_that_could_lead_elsewhere_is_no_job(there: Account, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="name: the execution is called"):
+        start(LEAST, name)
+    assert there.changes == []
+    assert "s3:CopyObject" not in there.calls
+
+
+def test_a_redriven_execution_is_taken_because_it_keeps_its_start(there: Account) -> None:
+    first = start(LEAST)
+    assert start({**LEAST, "nodes": 2}) == first  # the job stands as it was admitted
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+def test_a_name_whose_execution_was_forgotten_is_refused_and_its_job_stays_as_it_was(there: Account) -> None:
+    before = there.job(FORGOTTEN)
+    with pytest.raises(InvalidRequest, match="of 2026-09-01 08:00 UTC, whose files are kept"):
+        start(LEAST, FORGOTTEN)
+    assert there.job(FORGOTTEN) == before
+    assert there.changes == []
 
 
 def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> None:
