@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from rehearsal.server import LocalAws
 
 KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
-"""Deletion policies with which a resource outlives its stack."""
+"""Deletion policies with which a resource outlives its stack ..."""
+KEPT_OF_A_FAILED_CREATE = frozenset({"Retain"})
+"""... and with which it outlives the rollback of the stack's creation."""
 AT_ONCE_S = 4.0
 """A caller that polls every five seconds is spared them where an operation is over sooner."""
 Template = Mapping[str, Any]
@@ -96,7 +98,7 @@ def _create(stack: Any) -> None:
 def _roll_back(stack: Any) -> None:
     stack.output_map = OutputMap(stack.resource_map, {}, stack.stack_id)
     try:
-        stack.resource_map.delete()
+        _delete_resources(stack.resource_map, kept=KEPT_OF_A_FAILED_CREATE)
     except Exception as problem:
         _tell(stack, "ROLLBACK_FAILED", str(problem))
     else:
@@ -147,7 +149,7 @@ class NotDeleted(Exception):
         self.reasons = reasons
 
 
-def _delete_resources(resources: Any) -> None:
+def _delete_resources(resources: Any, kept: frozenset[str] = KEPT) -> None:
     """Whatever names another goes before it, and what a resource that stays names, stays. Raises NotDeleted."""
     template = {"Resources": dict(resources._resource_json_map)}
     needed_by, reasons = _needed_by(template), dict[str, str]()
@@ -155,10 +157,10 @@ def _delete_resources(resources: Any) -> None:
     resources._resource_json_map = left = dict(template["Resources"])
     for name in last_first(template):
         resource, properties = resources._parsed_resources.get(name), template["Resources"][name]
-        if resource is None or properties.get("DeletionPolicy") in KEPT:
+        if resource is None or properties.get("DeletionPolicy") in kept:
             del left[name]
-        elif kept := [one for one in needed_by[name] if one in reasons]:
-            reasons[name] = f"{', '.join(kept)} needs it"
+        elif users := [one for one in needed_by[name] if one in reasons]:
+            reasons[name] = f"{', '.join(users)} needs it"
         else:
             try:
                 resources._delete_resource(resource, properties)

@@ -14,7 +14,8 @@ GIVE_UP_UPLOADS = cdk.Duration.days(7)
 class Bucket(s3.Bucket):
     """What was overwritten or deleted stays for `days`; `events` sends object events to EventBridge.
 
-    One that is not to be kept goes with its stack once it is empty, and the drain empties it.
+    One that is not to be kept goes with its stack once it is empty, and the drain empties it. One that is kept goes all the same
+    when its stack's first deploy fails: it holds nothing yet, and its name would be taken in every further try.
     """
 
     def __init__(
@@ -29,7 +30,7 @@ class Bucket(s3.Bucket):
             enforce_ssl=True,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            removal_policy=cdk.RemovalPolicy.RETAIN if keep else cdk.RemovalPolicy.DESTROY,
+            removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if keep else cdk.RemovalPolicy.DESTROY,
             lifecycle_rules=[
                 s3.LifecycleRule(
                     abort_incomplete_multipart_upload_after=GIVE_UP_UPLOADS,

@@ -236,6 +236,20 @@ class Services:
         whole = {"Resources": custom(function, **wishes)}
         self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
 
+    def create_buckets(self, name: str, function: str, **wishes: Any) -> None:
+        """A stack of buckets that are kept, and of a custom resource that is made after them."""
+        buckets = {
+            policy: {
+                "Type": "AWS::S3::Bucket",
+                "DeletionPolicy": policy,
+                "Properties": {"BucketName": f"{name}-{policy.lower()}"},
+            }
+            for policy in ("Retain", "RetainExceptOnCreate")
+        }
+        whole = {"Resources": buckets | custom(function, **wishes)}
+        whole["Resources"]["Thing"]["DependsOn"] = ["Kept", *buckets]
+        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
+
     def status(self, name: str) -> str:
         """DELETE_COMPLETE for a stack that is not there."""
         found = [one for one in self.stacks.describe_stacks()["Stacks"] if one["StackName"] == name]

@@ -77,6 +77,23 @@ def test_a_custom_resource_that_says_no_at_its_creation_rolls_the_stack_back(
         services.aws.client("ssm", REGION).get_parameter(Name="/kept/refused")
 
 
+def test_a_bucket_kept_except_on_create_goes_when_the_creation_fails_and_stays_when_its_stack_is_deleted(
+    services: Services, places: dict[str, str]
+) -> None:
+    def buckets() -> set[str]:
+        return {one["Name"] for one in services.s3.list_buckets()["Buckets"]}
+
+    services.create_buckets("retried", places["FunctionArn"], Create="FAILED")
+    assert services.over("retried") == "ROLLBACK_COMPLETE"
+    assert {"retried-retain", "retried-retainexceptoncreate"} & buckets() == {"retried-retain"}
+
+    services.create_buckets("kept", places["FunctionArn"])
+    assert services.over("kept") == "CREATE_COMPLETE"
+    services.stacks.delete_stack(StackName="kept")
+    assert services.over("kept") == "DELETE_COMPLETE"
+    assert {"kept-retain", "kept-retainexceptoncreate"} <= buckets()
+
+
 def test_a_deletion_that_the_function_refuses_keeps_what_it_needs_and_can_be_asked_for_again(
     services: Services, places: dict[str, str]
 ) -> None:

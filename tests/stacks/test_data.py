@@ -30,7 +30,21 @@ def buckets(deployment: Synthesised) -> Iterator[dict[str, Any]]:
 
 def test_every_bucket_outlives_its_stack(deployment: Synthesised) -> None:
     policies = {(one["DeletionPolicy"], one["UpdateReplacePolicy"]) for one in buckets(deployment)}
-    assert policies == {("Retain", "Retain")}
+    assert policies == {("RetainExceptOnCreate", "Retain")}
+
+
+def test_nothing_of_a_first_deploy_that_failed_is_in_the_way_of_the_next(
+    deployment: Synthesised, passing: Synthesised
+) -> None:
+    """With `Retain` CloudFormation keeps what a create that failed had made, under a name that the next create needs."""
+    kept = [
+        f"{stack}/{name}"
+        for each in (deployment, passing)
+        for stack, template in each.stacks.items()
+        for name, one in template["Resources"].items()
+        if one.get("DeletionPolicy") in {"Retain", "Snapshot"}
+    ]
+    assert kept == []
 
 
 def test_no_bucket_outlives_its_stack_where_data_is_not_kept(passing: Synthesised) -> None:

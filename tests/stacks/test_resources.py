@@ -92,7 +92,10 @@ def test_no_bucket_is_public_plain_or_deleted_with_its_stack(deployment: Synthes
                 properties = bucket["Properties"]
                 assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
                 assert "AES256" in json.dumps(properties["BucketEncryption"]), name
-                assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == ("Retain", "Retain"), name
+                assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == (
+                    "RetainExceptOnCreate",
+                    "Retain",
+                ), name
 
 
 def test_no_bucket_policy_allows_anybody_anything(deployment: Synthesised) -> None:
