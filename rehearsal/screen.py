@@ -18,7 +18,7 @@ from rehearsal.yard import RUNNING, Job
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity, placement groups and EFA (nodes are processes on loopback, in one network: "
+    "What this rehearsal replaces: EC2, its capacity and placement groups (no launch asks for EFA; nodes are processes on loopback, in one network: "
     "`master_port` is one that no other rehearsal has), the AMI and its "
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
     "the platform's own image is read, not run), IAM (calls are recorded; tests put them "

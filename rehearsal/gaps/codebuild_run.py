@@ -102,7 +102,11 @@ class Build:
         self._folder.mkdir(parents=True)
         if self._project["source"]["type"] == "S3":
             bucket, _, key = self._project["source"]["location"].partition("/")
-            body = self._client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+            s3 = self._client("s3")
+            # CodeBuild asks both of a source's bucket, with the right of the project's role.
+            s3.get_bucket_location(Bucket=bucket)
+            s3.get_bucket_acl(Bucket=bucket)
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
             with zipfile.ZipFile(io.BytesIO(body)) as archive:
                 archive.extractall(self._folder)
 

@@ -22,6 +22,9 @@ VCPU, MEMORY_MB = 0.25, 512
 ATTEMPTS = 10
 """The most that Batch allows. A child that comes again adopts the training of the one before it."""
 PLATFORM_VERSION = "1.4.0"
+ENVIRONMENTS = {"FARGATE": "Machines", "FARGATE_SPOT": "SpotMachines"}
+"""Type of a compute environment to its logical id. Batch changes no environment's type, and one that is deleted while children
+run in it becomes invalid; so both stand, which costs nothing, and the queue names the one that new children run in."""
 RULES: list[dict[str, str]] = [
     {"onExitCode": str(int(Exit.AGAIN)), "action": "RETRY"},
     # Killed (137, 143), as Fargate does with a task that it takes back and that has not left in time; or broken (1).
@@ -66,20 +69,24 @@ class Children(Construct):
             allow_all_outbound=False,
         )
         group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "AWS services")
-        machines = batch.CfnComputeEnvironment(
-            self,
-            "Machines",
-            type="MANAGED",
-            state="ENABLED",
-            compute_resources=batch.CfnComputeEnvironment.ComputeResourcesProperty(
-                type="FARGATE_SPOT" if spot else "FARGATE",
-                maxv_cpus=math.ceil(at_once * VCPU),
-                subnets=[subnet.subnet_id for subnet in subnets],
-                security_group_ids=[group.security_group_id],
-            ),
-            # Changes are made in place: a queue refers to it, and jobs run in it.
-            replace_compute_environment=False,
-        )
+        environments = {
+            kind: batch.CfnComputeEnvironment(
+                self,
+                environment,
+                type="MANAGED",
+                state="ENABLED",
+                compute_resources=batch.CfnComputeEnvironment.ComputeResourcesProperty(
+                    type=kind,
+                    maxv_cpus=math.ceil(at_once * VCPU),
+                    subnets=[subnet.subnet_id for subnet in subnets],
+                    security_group_ids=[group.security_group_id],
+                ),
+                # Changes are made in place: a queue refers to it, and jobs run in it.
+                replace_compute_environment=False,
+            )
+            for kind, environment in ENVIRONMENTS.items()
+        }
+        machines = environments["FARGATE_SPOT" if spot else "FARGATE"]
         self.queue = batch.CfnJobQueue(
             self,
             "Queue",

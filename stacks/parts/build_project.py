@@ -20,6 +20,8 @@ from stacks.parts.rights import READ, Right, grant
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
 """Docker 27 with buildx 0.17, Python, the AWS command line."""
 SCRIPT = {"version": "0.2", "phases": {"build": {"commands": ["bash build.sh"]}}}
+SOURCE_BUCKET = ("s3:GetBucketAcl", "s3:GetBucketLocation")
+"""What CodeBuild asks, in the project's name, of the bucket that its source lies in, before it fetches anything."""
 KEPT_DAYS = 30
 """A layer that no build has found for so long will not be found."""
 
@@ -86,7 +88,12 @@ class BuildProject(Construct):
             description="Builds images and pushes them to the deployment's repositories",
         )
         log.grant_write(role)
-        grant(role, Right("FetchTheScript", READ, [script.bucket.arn_for_objects(script.s3_object_key)]), *rights)
+        grant(
+            role,
+            Right("FetchTheScript", READ, [script.bucket.arn_for_objects(script.s3_object_key)]),
+            Right("LookAtItsBucket", SOURCE_BUCKET, [script.bucket.bucket_arn]),
+            *rights,
+        )
         self.project = codebuild.Project(
             self,
             "Project",

@@ -68,7 +68,8 @@ class Network(Construct):
             description="Nodes: each other, and TCP 443 out",
             allow_all_outbound=False,
         )
-        # EFA wants rules that name the group itself, both ways and for all protocols; "everything out" does not do.
+        # Nodes reach each other on every port. EFA, which no launch asks for yet, would want just these rules: both ways, for all
+        # protocols, naming the group itself; "everything out" would not do.
         self.security_group.add_ingress_rule(self.security_group, ec2.Port.all_traffic(), "From nodes")
         self.security_group.add_egress_rule(self.security_group, ec2.Port.all_traffic(), "To nodes")
         self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, package indexes, AWS services")

@@ -25,6 +25,8 @@ OWN_CONTEXT = f"{HOME}/{keys.own_context(names.child_image_tag('0' * 32))}"
 
 ALLOWED = [
     Ask("Build", "s3:GetObject", CONTEXT),
+    Ask("Build", "s3:GetBucketAcl", ASSETS),
+    Ask("Build", "s3:GetBucketLocation", ASSETS),
     Ask("Build", "ecr:GetAuthorizationToken", "*"),
     Ask("Build", "ecr:PutImage", OURS_OF_IMAGES),
     Ask("Build", "ecr:InitiateLayerUpload", CACHE),
@@ -69,6 +71,8 @@ DENIED = [
     Ask("Build", "s3:GetObject", f"{HOME}/{JOB.description}"),
     Ask("Build", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("Build", "s3:PutObject", CONTEXT),
+    Ask("Build", "s3:GetBucketAcl", HOME),
+    Ask("Build", "s3:ListBucket", ASSETS),
     Ask("Build", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
     Ask("ImageBuild", "ecr:PutImage", OURS_OF_IMAGES),
     Ask("ImageBuild", "codebuild:StartBuild", PROJECT),

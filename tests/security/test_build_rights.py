@@ -11,6 +11,7 @@ from tests.stacks.test_builds import WIDE, built
 
 BUILD, FUNCTION, MACHINE = role("Build"), role("ImageBuild"), role("Images")
 HOME = f"arn:aws:s3:::yard-home-{ACCOUNT}-{REGION}"
+ASSETS = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 LOG = log_stream("/trainyard/yard/builds", "s")
 PROJECT = f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/yard-build"
 RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventForCodeBuildStartBuildRule"
@@ -34,6 +35,7 @@ ALLOWED = [
     (BUILD, "s3:GetObject", f"{HOME}/uploads/context.tar.gz"),
     (BUILD, "s3:GetObjectVersion", f"{HOME}/uploads/context.tar.gz"),
     (BUILD, "s3:GetObjectVersion", "arn:aws:s3:::imagenet/context.zip"),
+    *((BUILD, f"s3:{action}", ASSETS) for action in ("GetBucketAcl", "GetBucketLocation")),
     (BUILD, "logs:PutLogEvents", LOG),
     (FUNCTION, "ecr:DescribeImages", repository("yard/images", "us-east-1")),
     (FUNCTION, "ecr:BatchGetImage", repository("pytorch-training", account="763104351884")),
@@ -56,6 +58,9 @@ DENIED = [
     (BUILD, "ecr:DeleteRepository", repository("yard/images")),
     (BUILD, "ecr:SetRepositoryPolicy", repository("yard/images")),
     (BUILD, "ecr:PutImageTagMutability", repository("yard/images")),
+    (BUILD, "s3:GetBucketAcl", HOME),
+    (BUILD, "s3:PutBucketAcl", ASSETS),
+    (BUILD, "s3:ListBucket", ASSETS),
     (BUILD, "s3:GetObject", f"{HOME}/jobs/resnet/job.json"),
     (BUILD, "s3:GetObject", f"{HOME}/control/tokens/resnet/1-a.json"),
     (BUILD, "s3:PutObject", f"{HOME}/uploads/context.tar.gz"),

@@ -111,15 +111,14 @@ def test_a_queue_full_of_waiting_lines_is_no_misconfiguration(grid: dict[str, An
 
 
 def test_as_many_children_run_at_once_as_the_settings_say(grid: dict[str, Any]) -> None:
-    (machines,) = resources(grid, "AWS::Batch::ComputeEnvironment").values()
-    assert machines["ComputeResources"]["MaxvCpus"] == 1000 * 0.25
-    assert machines["ComputeResources"]["Type"] == "FARGATE"
+    assert used(grid)["MaxvCpus"] == 1000 * 0.25
+    assert used(grid)["Type"] == "FARGATE"
 
 
 def test_children_run_in_private_subnets_and_nothing_comes_in(grid: dict[str, Any]) -> None:
-    (machines,) = resources(grid, "AWS::Batch::ComputeEnvironment").values()
-    assert len(machines["ComputeResources"]["Subnets"]) == 3
-    assert all("NodesSubnet" in json.dumps(one) for one in machines["ComputeResources"]["Subnets"])
+    for machines in resources(grid, "AWS::Batch::ComputeEnvironment").values():
+        assert len(machines["ComputeResources"]["Subnets"]) == 3
+        assert all("NodesSubnet" in json.dumps(one) for one in machines["ComputeResources"]["Subnets"])
     (group,) = resources(grid, "AWS::EC2::SecurityGroup").values()
     assert "SecurityGroupIngress" not in group
     assert resources(grid, "AWS::EC2::SecurityGroupIngress") == {}
@@ -135,12 +134,33 @@ def test_children_on_spot_are_a_setting(tmp_path: Path) -> None:
     assert compute(tmp_path, spot_children=True)["Type"] == "FARGATE_SPOT"
 
 
+def test_where_children_run_can_be_changed_while_grids_run(grid: dict[str, Any], tmp_path: Path) -> None:
+    """No environment changes its type, none goes, and only the queue, which Batch changes in place, says another."""
+    other = with_grid(tmp_path, spot_children=True)
+    (before,), (after,) = (resources(one, "AWS::Batch::JobQueue").items() for one in (grid, other))
+    environments = [resources(one, "AWS::Batch::ComputeEnvironment") for one in (grid, other)]
+    assert environments[0] == environments[1]
+    assert before[0] == after[0]
+    assert {key for key in before[1] if before[1][key] != after[1][key]} == {"ComputeEnvironmentOrder"}
+    assert (used(grid)["Type"], used(other)["Type"]) == ("FARGATE", "FARGATE_SPOT")
+
+
 def compute(folder: Path, **grid: object) -> dict[str, Any]:
     """What the children run on, with some settings of grids replaced."""
-    template = synthesise(folder, grid=CONTEXT[BLOCK]["grid"] | grid).template("grid")
-    (found,) = resources(template, "AWS::Batch::ComputeEnvironment").values()
-    machines: dict[str, Any] = found["ComputeResources"]
-    return machines
+    return used(with_grid(folder, **grid))
+
+
+def with_grid(folder: Path, **grid: object) -> dict[str, Any]:
+    return synthesise(folder, grid=CONTEXT[BLOCK]["grid"] | grid).template("grid")
+
+
+def used(template: dict[str, Any]) -> dict[str, Any]:
+    """The resources of the environment that the queue names."""
+    (queue,) = resources(template, "AWS::Batch::JobQueue").values()
+    (order,) = queue["ComputeEnvironmentOrder"]
+    name, _ = order["ComputeEnvironment"]["Fn::GetAtt"]
+    found: dict[str, Any] = template["Resources"][name]["Properties"]["ComputeResources"]
+    return found
 
 
 @pytest.mark.parametrize(

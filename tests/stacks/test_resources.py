@@ -139,7 +139,7 @@ def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
 
 
 def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
-    """What EFA asks for."""
+    """EFA, which no launch asks for yet, would want the same."""
     for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
         (rule,) = resources(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}").values()
         assert rule["IpProtocol"] == "-1"
