@@ -67,6 +67,11 @@ class AdmissionEnvironment(Environment):
     instance_profile: str
     master_port: int
     """Where rank 0 of every job listens for the others."""
+    agent: str
+    """SHA-256 of the node agent."""
+    agent_bucket: str
+    agent_key: str
+    """Where the deploy put its archive."""
     limits: Limits
     timing: Timing
 
@@ -77,8 +82,6 @@ class LauncherEnvironment(Environment):
     bucket: str
     home_region: str
     instance_profile: str
-    agent: str
-    """`s3://bucket/key` of the node agent's archive."""
     timing: Timing
 
 

@@ -83,6 +83,8 @@ class Job:
     environment: dict[str, str]
     secrets: dict[str, str]
     """Environment name to Secrets Manager ARN; the value is read by the node, and is in no document."""
+    agent: str = ""
+    """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in a job of before jobs named theirs."""
     data: tuple[str, ...] = ()
     master_port: int = 29500
 

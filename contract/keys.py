@@ -11,6 +11,8 @@ UPLOADS = "uploads/"
 """Where people put code; Admit copies it from here, or from a data bucket of the settings."""
 OWN_CONTEXTS = f"{UPLOADS}platform/"
 """Where a deploy puts what the platform's own images are built from."""
+AGENTS = "agents/"
+"""Node agents, each under its digest; Admit puts them here, and nodes may read every one."""
 CONTROL = "control/"
 """Task tokens; nodes have no right on it."""
 URGENT_SUFFIX = ".urgent.json"
@@ -33,11 +35,17 @@ ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
 MARKS = f"{CONTROL}reaper/"
 ANY_MARKS = f"{MARKS}*"
 ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
+ANY_AGENT = f"{AGENTS}*"
 
 
 def own_context(tag: str) -> str:
     """The context of the platform's own image of that tag."""
     return f"{OWN_CONTEXTS}{tag}.zip"
+
+
+def agent(digest: str) -> str:
+    """The archive of the node agent that has this SHA-256."""
+    return f"{AGENTS}{digest}.zip"
 
 
 def launched_region(region: str) -> str:

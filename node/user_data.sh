@@ -1,8 +1,8 @@
 #!/bin/bash
 # The first code of a node, the same for every job: whatever happens from here on, the machine powers off.
 #
-# Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_HOME_REGION,
-# TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent learns a deadline).
+# Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_AGENT_SHA256,
+# TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent learns a deadline).
 # TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
 set -euo pipefail
 root=${TRAINYARD_ROOT:-}
@@ -110,6 +110,10 @@ for pause in 1 2 3 5 10 15 30 30 30 30 30 30 30 30 0; do
 done
 if [ -z "$fetched" ]; then
   say "could not fetch $TRAINYARD_AGENT: see the lines above, the node's role, and the way from its subnet to S3"
+  exit 1
+fi
+if ! echo "$TRAINYARD_AGENT_SHA256  $home/agent.zip" | sha256sum --check --status; then
+  say "$TRAINYARD_AGENT is not the agent that the job was admitted with: its SHA-256 is not $TRAINYARD_AGENT_SHA256"
   exit 1
 fi
 

@@ -18,8 +18,8 @@ from rehearsal.yard import RUNNING, Job
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity and placement groups (no launch asks for EFA; nodes are processes on loopback, in one network: "
-    "`master_port` is one that no other rehearsal has), the AMI and its "
+    "What this rehearsal replaces: EC2, its capacity and placement groups (no launch asks for EFA; nodes are processes on "
+    "loopback, in one network: `master_port` is one that no other rehearsal has), the AMI and its "
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
     "the platform's own image is read, not run), IAM (calls are recorded; tests put them "
     "to a simulator), the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from contract import keys, names
-from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, Assembled
+from contract import agents, keys, names
 from stacks.parts.bucket import Bucket
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
@@ -26,8 +24,6 @@ class FoundationExports:
     topic: Topic
     node_role: iam.IRole
     instance_profile: iam.IInstanceProfile
-    agent: str
-    """`s3://bucket/key` of the node agent's archive."""
 
 
 class FoundationStack(cdk.Stack):
@@ -55,16 +51,10 @@ class FoundationStack(cdk.Stack):
             days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects a node
             keep=keep_data,
             events=True,
+            forgets={keys.AGENTS: agents.KEPT_DAYS},
         )
         log = log_group(self, "NodeLog", days=log_retention_days, physical_name=names.log_group(deployment))
         topic = Topic(self, "Notifications", display_name=f"Trainyard {deployment}")
-        agent = assets.Asset(
-            self,
-            "Agent",
-            path=str(NODE / "agent"),
-            asset_hash_type=cdk.AssetHashType.OUTPUT,
-            bundling=Assembled({"agent": NODE / "agent", "contract": CONTRACT, ".": AGENT_LIBRARIES}).options(),
-        )
         role = iam.Role(
             self,
             "NodeRole",
@@ -75,15 +65,12 @@ class FoundationStack(cdk.Stack):
         grant(
             role,
             *rights.node(
-                agent=agent.bucket.arn_for_objects(agent.s3_object_key),
                 log_group_arn=log.log_group_arn,
                 data_buckets=data_buckets,
             ),
             measure(rights),
         )
-        self.exports = FoundationExports(
-            home=home, topic=topic, node_role=role, instance_profile=profile, agent=agent.s3_object_url
-        )
+        self.exports = FoundationExports(home=home, topic=topic, node_role=role, instance_profile=profile)
 
         cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")
         cdk.CfnOutput(

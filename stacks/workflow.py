@@ -27,6 +27,7 @@ from contract.environments import (
 )
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
+from stacks.parts.agent import Agent
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.function import Function, Layer
@@ -118,7 +119,7 @@ class WorkflowStack(cdk.Stack):
     def _admission(
         self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
     ) -> Function:
-        rights, foundation = self._rights, self._foundation
+        rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
         function = self._function(
             "Admission",
             "admission",
@@ -133,6 +134,9 @@ class WorkflowStack(cdk.Stack):
                 data_buckets=data_buckets,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
+                agent=agent.digest,
+                agent_bucket=agent.bucket,
+                agent_key=agent.key,
                 limits=limits,
                 timing=self._timing,
             ),
@@ -148,6 +152,8 @@ class WorkflowStack(cdk.Stack):
             ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
             rights.home("SeeTheDoor", ["s3:GetObject"], keys.ADMISSION),
+            rights.home("KeepAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
+            Right("ReadTheNewestAgent", ["s3:GetObject"], [agent.arn]),
             rights.list_home(),
             *rights.data(data_buckets),
             rights.look_at(
@@ -173,7 +179,6 @@ class WorkflowStack(cdk.Stack):
                 bucket=foundation.home.bucket_name,
                 home_region=rights.home_region,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
-                agent=foundation.agent,
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(5),

@@ -58,6 +58,7 @@ JOB = Job(
     timing=Timing(),
     environment={},
     secrets={},
+    agent="a" * 64,
 )
 LIMITS = Limits(
     max_nodes=16, max_hours=100.0, recoveries=2, volume_gb=100, max_volume_gb=1000, instance_types=("g*", "c7i.*")
@@ -72,6 +73,9 @@ ADMISSION = AdmissionEnvironment(
     data_buckets=("datasets",),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
     master_port=29500,
+    agent="a" * 64,
+    agent_bucket="assets",
+    agent_key="agent.zip",
     limits=LIMITS,
     timing=Timing(),
 )

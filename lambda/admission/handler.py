@@ -12,7 +12,19 @@ from botocore.exceptions import ClientError
 
 from admission.addresses import Address
 from admission.archive import Listing, listing
-from admission.policy import Execution, Facts, Questions, admit, family, questions, readable, shut, taken
+from admission.policy import (
+    Care,
+    Execution,
+    Facts,
+    Questions,
+    admit,
+    care,
+    family,
+    questions,
+    readable,
+    shut,
+    taken,
+)
 from admission.request import read
 from admission.words import refusal
 from aws import pinned, secrets
@@ -20,7 +32,7 @@ from aws.ec2 import Ec2
 from aws.facts import Object
 from aws.s3 import Bucket, JobStore, Raced
 from aws.ssm import parameter
-from contract import names
+from contract import keys, names
 from contract.codec import decode
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Image, Job
@@ -46,7 +58,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         raise refusal([shut(reason, env.bucket)])
     job = store.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
-        job = _write(store, _decide(event["request"], execution, env, held_by=job), execution)
+        decided = _decide(event["request"], execution, env, held_by=job)
+        _keep_agent(store, env)
+        job = _write(store, decided, execution)
     _copy_code(store, job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
     return {
@@ -75,6 +89,17 @@ def _write(store: JobStore, job: Job, execution: Execution) -> Job:
             raise refusal([taken(execution, written)]) from None
         return written
     return job
+
+
+def _keep_agent(store: JobStore, env: AdmissionEnvironment) -> None:
+    """The agent of this deployment stands in the home bucket, for longer than the longest job from now on."""
+    key = keys.agent(env.agent)
+    age_s = next((age for found, _, age in store.listed(key) if found == key), None)
+    match care(age_s):
+        case Care.COPY:
+            store.copy(Object(bucket=env.agent_bucket, key=env.agent_key, size=0, version=""), key)
+        case Care.RENEW:
+            store.renew(key)
 
 
 def _copy_code(store: JobStore, job: Job) -> None:

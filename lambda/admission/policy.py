@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from fnmatch import fnmatchcase
 
 from admission import volumes
@@ -15,7 +16,7 @@ from admission.request import ARCHIVES, DEFAULT_HOURS, Request
 from admission.script import archive_problems
 from admission.words import allowed, plain, refusal
 from aws.facts import InstanceType, Object
-from contract import keys, names
+from contract import agents, keys, names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place
@@ -148,7 +149,23 @@ def admit(
         secrets=dict(request.secrets),
         data=tuple(request.data),
         master_port=env.master_port,
+        agent=env.agent,
     )
+
+
+class Care(Enum):
+    """What the home bucket's copy of the node agent needs before a job may name it."""
+
+    NOTHING = "nothing"
+    RENEW = "renew"
+    COPY = "copy"
+
+
+def care(age_s: float | None) -> Care:
+    """`age_s` is the copy's, by S3's clock; None where there is none."""
+    if age_s is None:
+        return Care.COPY
+    return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
 
 
 def _name_problems(execution: Execution, facts: Facts) -> list[str]:

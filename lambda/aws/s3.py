@@ -152,6 +152,11 @@ class Bucket:
         """Copies one version of an object into this bucket."""
         copies.copy(self._client, source, self.name, key)
 
+    def renew(self, key: str) -> None:
+        """Copies an object onto itself: S3 counts its age from now on. The version of before stays as long as any other."""
+        where = {"Bucket": self.name, "Key": key}
+        self._client.copy_object(Bucket=self.name, Key=key, CopySource=where, MetadataDirective="REPLACE")  # type: ignore[arg-type]
+
     def listed(self, prefix: str) -> Iterator[tuple[str, int, float]]:
         """Key, size, and age in seconds by S3's own clock, of every object under `prefix`."""
         for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):

@@ -12,8 +12,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws.ec2 import Ec2
 from aws.s3 import JobStore
+from contract import keys
 from contract.environments import LauncherEnvironment
 from contract.errors import InvalidRequest
+from contract.jobs import Job
 from launcher.policy import shown
 from launcher.requests import user_data
 from launcher.walk import Walker
@@ -33,7 +35,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         ec2={region: Ec2(region) for region in job.places},
         holder=context.aws_request_id,
         profile=env.instance_profile,
-        user_data=_user_data(env),
+        user_data=_user_data(env, job),
         left=lambda: context.get_remaining_time_in_millis() / 1000,
         now=time.time,
         sleep=time.sleep,
@@ -49,11 +51,17 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     }
 
 
-def _user_data(env: LauncherEnvironment) -> str:
+def _user_data(env: LauncherEnvironment, job: Job) -> str:
+    """Every attempt runs the agent that the job was admitted with, whatever was deployed since."""
+    if not job.agent:
+        raise InvalidRequest(
+            f"job {job.id} was admitted before jobs named their node agent; start it again as a new job"
+        )
     return user_data(
         SCRIPT.read_text(),
         {
-            "TRAINYARD_AGENT": env.agent,
+            "TRAINYARD_AGENT": f"s3://{env.bucket}/{keys.agent(job.agent)}",
+            "TRAINYARD_AGENT_SHA256": job.agent,
             "TRAINYARD_HOME_REGION": env.home_region,
             "TRAINYARD_HOME_BUCKET": env.bucket,
             "TRAINYARD_POWER_OFF_S": str(round(env.timing.power_off_unknown_s)),

@@ -61,3 +61,10 @@ def existing(path: Path) -> Path:
     if not path.exists():
         raise NotSetUp(f"{path.relative_to(ROOT)} is missing: run `make setup`")
     return path
+
+
+def files(folder: Path) -> list[Path]:
+    """Those under `folder` that are shipped, in an order that is the same everywhere."""
+    left_out = COMPILED(str(folder), [entry.name for entry in folder.iterdir()])
+    wanted = sorted(entry for entry in folder.iterdir() if entry.name not in left_out)
+    return [file for entry in wanted for file in (files(entry) if entry.is_dir() else [entry])]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -19,8 +21,17 @@ class Bucket(s3.Bucket):
     """
 
     def __init__(
-        self, scope: Construct, name: str, *, physical_name: str, days: int, keep: bool, events: bool = False
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        physical_name: str,
+        days: int,
+        keep: bool,
+        events: bool = False,
+        forgets: Mapping[str, int] | None = None,
     ) -> None:
+        """`forgets`: prefix to the days after which S3 takes away what was written under it."""
         super().__init__(
             scope,
             name,
@@ -36,7 +47,11 @@ class Bucket(s3.Bucket):
                     abort_incomplete_multipart_upload_after=GIVE_UP_UPLOADS,
                     noncurrent_version_expiration=cdk.Duration.days(days),
                     expired_object_delete_marker=True,
-                )
+                ),
+                *(
+                    s3.LifecycleRule(prefix=prefix, expiration=cdk.Duration.days(after))
+                    for prefix, after in (forgets or {}).items()
+                ),
             ],
         )
         acknowledge(

@@ -340,11 +340,11 @@ class Rights:
         wanted = [_arn("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
         return Right("Secrets", [action], wanted, reason, self._here())
 
-    def node(self, *, agent: str, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
-        """All that a node may do; `agent` is the ARN of the agent's archive. No EC2 and no states right."""
+    def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
+        """All that a node may do. No EC2 and no states right."""
         jobs = {"s3:prefix": f"{keys.JOBS}*"}
         return [
-            Right("FetchTheAgent", ["s3:GetObject"], [agent]),
+            self.home("FetchTheAgent", ["s3:GetObject"], keys.ANY_AGENT),
             self.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
             # IfExists: S3 asks for this right, without a prefix, before it says of a missing object that it is missing.
             Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),

@@ -131,7 +131,6 @@ class Functions:
                 bucket=self.bucket,
                 home_region=JOB.home_region,
                 instance_profile=PROFILE,
-                agent="s3://assets/agent.zip",
                 timing=timing,
             ).write()
             | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -30,6 +31,8 @@ class Machine:
     root: Path
     programs: Path
     log: Path
+    digest: str = ""
+    """Of the agent that the job was admitted with."""
 
     def program(self, name: str, body: str = "") -> None:
         file = self.programs / name
@@ -42,6 +45,7 @@ class Machine:
         header = [
             "#!/bin/bash",
             f"TRAINYARD_AGENT={AGENT}",
+            f"TRAINYARD_AGENT_SHA256={self.digest}",
             "TRAINYARD_HOME_REGION=eu-central-1",
             "TRAINYARD_HOME_BUCKET=yard-home",
             "TRAINYARD_POWER_OFF_S=2700",
@@ -80,7 +84,7 @@ def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path / "root", tmp_path / "bin", tmp_path / "calls")
     made.root.mkdir()
     made.programs.mkdir()
-    for name in ("mkdir", "cat", "chmod", "date", "mv", "touch"):
+    for name in ("mkdir", "cat", "chmod", "date", "mv", "touch", "sha256sum"):
         (made.programs / name).symlink_to(shutil.which(name) or "/bin/false")
     for name in ("systemctl", "sleep"):
         made.program(name)
@@ -88,6 +92,7 @@ def machine(tmp_path: Path) -> Machine:
     (made.programs / "python3").symlink_to(sys.executable)
     says = "import os; print('agent:', os.environ['TRAINYARD_HOME_BUCKET'], os.environ['TRAINYARD_HOME_REGION'], os.environ['HOME'])"
     archive = agent(tmp_path, says)
+    made.digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     made.program("aws", f'{shutil.which("cp")} {archive} "${{@: -1}}"')
     return made
 
@@ -102,6 +107,15 @@ def test_a_healthy_machine_runs_the_agent_and_powers_off(machine: Machine) -> No
     assert f"--region eu-central-1 {AGENT}" in " ".join(machine.calls)
     assert powered_off(machine)
     assert done.returncode == 0
+
+
+def test_an_agent_of_other_bytes_than_the_job_was_admitted_with_never_runs(machine: Machine) -> None:
+    machine.digest = "0" * 64
+    done = machine.boot()
+    assert "agent:" not in done.stdout
+    assert "is not the agent that the job was admitted with" in done.stderr
+    assert powered_off(machine)
+    assert done.returncode != 0
 
 
 def test_the_timer_is_absolute_persistent_and_armed(machine: Machine) -> None:
@@ -184,6 +198,7 @@ def test_the_python_of_a_pytorch_image_comes_first(machine: Machine) -> None:
 
 def test_an_archive_that_is_none_powers_off(machine: Machine) -> None:
     machine.program("aws", 'echo garbage > "${@: -1}"')
+    machine.digest = hashlib.sha256(b"garbage\n").hexdigest()
     done = machine.boot()
     assert powered_off(machine)
     assert "no archive" in done.stderr
@@ -192,6 +207,7 @@ def test_an_archive_that_is_none_powers_off(machine: Machine) -> None:
 @pytest.mark.parametrize("main", ["raise SystemExit(7)", "import os; os.kill(os.getpid(), 9)", "syntax error"])
 def test_an_agent_that_crashes_powers_off(machine: Machine, main: str) -> None:
     archive = agent(machine.log.parent, main)
+    machine.digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     machine.program("aws", f'{shutil.which("cp")} {archive} "${{@: -1}}"')
     done = machine.boot()
     assert powered_off(machine)

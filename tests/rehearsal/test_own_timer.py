@@ -39,6 +39,7 @@ def marks(job: str) -> list[dict[str, Any]]:
 def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path) -> None:
     values = {
         "TRAINYARD_AGENT": "s3://assets/agent.zip",
+        "TRAINYARD_AGENT_SHA256": "0" * 64,
         "TRAINYARD_HOME_REGION": "us-east-1",
         "TRAINYARD_HOME_BUCKET": "home",
         "TRAINYARD_POWER_OFF_S": str(TIMER_S),

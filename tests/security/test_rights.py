@@ -35,6 +35,8 @@ from tests.security.asking import (
 from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role
 from tests.stacks.synth import Synthesised
 
+AGENT = keys.agent("a" * 64)
+
 ALLOWED = [
     Ask("Admission", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
     Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.description}"),
@@ -106,6 +108,9 @@ ALLOWED = [
     Ask("Train", "lambda:InvokeFunction", function("Attendant")),
     Ask("Train", "lambda:InvokeFunction", function("ArtifactCheck")),
     Ask("Train", "lambda:InvokeFunction", function("Terminator")),
+    Ask("Admission", "s3:PutObject", f"{HOME}/{AGENT}"),
+    Ask("Admission", "s3:GetObject", f"{HOME}/{AGENT}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{AGENT}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.description}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.order(1)}"),
@@ -127,6 +132,11 @@ ALLOWED = [
 ]
 
 DENIED = [
+    Ask("Node", "s3:PutObject", f"{HOME}/{AGENT}"),
+    Ask("Node", "s3:DeleteObject", f"{HOME}/{AGENT}"),
+    Ask("Admission", "s3:DeleteObject", f"{HOME}/{AGENT}"),
+    Ask("Admission", "s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/{'0' * 64}.zip"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{AGENT}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("Node", "s3:PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.CONTROL}),
@@ -277,19 +287,19 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
     ]
     # The archives' keys are hashes of what is in them: no table can name them.
     assert sorted(useless) == [
+        (role("Admission"), "ReadTheNewestAgent"),
         (role("Build"), "FetchTheScript"),
-        (role("Node"), "FetchTheAgent"),
         (role("OwnImages"), "ReadContexts"),
     ]
 
 
-def test_a_node_fetches_the_agents_archive_and_no_other_asset(policies: dict[str, Policies]) -> None:
-    (document,) = policies[role("Node")].values()
-    (fetch,) = [one for one in document["Statement"] if one.get("Sid") == "FetchTheAgent"]
+def test_admission_fetches_the_agents_archive_and_no_other_asset(policies: dict[str, Policies]) -> None:
+    (document,) = policies[role("Admission")].values()
+    (fetch,) = [one for one in document["Statement"] if one.get("Sid") == "ReadTheNewestAgent"]
     agent = fetch["Resource"]
     other = re.sub("[0-9a-f]{64}", "0" * 64, agent)
     assert other != agent
-    asked = [Request(principal=role("Node"), action="s3:GetObject", resource=one) for one in (agent, other)]
+    asked = [Request(principal=role("Admission"), action="s3:GetObject", resource=one) for one in (agent, other)]
     assert [answer.allowed for answer in simulate(policies, asked)] == [True, False]
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import os
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aws_cdk import assertions
 
-from contract import keys, names, tags
+from contract import agents, keys, names, tags
 from contract.codec import decode, encode
 from contract.environments import (
     AdmissionEnvironment,
@@ -31,6 +36,7 @@ from contract.environments import (
     TerminatorEnvironment,
 )
 from contract.places import Place, Zone
+from stacks.parts.agent import CONTENTS, archived
 from tests.stacks.synth import Synthesised, plain, resources
 
 REGION = "region-eu-central-1"
@@ -115,14 +121,39 @@ def test_the_home_bucket_keeps_versions_and_tells_of_new_objects(deployment: Syn
 
 def test_every_bucket_is_tidied(deployment: Synthesised) -> None:
     for name, bucket in every(deployment, "AWS::S3::Bucket"):
-        (rule,) = bucket["LifecycleConfiguration"]["Rules"]
+        rule, *_ = bucket["LifecycleConfiguration"]["Rules"]
         assert "AbortIncompleteMultipartUpload" in rule, name
         assert ("NoncurrentVersionExpiration" in rule) == ("VersioningConfiguration" in bucket), name
 
 
-def test_no_lifecycle_rule_ends_an_object_that_is_current(deployment: Synthesised) -> None:
+def test_no_lifecycle_rule_ends_an_object_that_is_current_but_agents_that_no_job_names_any_more(
+    deployment: Synthesised,
+) -> None:
     rules = [rule for _, one in every(deployment, "AWS::S3::Bucket") for rule in one["LifecycleConfiguration"]["Rules"]]
-    assert [rule for rule in rules if {"ExpirationInDays", "ExpirationDate"} & rule.keys()] == []
+    ending = [rule for rule in rules if {"ExpirationInDays", "ExpirationDate"} & rule.keys()]
+    assert ending == [{"Prefix": keys.AGENTS, "ExpirationInDays": agents.KEPT_DAYS, "Status": "Enabled"}]
+
+
+def test_the_agents_digest_is_that_of_the_archive_which_a_deploy_uploads(
+    deployment: Synthesised, functions: dict[str, dict[str, Any]]
+) -> None:
+    digest = functions["admission"]["Environment"]["Variables"]["TRAINYARD_AGENT"]
+    archive = archived(CONTENTS)
+    assert hashlib.sha256(archive).hexdigest() == digest
+    assert digest in {hashlib.sha256(file.read_bytes()).hexdigest() for file in deployment.folder.glob("asset.*.zip")}
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        assert {"agent/__main__.py", "contract/__init__.py", "boto3/__init__.py"} <= set(opened.namelist())
+        assert [name for name in opened.namelist() if name.endswith(".pyc")] == []
+
+
+def test_an_agents_archive_is_the_same_bytes_whatever_the_files_times_and_modes_are(tmp_path: Path) -> None:
+    for number, (mode, time) in enumerate(((0o600, 1_000_000_000), (0o755, 1_700_000_000))):
+        file = tmp_path / str(number) / "a" / "b.py"
+        file.parent.mkdir(parents=True)
+        file.write_text("b = 1\n")
+        file.chmod(mode)
+        os.utime(file, (time, time))
+    assert archived({"x": tmp_path / "0"}) == archived({"x": tmp_path / "1"})
 
 
 def test_no_security_group_lets_anything_in_but_from_itself(deployment: Synthesised) -> None:

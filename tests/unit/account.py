@@ -8,6 +8,8 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +22,7 @@ from aws import clients
 from contract import keys, names
 from contract.codec import decode, encode
 from contract.jobs import Job
-from tests.builders import ADMISSION, IMAGE, JOB, PLACE
+from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.builds.account import tarred
 from tests.fakes.yard import ABROAD
 
@@ -92,6 +94,7 @@ class Account:
     objects: dict[tuple[str, str], dict[str, Any]] = field(
         default_factory=lambda: {
             ("yard-home", "uploads/a.tar.gz"): an_object(),
+            ("yard-home", keys.agent(ADMISSION.agent)): an_object(),
             ("yard-home", "uploads/empty.zip"): an_object(0),
             ("yard-home", "uploads/large.zip"): an_object(6 * 1024**3),
             ("yard-home", "uploads/frozen.zip"): an_object(len(ZIPPED), StorageClass="GLACIER"),
@@ -110,6 +113,10 @@ class Account:
         }
     )
     """Documents of the home bucket."""
+    ages: dict[str, float] = field(default_factory=dict)
+    """Key to the days since it was written; the others were written now."""
+    copied: list[tuple[Any, str, str]] = field(default_factory=list)
+    """Source, key, and what becomes of the metadata."""
     calls: list[str] = field(default_factory=list)
     regions: dict[str, set[str]] = field(default_factory=dict)
     """Service to the regions in which it was called."""
@@ -156,8 +163,15 @@ class Account:
 
     def _ListObjectsV2(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         self._open(asked["Bucket"], list_code="AccessDenied")
-        found = [1 for bucket, key in self.objects if bucket == asked["Bucket"] and key.startswith(asked["Prefix"])]
-        return {"KeyCount": len(found[:1])}
+        found = [key for bucket, key in self.objects if bucket == asked["Bucket"] and key.startswith(asked["Prefix"])]
+        now = datetime.fromtimestamp(NOW, UTC)
+        return {
+            "KeyCount": len(found[:1]),
+            "Contents": [
+                {"Key": key, "Size": 1, "LastModified": now - timedelta(days=self.ages.get(key, 0.0))} for key in found
+            ],
+            "ResponseMetadata": {"HTTPHeaders": {"date": format_datetime(now, usegmt=True)}},
+        }
 
     def _open(self, bucket: str, list_code: str = "403") -> None:
         if bucket == "partner":
@@ -171,6 +185,7 @@ class Account:
         return {"ETag": '"1"'}
 
     def _CopyObject(self, asked: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        self.copied.append((asked["CopySource"], asked["Key"], asked.get("MetadataDirective", "COPY")))
         self.objects[asked["Bucket"], asked["Key"]] = an_object()
         return {}
 
