@@ -12,6 +12,7 @@ from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
+from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
@@ -35,6 +36,14 @@ def build(app: cdk.App, settings: Settings) -> None:
         log_retention_days=settings.log_retention_days,
         keep_data=settings.keep_data,
     )
+    grids = GridRights(
+        rights=rights,
+        regions=settings.everywhere,
+        repositories=settings.repositories,
+        data_buckets=settings.data_buckets,
+        pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
+    )
+    reaper = _reaper(app, settings, rights, foundation, grids)
     regions = _regions(app, settings)
     builds = BuildsStack(
         app,
@@ -52,6 +61,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         f"{deployment}-workflow",
         env=home,
         foundation=foundation.exports,
+        drain=reaper.exports.drain,
         rights=rights,
         images={str(family): image for family, image in settings.images.items()},
         data_buckets=settings.data_buckets,
@@ -61,8 +71,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         log_retention_days=settings.log_retention_days,
         regions=settings.everywhere,
     )
-    grid = _grid(app, settings, rights, foundation, regions)
-    reaper = _reaper(app, settings, rights, foundation, workflow, grid)
+    grid = _grid(app, settings, rights, grids, foundation, reaper, regions)
     images = ImagesStack(
         app,
         f"{deployment}-images",
@@ -72,29 +81,31 @@ def build(app: cdk.App, settings: Settings) -> None:
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
     )
-    _order(foundation, regions, builds, workflow, grid, reaper, images)
+    _order(foundation, reaper, regions, builds, workflow, grid, images)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
 
 def _order(
     foundation: FoundationStack,
+    reaper: ReaperStack,
     regions: list[RegionStack],
     builds: BuildsStack,
     workflow: WorkflowStack,
     grid: GridStack,
-    reaper: ReaperStack,
     images: ImagesStack,
 ) -> None:
-    """What depends is destroyed first: the reaper's drain ends what runs, then nothing launches into what goes away."""
+    """The reaper stands before what it looks after. What depends is destroyed first, and begins with a drain where it starts
+    something: then nothing launches into what goes away."""
+    reaper.add_stack_dependency(foundation)
     builds.add_stack_dependency(foundation)
-    grid.add_stack_dependency(builds)
-    for standing in (builds, workflow, grid):
-        reaper.add_stack_dependency(standing)
+    workflow.add_stack_dependency(reaper)
+    for needed in (reaper, builds, workflow):
+        grid.add_stack_dependency(needed)
     for region in regions:
-        for user in (builds, workflow, grid, reaper):
+        for user in (builds, workflow, grid):
             user.add_stack_dependency(region)
     # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
-    images.add_stack_dependency(reaper)
+    images.add_stack_dependency(grid)
 
 
 def _reaper(
@@ -102,8 +113,7 @@ def _reaper(
     settings: Settings,
     rights: Rights,
     foundation: FoundationStack,
-    workflow: WorkflowStack,
-    grid: GridStack,
+    grids: GridRights,
 ) -> ReaperStack:
     """It looks into every region of the settings, whatever is trained there."""
     return ReaperStack(
@@ -111,8 +121,7 @@ def _reaper(
         f"{settings.deployment}-reaper",
         env=cdk.Environment(region=settings.home_region),
         foundation=foundation.exports,
-        workflow=workflow.exports,
-        grid=grid.exports,
+        grid=grids,
         rights=rights,
         regions=settings.everywhere,
         max_hours=settings.limits.max_hours,
@@ -126,7 +135,13 @@ def _reaper(
 
 
 def _grid(
-    app: cdk.App, settings: Settings, rights: Rights, foundation: FoundationStack, regions: list[RegionStack]
+    app: cdk.App,
+    settings: Settings,
+    rights: Rights,
+    grids: GridRights,
+    foundation: FoundationStack,
+    reaper: ReaperStack,
+    regions: list[RegionStack],
 ) -> GridStack:
     """Its children run in the home region's network."""
     network = next(one.network for one in regions if one.region == settings.home_region)
@@ -136,12 +151,10 @@ def _grid(
         f"{settings.deployment}-grid",
         env=cdk.Environment(region=settings.home_region),
         foundation=foundation.exports,
+        drain=reaper.exports.drain,
         network=network,
         rights=rights,
-        regions=settings.everywhere,
-        repositories=settings.repositories,
-        data_buckets=settings.data_buckets,
-        copy_accounts=settings.copy_accounts,
+        grid=grids,
         limits=settings.grid.limits,
         defaults=settings.grid.defaults,
         spot_children=settings.grid.spot_children,

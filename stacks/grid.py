@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
-from aws_cdk import region_info
 from constructs import Construct
 
 from contract import names
@@ -25,8 +24,10 @@ from contract.environments import (
 )
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
+from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import Children, tasks_of_this_account
+from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
@@ -42,16 +43,6 @@ MORE_RECEIVES = 1.5
 """Looks that end early, and throttles, beyond those of the patience."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridExports:
-    """What the reaper needs of the grid."""
-
-    cleanup: lambda_.Function
-    letters: DeadLetters
-    """Of grids that could not be cleared up."""
-    rights: GridRights
-
-
 class GridStack(cdk.Stack):
     """Starts and ends every training of the deployment."""
 
@@ -62,12 +53,10 @@ class GridStack(cdk.Stack):
         *,
         env: cdk.Environment,
         foundation: FoundationExports,
+        drain: lambda_.IFunction,
         network: Network,
         rights: Rights,
-        regions: tuple[str, ...],
-        repositories: tuple[str, ...],
-        data_buckets: tuple[str, ...],
-        copy_accounts: tuple[str, ...],
+        grid: GridRights,
         limits: GridLimits,
         defaults: GridDefaults,
         spot_children: bool,
@@ -75,8 +64,8 @@ class GridStack(cdk.Stack):
         timing: Timing,
         log_retention_days: int,
     ) -> None:
-        """`network` is the home region's; `regions` are all of the settings, home first; `child_image` is a tag in the home
-        region's repository names.PLATFORM."""
+        """`drain` ends what runs before a destroy takes anything away; `network` is the home region's; `child_image` is a tag in the
+        home region's repository names.PLATFORM."""
         deployment = rights.deployment
         super().__init__(
             scope,
@@ -86,13 +75,7 @@ class GridStack(cdk.Stack):
         )
         self._foundation, self._rights, self._timing = foundation, rights, timing
         self._layer, self._log_retention_days = Layer(self, "Libraries"), log_retention_days
-        self._grid = GridRights(
-            rights=rights,
-            regions=regions,
-            repositories=repositories,
-            data_buckets=data_buckets,
-            pull_accounts=(*_container_accounts(regions), *copy_accounts),
-        )
+        self._grid = grid
         training = self._training_role()
         common = GridEnvironment(
             deployment=deployment,
@@ -100,9 +83,9 @@ class GridStack(cdk.Stack):
             account=cdk.Aws.ACCOUNT_ID,
             suffix=cdk.Aws.URL_SUFFIX,
             home_region=rights.home_region,
-            regions=regions,
-            repositories=repositories,
-            data_buckets=data_buckets,
+            regions=grid.regions,
+            repositories=grid.repositories,
+            data_buckets=grid.data_buckets,
             training_role=training.role_arn,
             machine=self._grid.machine_arn,
             queue=names.grid_queue(deployment),
@@ -114,7 +97,7 @@ class GridStack(cdk.Stack):
         collecting = GridCollectEnvironment(**_fields(common), topic=foundation.topic.topic_arn)
         children = self._children(training, network, limits, spot_children, child_image)
         plan, collect = self._plan(common), self._collect(collecting)
-        grid = GridMachine(
+        machine = GridMachine(
             self,
             "Grid",
             physical_name=names.grid_machine(deployment),
@@ -127,14 +110,15 @@ class GridStack(cdk.Stack):
             ),
             limits=limits,
             timing=timing,
-            rights=self._grid.machine(),
-        )
+            rights=grid.machine(),
+        ).machine
         # By name: nothing else in the definition makes CloudFormation wait for it.
-        grid.machine.node.add_dependency(children.definition)
+        machine.node.add_dependency(children.definition)
         letters = DeadLetters(self, "GridLetters")
-        cleanup = self._clean_up_after(grid.machine, collecting, letters)
-        self.exports = GridExports(cleanup=cleanup, letters=letters, rights=self._grid)
-        self._outputs(grid.machine.state_machine_arn, letters, training)
+        cleanup = self._clean_up_after(machine, collecting, letters)
+        self._alarms(cleanup, letters)
+        drain_first(self, drain)
+        self._outputs(machine.state_machine_arn, letters, training)
 
     def _training_role(self) -> iam.Role:
         role = iam.Role(
@@ -258,6 +242,21 @@ class GridStack(cdk.Stack):
             libraries=libraries,
         )
 
+    def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:
+        alarms = Alarms(self, "Alarms", deployment=self._rights.deployment, topic=self._foundation.topic)
+        alarms.on_any(
+            "grid-letters",
+            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "A grid ended and its trainings could not be shown to have ended in time: they may run. "
+            "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
+        )
+        alarms.on_any(
+            "grid-errors",
+            cleanup.metric_errors(statistic="Sum"),
+            "The function that cleans up after grids broke or ran out of time; its message comes back after an hour and a half. "
+            "Its log says why; the reaper stops the trainings meanwhile.",
+        )
+
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:
         console = f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{machine}"
         for output, value, what in (
@@ -267,12 +266,6 @@ class GridStack(cdk.Stack):
             ("GridCleanupDeadLetters", letters.queue_url, "Grids whose end could not be cleared up"),
         ):
             cdk.CfnOutput(self, output, value=value, description=what)
-
-
-def _container_accounts(regions: Sequence[str]) -> list[str]:
-    """Of AWS's Deep Learning Containers, as far as the CDK knows the regions."""
-    found = (region_info.Fact.find(region, region_info.FactName.DLC_REPOSITORY_ACCOUNT) for region in regions)
-    return [account for account in found if account]
 
 
 def _fields(environment: GridEnvironment) -> dict[str, Any]:

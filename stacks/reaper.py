@@ -1,9 +1,12 @@
 """The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
 
-It knows the workflow, which does not know it, and is destroyed first: its drain ends what runs before anything is taken away.
+It stands before anything that can start something, and knows the machines by their names: whatever fails in a deploy after it, what
+runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -15,16 +18,15 @@ from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
-from stacks.grid import GridExports
 from stacks.parts import drain_machine
-from stacks.parts.acknowledged import acknowledge
 from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
+from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
+from stacks.parts.grid_rights import GridRights
 from stacks.parts.queue import DeadLetters
 from stacks.parts.rights import Rights
 from stacks.parts.schedules import Schedules
-from stacks.workflow import WorkflowExports
 
 EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
 PASS_TIMEOUT = cdk.Duration.minutes(5)
@@ -32,12 +34,17 @@ PASS_TIMEOUT = cdk.Duration.minutes(5)
 WHOLE_CPU_MB = 1769
 """From so much memory on a function has a whole processor, which is what a pass over 100,000 instances needs."""
 DRAIN_TIMEOUT = cdk.Duration.minutes(5)
-CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
-"""The longest that CloudFormation waits for a custom resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaperExports:
+    """What stacks that start something need of the reaper's."""
+
+    drain: lambda_.IFunction
 
 
 class ReaperStack(cdk.Stack):
-    """Depends on the workflow and on every region: what these hold is there for as long as the drain needs it."""
+    """Depends on the foundation alone."""
 
     def __init__(
         self,
@@ -46,8 +53,7 @@ class ReaperStack(cdk.Stack):
         *,
         env: cdk.Environment,
         foundation: FoundationExports,
-        workflow: WorkflowExports,
-        grid: GridExports,
+        grid: GridRights,
         rights: Rights,
         regions: tuple[str, ...],
         max_hours: float,
@@ -66,7 +72,7 @@ class ReaperStack(cdk.Stack):
             env=env,
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
-        self._foundation, self._workflow, self._rights, self._regions = foundation, workflow, rights, regions
+        self._foundation, self._rights, self._regions = foundation, rights, regions
         self._grid, self._timing, self._log_retention_days = grid, timing, log_retention_days
         # A layer of its own: one that another stack exports could never be replaced while this one reads it.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
@@ -82,7 +88,8 @@ class ReaperStack(cdk.Stack):
             function=drain,
             waiting=drain_machine.drain(timing),
         )
-        self._drain_first(drain)
+        drain_first(self, drain)
+        self.exports = ReaperExports(drain=drain)
 
         for output, value, what in (
             ("ReaperFunction", reaper.function_name, "Invoke it with report_only to see what it would end"),
@@ -112,8 +119,8 @@ class ReaperStack(cdk.Stack):
                 home_region=rights.home_region,
                 regions=self._regions,
                 instance_profile=profile,
-                machine=self._workflow.machine.state_machine_arn,
-                grid_machine=self._grid.rights.machine_arn,
+                machine=rights.train_machine,
+                grid_machine=self._grid.machine_arn,
                 topic=foundation.topic.topic_arn,
                 report_only=report_only,
                 max_hours=max_hours,
@@ -138,9 +145,9 @@ class ReaperStack(cdk.Stack):
             *rights.remove_leftovers(),
             rights.list_executions(),
             rights.executions("AskForTheState", "states:DescribeExecution"),
-            self._grid.rights.list_grids(),
-            self._grid.rights.grid_executions("AskForTheGrid", "states:DescribeExecution"),
-            *self._grid.rights.end_everywhere(),
+            self._grid.list_grids(),
+            self._grid.grid_executions("AskForTheGrid", "states:DescribeExecution"),
+            *self._grid.end_everywhere(),
             rights.home("Mark", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
             rights.list_home(),
             *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
@@ -208,30 +215,6 @@ class ReaperStack(cdk.Stack):
             "A pass or the weekly word of the reaper failed or was not delivered, and its letter lies in the dead-letter queue. "
             "Read the letters, mend what they name, and purge the queue.",
         )
-        alarms.on_any(
-            "cleanup-letters",
-            self._workflow.letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "An execution ended and its machines could not be shown to have ended in time: they may run. "
-            "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
-        )
-        alarms.on_any(
-            "grid-letters",
-            self._grid.letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "A grid ended and its trainings could not be shown to have ended in time: they may run. "
-            "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
-        )
-        alarms.on_any(
-            "grid-errors",
-            self._grid.cleanup.metric_errors(statistic="Sum"),
-            "The function that cleans up after grids broke or ran out of time; its message comes back after an hour and a half. "
-            "Its log says why; the reaper stops the trainings meanwhile.",
-        )
-        alarms.on_any(
-            "cleanup-errors",
-            self._workflow.cleanup.metric_errors(statistic="Sum"),
-            "The function that cleans up after executions broke or ran out of time; its message comes back after twelve minutes. "
-            "Its log says why; the reaper ends the machines meanwhile.",
-        )
 
     def _counted(self, name: str) -> cloudwatch.Metric:
         return cloudwatch.Metric(
@@ -252,8 +235,8 @@ class ReaperStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=home.bucket_name,
                 regions=self._regions,
-                machine=self._workflow.machine.state_machine_arn,
-                grid_machine=self._grid.rights.machine_arn,
+                machine=rights.train_machine,
+                grid_machine=self._grid.machine_arn,
                 keep_data=keep_data,
                 timing=self._timing,
             ),
@@ -272,23 +255,10 @@ class ReaperStack(cdk.Stack):
             rights.list_executions(),
             rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
             rights.start_drain(),
-            self._grid.rights.list_grids(),
-            self._grid.rights.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
+            self._grid.list_grids(),
+            self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
             rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
-            *self._grid.rights.end_everywhere(),
+            *self._grid.end_everywhere(),
             *([] if keep_data else rights.empty()),
         )
         return function
-
-    def _drain_first(self, drain: Function) -> None:
-        """The resource that CloudFormation asks to be deleted before anything else of the stack, which it needs for that."""
-        others = self.node.children
-        resource = cdk.CustomResource(
-            self,
-            "DrainOnDelete",
-            resource_type="Custom::Drain",
-            service_token=drain.function_arn,
-            service_timeout=CLOUDFORMATION_WAITS,
-        )
-        resource.node.add_dependency(*others)
-        acknowledge(resource, "Everything of the stack has to outlive the drain, also what nothing refers to.", "W3005")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -28,8 +27,10 @@ from contract.environments import (
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts.agent import Agent
+from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
+from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.queue import DeadLetters, Queue
@@ -47,16 +48,6 @@ CHECK_TIMEOUT = cdk.Duration.minutes(5)
 EVERY_JOB = f"{keys.JOBS}*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowExports:
-    """What the reaper needs of the workflow."""
-
-    machine: sfn.StateMachine
-    cleanup: lambda_.Function
-    letters: DeadLetters
-    """Of executions whose end could not be cleaned up."""
-
-
 class WorkflowStack(cdk.Stack):
     """Starts and ends every instance of the deployment."""
 
@@ -67,6 +58,7 @@ class WorkflowStack(cdk.Stack):
         *,
         env: cdk.Environment,
         foundation: FoundationExports,
+        drain: lambda_.IFunction,
         rights: Rights,
         images: dict[str, str],
         data_buckets: tuple[str, ...],
@@ -76,7 +68,8 @@ class WorkflowStack(cdk.Stack):
         log_retention_days: int,
         regions: tuple[str, ...],
     ) -> None:
-        """`regions` are all of the settings; jobs run in those of `rights`."""
+        """`drain` ends what runs before a destroy takes anything away; `regions` are all of the settings, and jobs run in those of
+        `rights`."""
         deployment = rights.deployment
         super().__init__(
             scope, name, env=env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -101,12 +94,15 @@ class WorkflowStack(cdk.Stack):
         )
         self._wake(attendant)
         self._check_regions(regions)
-        self.exports = self._clean_up_after(train.machine)
+        letters = self._clean_up_after(train.machine)
+        drain_first(self, drain)
 
         arn = train.machine.state_machine_arn
-        letters = self.exports.letters.queue_url
         cdk.CfnOutput(
-            self, "CleanupDeadLetters", value=letters, description="Executions whose end could not be cleaned up"
+            self,
+            "CleanupDeadLetters",
+            value=letters.queue_url,
+            description="Executions whose end could not be cleaned up",
         )
         cdk.CfnOutput(self, "TrainMachine", value=arn, description="The state machine that trains a job")
         cdk.CfnOutput(
@@ -250,8 +246,9 @@ class WorkflowStack(cdk.Stack):
         function.may(*self._end_jobs())
         return function
 
-    def _clean_up_after(self, machine: sfn.StateMachine) -> WorkflowExports:
-        """Executions that end without Done are told to the queue; what its function cannot end in time becomes a letter."""
+    def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
+        """Executions that end without Done are told to the queue; what its function cannot end in time becomes a letter, and an
+        alarm."""
         rights, timing = self._rights, self._timing
         letters = DeadLetters(self, "CleanupLetters")
         looks = WALK_AND_REFUSALS * timing.terminate_patience_s / timing.terminate_again_s
@@ -289,7 +286,20 @@ class WorkflowStack(cdk.Stack):
             letters=letters,
             description="An execution of the Train machine ended, and not well",
         )
-        return WorkflowExports(machine=machine, cleanup=function, letters=letters)
+        alarms = Alarms(self, "Alarms", deployment=rights.deployment, topic=self._foundation.topic)
+        alarms.on_any(
+            "cleanup-letters",
+            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "An execution ended and its machines could not be shown to have ended in time: they may run. "
+            "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
+        )
+        alarms.on_any(
+            "cleanup-errors",
+            function.metric_errors(statistic="Sum"),
+            "The function that cleans up after executions broke or ran out of time; its message comes back after twelve minutes. "
+            "Its log says why; the reaper ends the machines meanwhile.",
+        )
+        return letters
 
     def _check_regions(self, regions: tuple[str, ...]) -> None:
         """A deploy that forgets a region whose stack stands fails here: no later one would change that stack or take it away."""

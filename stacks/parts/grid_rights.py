@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import region_info
 
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
@@ -248,3 +249,9 @@ def _password() -> Right:
 
 def _in(*regions: str) -> dict[str, dict[str, object]]:
     return {"StringEquals": {"aws:RequestedRegion": list(regions)}}
+
+
+def container_accounts(regions: Sequence[str]) -> tuple[str, ...]:
+    """Of AWS's Deep Learning Containers, as far as the CDK knows the regions."""
+    found = (region_info.Fact.find(region, region_info.FactName.DLC_REPOSITORY_ACCOUNT) for region in regions)
+    return tuple(account for account in found if account)

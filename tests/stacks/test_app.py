@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -149,12 +150,36 @@ def test_the_workflow_goes_before_what_it_works_with(deployment: Synthesised) ->
     assert {"trainyard-foundation", "trainyard-region-eu-central-1"} <= needed
 
 
-def test_the_reaper_goes_before_everything_that_runs_or_holds_anything(deployment: Synthesised) -> None:
-    """Its drain ends what runs, and needs every other stack for that, but the one that waits for images at a deploy."""
-    manifest = json.loads((deployment.folder / "manifest.json").read_text())
-    others = set(deployment.stacks) - {"trainyard-reaper", "trainyard-images"}
-    assert others <= set(manifest["artifacts"]["trainyard-reaper"]["dependencies"])
-    assert [name for name in others if "trainyard-reaper" in manifest["artifacts"][name]["dependencies"]] == []
+def test_the_reaper_and_its_alarms_stand_before_anything_that_can_start_something(deployment: Synthesised) -> None:
+    """A stack that fails keeps only those from being deployed that come after it."""
+    manifest = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
+    assert set(manifest["trainyard-reaper"]["dependencies"]) & set(deployment.stacks) == {"trainyard-foundation"}
+    for starts in ("workflow", "grid"):
+        assert "trainyard-reaper" in manifest[f"trainyard-{starts}"]["dependencies"]
+    assert [name for name in names_in(deployment, "reaper") if "workflow" in name or "grid" in name] == []
+
+
+def test_every_stack_that_can_start_something_drains_before_anything_of_it_is_taken_away(
+    deployment: Synthesised,
+) -> None:
+    """Whichever a destroy begins with, and whichever a deploy that failed left out."""
+    tokens = set()
+    for stack in ("reaper", "workflow", "grid"):
+        every = deployment.template(stack)["Resources"]
+        (drain,) = [name for name, one in every.items() if one["Type"] == "Custom::Drain"]
+        assert set(every[drain]["DependsOn"]) == every.keys() - {drain}
+        assert [name for name in every if drain in json.dumps(every[name])] == []
+        tokens.add(json.dumps(every[drain]["Properties"].get("ServiceToken")))
+    assert len(tokens) == 2, "the reaper's own, and what it lends to the others"
+    for stack, template in deployment.stacks.items():
+        machines = resources(template, "AWS::StepFunctions::StateMachine").values()
+        starts = [one for one in machines if one["StateMachineName"] in {"trainyard-train", "trainyard-grid"}]
+        assert bool(starts) <= bool(resources(template, "Custom::Drain")), stack
+
+
+def names_in(deployment: Synthesised, stack: str) -> list[str]:
+    """What a stack imports."""
+    return re.findall(r'"Fn::ImportValue": "([^"]+)"', deployment.text(stack))
 
 
 def test_no_stack_lends_another_something_that_changes_with_every_version(deployment: Synthesised) -> None:

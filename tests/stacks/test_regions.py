@@ -143,12 +143,14 @@ def test_a_stack_is_deployed_into_its_own_region(three: Synthesised) -> None:
 # The order
 
 
-def test_the_drain_goes_first_then_what_uses_regions_then_these_and_home_last(three: Synthesised) -> None:
+def test_what_starts_something_goes_first_then_what_builds_then_the_regions_and_home_last(three: Synthesised) -> None:
     before = needs(three)
     regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
-    assert before["trainyard-reaper"] == three.stacks.keys() - {"trainyard-reaper", "trainyard-images"}
-    for stack in ("trainyard-workflow", "trainyard-builds"):
-        assert before[stack] == regions | {"trainyard-foundation"}
+    first = {"trainyard-foundation", "trainyard-reaper"}
+    assert before["trainyard-grid"] == regions | first | {"trainyard-workflow", "trainyard-builds"}
+    assert before["trainyard-workflow"] == regions | first
+    assert before["trainyard-builds"] == regions | {"trainyard-foundation"}
+    assert before["trainyard-reaper"] == {"trainyard-foundation"}
     assert before["trainyard-foundation"] == set()
 
 
