@@ -5,24 +5,41 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from contract.timing import Timing
+from rehearsal import assembly
+from rehearsal.parts import Parts
 
 ROOT = Path(__file__).parent.parent
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 ACCOUNT = "123456789012"
+AT_ONCE = 4
+"""Stacks that are deployed side by side, where none needs another."""
+CAUSE = re.compile(r"fail|error|cannot|denied|refused|missing|invalid|exception", re.IGNORECASE)
+CAUSE_LINES = 12
+DEPLOYING = re.compile(r"^(\S+): deploying\.\.\.")
+DEPLOYED = re.compile(r"^\s*✅\s+(\S+)")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+Tell = Callable[[str], None]
 
 
 class DeploymentFailed(Exception):
-    """The CDK command line ended with an error; the message holds what it printed."""
+    """A command of the deployment ended with an error; the message names the cause first, `whole` is all that it printed."""
+
+    def __init__(self, command: str, whole: str) -> None:
+        super().__init__(f"{cause(whole)}\n(from `{command}`)")
+        self.whole = f"{command}\n{whole}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +47,8 @@ class Deployed:
     """What a deployment printed: stack name to its outputs."""
 
     outputs: Mapping[str, Mapping[str, str]]
+    left_out: Sequence[str] = ()
+    """Stacks of the assembly that nobody asked for."""
 
     def output(self, name: str) -> str:
         """An output of any stack; raises KeyError where no stack has it."""
@@ -51,11 +70,33 @@ def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict
     return whole
 
 
+def cause(whole: str) -> str:
+    """Of a command's output the lines that say why it failed: the last that speak of an error, or the last of all."""
+    lines = [line.rstrip() for line in COLOUR.sub("", whole).splitlines() if line.strip()]
+    telling = [line for line in lines if CAUSE.search(line)]
+    return "\n".join(dict.fromkeys((telling or lines)[-CAUSE_LINES:]))
+
+
 def synthesise(values: Mapping[str, Any], out: Path) -> None:
     """Templates and assets into `out`, by the product's own app.py; no endpoint, no credentials."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     variables |= {"CDK_CONTEXT_JSON": json.dumps(values), "CDK_OUTDIR": str(out), "CDK_VALIDATION": "false"}
     _run([sys.executable, str(ROOT / "app.py")], variables, ROOT)
+
+
+def needed(manifest: Mapping[str, Any], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Stacks of an assembly to deploy for the wanted ones, whatever they depend on included, and those left out."""
+    artifacts = manifest["artifacts"]
+    stacks = [name for name, one in artifacts.items() if one["type"] == "aws:cloudformation:stack"]
+    if unknown := set(wanted) - set(stacks):
+        raise ValueError(f"no stack is called {', '.join(sorted(unknown))}; there are {', '.join(stacks)}")
+    found, ahead = set[str](), list(wanted)
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += artifacts[name].get("dependencies", [])
+    return [name for name in stacks if name in found], [name for name in stacks if name not in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +113,7 @@ class Cdk:
         with tempfile.TemporaryDirectory() as empty:
             self._cdk(Path(empty), "bootstrap", *(f"aws://{ACCOUNT}/{region}" for region in regions or (self.region,)))
 
-    def deploy(self, assembly: Path, *stacks: str) -> Deployed:
+    def deploy(self, assembly: Path, *stacks: str, each_line: Tell | None = None) -> Deployed:
         """All stacks, or the named ones and nothing that they need."""
         outputs = self.work / "outputs.json"
         self._cdk(
@@ -82,9 +123,11 @@ class Cdk:
             "--app",
             str(assembly),
             "--method=direct",
+            f"--concurrency={AT_ONCE}",
             "--require-approval=never",
             "--outputs-file",
             str(outputs),
+            each_line=each_line,
         )
         return Deployed(json.loads(outputs.read_text()))
 
@@ -93,27 +136,100 @@ class Cdk:
         which = ("--exclusively", *stacks) if stacks else ("--all",)
         self._cdk(ROOT, "destroy", *which, "--app", str(assembly), "--force")
 
-    def _cdk(self, folder: Path, *arguments: str) -> None:
+    def _cdk(self, folder: Path, *arguments: str, each_line: Tell | None = None) -> None:
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
         variables |= {**self.variables, "AWS_REGION": self.region, "CDK_DISABLE_VERSION_CHECK": "1", "CI": "true"}
-        _run([str(CDK), *arguments, "--no-notices", "--no-version-reporting"], variables, folder)
+        _run([str(CDK), *arguments, "--no-notices", "--no-version-reporting"], variables, folder, each_line)
 
 
-def bring_up(cdk: Cdk, values: Mapping[str, Any], assembly: Path) -> Deployed:
-    """Synthesis and bootstrap side by side, then the deployment."""
+def bring_up(
+    cdk: Cdk, values: Mapping[str, Any], using: ExitStack, parts: Parts, *, wanted: Sequence[str] = ()
+) -> tuple[Path, Deployed]:
+    """Synthesis, where anything changed, and bootstrap side by side, then the deployment of the wanted stacks and what they need,
+    or of all. The assembly stays for as long as `using`."""
+    regions = [place["region"] for place in values["trainyard"]["regions"]]
+
+    def synth() -> Path:
+        with parts.part("synth") as part:
+            folder, made = using.enter_context(assembly.kept(values, lambda out: synthesise(values, out)))
+            part.note = "" if made else "nothing has changed since the last"
+        return folder
+
+    def bootstrap() -> None:
+        with parts.part("bootstrap"):
+            cdk.bootstrap(*regions)
+
     with ThreadPoolExecutor(2) as pool:
-        regions = [place["region"] for place in values["trainyard"]["regions"]]
-        both = [pool.submit(synthesise, values, assembly), pool.submit(cdk.bootstrap, *regions)]
-        for one in both:
-            one.result()
-    return cdk.deploy(assembly)
+        try:
+            both = pool.submit(synth), pool.submit(bootstrap)
+            folder = both[0].result()
+            both[1].result()
+        except BaseException:
+            interrupt()  # or the pool would wait for the other
+            raise
+    stacks, left_out = needed(json.loads((folder / "manifest.json").read_text()), wanted) if wanted else ([], [])
+    with parts.part("deploy"):
+        watch = Watch(parts)
+        deployed = cdk.deploy(folder, *stacks, each_line=watch.line)
+    return folder, Deployed(deployed.outputs, left_out)
 
 
-def _run(command: list[str], variables: Mapping[str, str], folder: Path) -> None:
-    done = subprocess.run(
-        command, env=dict(variables), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    if done.returncode:
-        raise DeploymentFailed(
-            f"{' '.join(Path(command[0]).name if i == 0 else part for i, part in enumerate(command))}\n{done.stdout}"
-        )
+class Watch:
+    """Makes parts of the lines in which the command line tells of stacks."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def line(self, text: str) -> None:
+        plain = COLOUR.sub("", text)
+        if begun := DEPLOYING.match(plain):
+            self._parts.begin(f"deploy {begun[1]}")
+        elif ended := DEPLOYED.match(plain):
+            self._parts.end(f"deploy {ended[1]}")
+
+
+def _run(command: list[str], variables: Mapping[str, str], folder: Path, each_line: Tell | None = None) -> None:
+    """To its end. Whatever interrupts the wait ends the command first, with all that it started."""
+    lines = []
+    with subprocess.Popen(
+        command,
+        env=dict(variables),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        _RUNNING.add(process)
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                if each_line:
+                    each_line(line)
+            process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            _RUNNING.discard(process)
+    if process.returncode:
+        words = " ".join(Path(part).name if i == 0 else part for i, part in enumerate(command))
+        raise DeploymentFailed(words, "".join(lines))
+
+
+_RUNNING: set[subprocess.Popen[str]] = set()
+"""In sessions of their own, which an interrupt from the terminal does not reach."""
+
+
+def interrupt() -> None:
+    """Ends whatever commands of deployments run, with all that they started."""
+    for process in list(_RUNNING):
+        _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,32 +1,54 @@
-"""What one needs to see when a rehearsed job failed: the history, what the functions said, what the nodes said."""
+"""What one needs to see when a rehearsed job failed: why first, then the end of what nodes and functions said; all of it in files."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from rehearsal.yard import Job
 
-LINES = 40
-"""Of each log; the rest is in the files."""
+LINES = 12
+"""Of a log on the screen; the whole lies in a file."""
+TROUBLE = re.compile(r"error|exception|traceback|fail|refused|denied|timed out|cannot|critical", re.IGNORECASE)
 
 
-def diagnose(job: Job, console: Console) -> None:
-    """Prints history, function logs, node logs and the consoles of the nodes, newest lines last."""
+def diagnose(job: Job, console: Console, out: Path) -> None:
+    """Writes history, function logs and the nodes' consoles into `out`; prints the cause and what speaks of it."""
     execution = job.describe()
     console.rule(f"[red]{job.name}: {execution['status']}")
-    console.print(execution.get("error", ""), execution.get("cause", ""), markup=False, highlight=False)
-    console.rule("history")
-    for event in job.history():
-        console.print(f"{event['timestamp']:%H:%M:%S}  {event['type']}{_details(event)}", markup=False, highlight=False)
-    for function, lines in job.yard.aws.workers.logs().items():
-        _section(console, f"function {function}", lines)
+    why = ": ".join(filter(None, (execution.get("error", ""), execution.get("cause", ""))))
+    console.print(why or f"in {', '.join(job.states()[-1:])}", markup=False, highlight=False)
+    files = _files(job)
+    for name, lines in files.items():
+        target = out / "logs" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text("\n".join(lines) + "\n")
     for stream in job.log_streams():
-        _section(console, f"node {stream}", job.log(stream))
+        _section(console, f"node {stream}", job.log(stream)[-LINES:])
+    for name, lines in files.items():
+        if name.startswith("function-") and (telling := matters(lines)):
+            _section(console, name, telling)
+    console.print(
+        f"whole logs of functions, nodes' consoles and the history: {out / 'logs'}", markup=False, highlight=False
+    )
+
+
+def matters(lines: list[str]) -> list[str]:
+    """The last lines of a function's log that speak of trouble, with their own last lines where they have several."""
+    return [line for text in lines if TROUBLE.search(text) for line in text.splitlines()][-LINES:]
+
+
+def _files(job: Job) -> dict[str, list[str]]:
+    """File name to lines."""
+    found = {"history": [f"{event['timestamp']:%H:%M:%S}  {event['type']}{_details(event)}" for event in job.history()]}
+    found |= {f"function-{name}": lines for name, lines in job.yard.aws.workers.logs().items()}
     for node in job.yard.nodes.all():
-        _section(console, f"console of {node.machine.id}", node.console.read_text(errors="replace").splitlines())
+        found[f"console-{node.machine.id}"] = node.console.read_text(errors="replace").splitlines()
+    return {f"{name}.log": lines for name, lines in found.items()}
 
 
 def _details(event: dict[str, Any]) -> str:
@@ -38,5 +60,5 @@ def _details(event: dict[str, Any]) -> str:
 
 def _section(console: Console, title: str, lines: list[str]) -> None:
     console.rule(title)
-    for line in lines[-LINES:]:
+    for line in lines:
         console.print(line.rstrip("\n"), markup=False, highlight=False)

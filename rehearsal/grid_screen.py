@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,7 +12,7 @@ from rich.table import Table
 from rehearsal.conditions import Conditions
 from rehearsal.gaps import batch, codebuild, ecr, sagemaker
 from rehearsal.grid import GridJob, GridSummary
-from rehearsal.yard import RUNNING
+from rehearsal.screen import not_deployed
 
 REPLACED = (
     *sagemaker.NOT_SHOWN,
@@ -31,7 +31,7 @@ MODELS = 10
 def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: float = 1.0) -> None:
     """A line whenever something has changed, until the execution is over. Raises TimeoutError after `limit_s` seconds."""
     deadline, last = time.monotonic() + limit_s, ""
-    while job.describe()["status"] == RUNNING:
+    while job.runs():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
         states = job.states()
@@ -43,7 +43,9 @@ def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: fl
         time.sleep(every_s)
 
 
-def show(console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str]) -> None:
+def show(
+    console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str], left_out: Sequence[str] = ()
+) -> None:
     """How every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
     console.print(_lines(summary))
     models = [(one["index"], one["artifact"]) for one in summary.results if one["artifact"]]
@@ -71,6 +73,7 @@ def show(console: Console, summary: GridSummary, conditions: Conditions, wrong: 
     for what in REPLACED:
         console.print(f"[dim]- {what}[/dim]", highlight=False)
     console.print(f"[dim]{REAL}[/dim]")
+    console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
     for line in wrong:
         console.print(f"[red]{escape(line)}[/red]")
 

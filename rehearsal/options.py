@@ -1,23 +1,102 @@
-"""What the command lines of both rehearsals have in common: of one job, and of one grid."""
+"""What the command lines of both rehearsals have in common: of one job, and of one grid. Light to import: a mistake is told at once."""
 
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from rehearsal.faults import table
 
 LAST_LAYER_S = 1500.0
 """From an execution's end until the reaper, the last of all that end what runs, has ended what was left: its grace period of ten
 minutes, two passes of five, and a margin. In real-world seconds."""
 
 
+class Parser(argparse.ArgumentParser):
+    """Ends with exit code 2 and a line for each mistake, without the usage; `--help` prints that."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__(
+            prog="python -m rehearsal",
+            allow_abbrev=False,
+            description=description,
+            epilog=f"faults (seconds are a real account's: the rehearsal divides them by its speed):\n{table()}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{message.removeprefix('argument ')}\n")
+
+    def refuse(self, problems: Sequence[str]) -> None:
+        """Ends where there is any problem."""
+        if problems:
+            self.error("\n".join(problems))
+
+
 def add_conditions(parser: argparse.ArgumentParser, *, speed: float) -> None:
-    """`speed` holds where nobody says."""
+    """`speed` holds where nobody says. `numbers` makes numbers of what is given."""
     parser.add_argument(
         "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
     )
-    parser.add_argument(
-        "--speed", type=float, default=speed, metavar="K", help=f"divides all durations (default {speed:g})"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the delays and losses (default 0)")
-    parser.add_argument(
-        "--limit", type=float, default=900.0, metavar="S", help="give up after so many seconds (default 900)"
-    )
+    parser.add_argument("--speed", default=f"{speed:g}", metavar="K", help=f"divides all durations (default {speed:g})")
+    parser.add_argument("--seed", default="0", help="of the delays and losses (default 0)")
+    parser.add_argument("--limit", default="900", metavar="S", help="give up after so many seconds (default 900)")
+
+
+def numbers(options: argparse.Namespace) -> Iterator[str]:
+    """Puts a number in the place of the text of every option that is one; yields a line for each that is none."""
+    for name, (kind, allowed, fits) in NUMBERS.items():
+        text = getattr(options, name, None)
+        if text is None:
+            continue
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not fits(value):
+            yield f"--{name.replace('_', '-')} {text}: must be {allowed}"
+        else:
+            setattr(options, name, value)
+
+
+NUMBERS: dict[str, tuple[type[float] | type[int], str, Callable[[float], bool]]] = {
+    "speed": (float, "a number above 0, such as 10 or 0.5", lambda value: 0 < value < math.inf),
+    "limit": (float, "a number of seconds above 0, such as 900", lambda value: 0 < value < math.inf),
+    "seed": (int, "a whole number, such as 7", lambda _: True),
+    "nodes": (int, "a whole number of at least 1, such as 2", lambda value: value >= 1),
+    "metric_at_least": (float, "a number, such as 0.93", math.isfinite),
+}
+"""Option to its kind, to what is allowed in words, and to whether a value is."""
+
+
+def folder_problem(option: str, folder: Path) -> str | None:
+    """Why the option's value is no folder to read from."""
+    if not folder.exists():
+        return f"{option} {folder}: there is no such folder"
+    if not folder.is_dir():
+        return f"{option} {folder}: is a file; it must be a folder"
+    try:
+        next(folder.iterdir(), None)
+    except OSError as problem:
+        return f"{option} {folder}: {problem.strerror}; it must be a folder that you may read"
+    return None
+
+
+class Unreadable(Exception):
+    """A file that the command line names; the message says what is wrong with it."""
+
+
+def read(option: str, file: Path) -> str:
+    """Its text. Raises Unreadable."""
+    if file.is_dir():
+        raise Unreadable(f"{option} {file}: is a folder; it must be a file")
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Unreadable(f"{option} {file}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "is no text in UTF-8"
+        raise Unreadable(f"{option} {file}: {reason}") from None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
@@ -13,8 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.reports import NodeReport
-from rehearsal.summary import Summary
-from rehearsal.yard import RUNNING, Job
+from rehearsal.parts import Part, Parts
+
+if TYPE_CHECKING:
+    from rehearsal.summary import Summary
+    from rehearsal.yard import Job
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
@@ -33,25 +36,25 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.began = time.monotonic()
+        self.parts = Parts(self._told)
+        self.began = self.parts.began
 
     def say(self, text: str) -> None:
         self.console.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/dim]  {text}", highlight=False)
 
-    @contextmanager
-    def step(self, text: str) -> Iterator[None]:
-        """A long step with its time."""
-        since = time.monotonic()
-        with self.console.status(f"{text} ..."):
-            yield
-        self.say(f"{text}: {time.monotonic() - since:.1f} s")
+    def _told(self, part: Part) -> None:
+        """A line at once, so that nobody has to guess what a long silence means."""
+        if part.took_s is None:
+            self.say(f"{part.name} ...")
+        else:
+            self.say(f"{part.name}: {part.took_s:.1f} s{f' ({part.note})' if part.note else ''}")
 
     def follow(self, job: Job, limit_s: float, every_s: float = 0.5) -> None:
         """Shows states and nodes until the execution is over; raises TimeoutError after `limit_s` seconds."""
         show = self._live if self.console.is_terminal else self._lines
         deadline = time.monotonic() + limit_s
         with show(job) as refresh:
-            while job.describe()["status"] == RUNNING:
+            while job.runs():
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"{job.name} still runs after {limit_s:.0f} s, in {', '.join(job.states())}")
                 refresh()
@@ -69,7 +72,7 @@ class Screen:
 
         def refresh() -> None:
             states = job.states()
-            nodes = ", ".join(_words(report) for report in job.reports(job.attempt()).values())
+            nodes = ", ".join(_words(report) for report in job.reports(attempt_of(states)).values())
             line = f"{states[-1] if states else 'starting'}  {nodes}"
             if [line] != last:
                 last[:] = [line]
@@ -78,7 +81,8 @@ class Screen:
         yield refresh
 
     def _picture(self, job: Job) -> Table:
-        states, attempt = job.states(), job.attempt()
+        states = job.states()
+        attempt = attempt_of(states)
         path = Text("  ")
         for name in STATES:
             if name != "Failed" or "Failed" in states:
@@ -99,8 +103,8 @@ class Screen:
             )
         return table
 
-    def summary(self, summary: Summary, shortcomings: list[str]) -> None:
-        """The table, what was replaced, and the verdict."""
+    def summary(self, summary: Summary, shortcomings: list[str], left_out: Sequence[str]) -> None:
+        """The table, what was replaced or not deployed, and the verdict."""
         table = Table(title="Rehearsal", show_header=False)
         for name, value in (
             ("job", summary.job),
@@ -122,8 +126,21 @@ class Screen:
         self.console.print(table)
         self.console.print(f"[dim]{_conditions(summary.conditions)}[/dim]")
         self.console.print(f"[dim]{REPLACED}[/dim]")
+        self.console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
         for line in shortcomings:
             self.console.print(f"[red]{line}[/red]")
+
+
+def not_deployed(left_out: Sequence[str]) -> str:
+    """A sentence for where the result is printed."""
+    if not left_out:
+        return "Every stack was deployed."
+    return f"Not deployed, as nothing of this run needs it: {', '.join(left_out)}."
+
+
+def attempt_of(states: Sequence[str]) -> int:
+    """The number of the attempt that the states entered so far have come to."""
+    return max(1, states.count("Launch"))
 
 
 def _conditions(conditions: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rehearsal import shelf
 from rehearsal.gaps.targets import send_as
 from rehearsal.runtime_api import Invocation, Outcome, Worker
 
@@ -29,6 +30,8 @@ AT_ONCE = 4
 """Workers of one function; AWS would start more, two cores would not."""
 RETRY_AFTER_S = (60.0, 120.0)
 """Between the attempts of an asynchronous invocation, as Lambda waits; divided by the rehearsal's speed."""
+LAYERS = Path(__file__).parent.parent / "build" / "layers"
+"""Unpacked, by what is in them."""
 RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
 RUNTIME_SDK = (*RUNTIME, "boto3", "botocore", "s3transfer", "jmespath", "python-dateutil", "six", "urllib3")
 """AWS's runtime brings an SDK of its own: what functions without a layer import."""
@@ -140,6 +143,8 @@ class Workers:
 
     def __init__(self, aws: LocalAws, work: Path, echo: Callable[[str, str], None] | None) -> None:
         self._aws, self._work, self._echo = aws, work, echo
+        self._layers = contextlib.ExitStack()
+        self._probed: dict[tuple[str, ...], dict[str, str]] = {}
         self._pools: dict[Function, _Pool] = {}
         self._lock = threading.Lock()
         self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -208,9 +213,9 @@ class Workers:
         if not layers:
             return False, "no function with a layer has run"
         found = {name: where for paths in layers for name, where in self._probe(paths).items()}
-        folder = str(self._work / "layers")
+        folder = str(LAYERS)
         detail = ", ".join(
-            f"{name} from {where.replace(str(self._work), '...')}" for name, where in sorted(found.items())
+            f"{name} from {where.replace(str(LAYERS.parent), '...')}" for name, where in sorted(found.items())
         )
         return all(where.startswith(folder) for where in found.values()), detail
 
@@ -227,6 +232,7 @@ class Workers:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
             pool.close()
+        self._layers.close()
 
     # unpacking
 
@@ -268,13 +274,21 @@ class Workers:
             folders = []
             for arn in function.layers:
                 layer = backend.layers_versions_by_arn(arn)
-                digest = hashlib.sha256(layer.code_bytes).hexdigest()[:12]
-                folders.append(str(_unpack(self._work / "layers" / digest, layer.code_bytes) / "python"))
+                folders.append(str(self._layer(layer.code_bytes) / "python"))
             paths = (*folders, str(self._runtime(RUNTIME if folders else RUNTIME_SDK)))
             if folders and any(where.startswith("!") for where in self._probe(paths).values()):
                 paths = (str(self._runtime(("pydantic", "pydantic-core", *RUNTIME_SDK))), *paths)
             self._paths[function.layers] = paths
         return self._paths[function.layers]
+
+    def _layer(self, archive: bytes) -> Path:
+        """Unpacked once for many runs, and its byte code stays: on Lambda a layer is there when a function starts."""
+
+        def unpack(folder: Path) -> None:
+            zipfile.ZipFile(io.BytesIO(archive)).extractall(folder)
+
+        digest = f"{hashlib.sha256(archive).hexdigest()[:12]}-{sys.implementation.cache_tag}"
+        return self._layers.enter_context(shelf.kept(LAYERS, digest, unpack))[0]
 
     def sdk(self) -> Path:
         """A folder of AWS's SDK and nothing else, as a slim image has it after `pip install boto3`."""
@@ -297,6 +311,11 @@ class Workers:
         return folder
 
     def _probe(self, paths: tuple[str, ...]) -> dict[str, str]:
+        if paths not in self._probed:
+            self._probed[paths] = self._asked(paths)
+        return self._probed[paths]
+
+    def _asked(self, paths: tuple[str, ...]) -> dict[str, str]:
         done = subprocess.run(
             [sys.executable, "-S", "-c", PROBE],
             env={"PYTHONPATH": ":".join(paths), "PATH": os.environ.get("PATH", "")},

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -22,6 +21,7 @@ from rehearsal.deployment import ACCOUNT, Cdk, Deployed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.nodes import Nodes
+from rehearsal.parts import Parts
 from rehearsal.ports import Port
 from rehearsal.server import DEPLOYER, LocalAws
 
@@ -52,41 +52,51 @@ class Places:
 class Yard:
     """Deploys on entering; on leaving, everything that it started is over, whatever happened."""
 
-    def __init__(self, work: Path, conditions: Conditions, *, settings: Mapping[str, Any] | None = None) -> None:
-        """`work` is emptied; `settings` replaces keys of cdk.json's block. Of these the yard chooses `master_port`, where nobody does,
-        as one that no other rehearsal on this computer has."""
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+    def __init__(
+        self,
+        work: Path,
+        conditions: Conditions,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        wanted: Sequence[str] = (),
+        parts: Parts | None = None,
+    ) -> None:
+        """`work` gets whatever the yard writes; `settings` replaces keys of cdk.json's block. Of these the yard chooses `master_port`,
+        where nobody does, as one that no other rehearsal on this computer has. `wanted` are the stacks, without the deployment's
+        name, that are deployed with all that they depend on; where it is empty, all are."""
+        work.mkdir(parents=True, exist_ok=True)
         self.work = work
         self.conditions = conditions
+        self.parts = parts or Parts()
+        self._using = ExitStack()
         self._port = Port(MASTER_PORT)
+        self._using.callback(self._port.release)
         self.context = context(conditions.speed, overrides={"master_port": self._port.number, **(settings or {})})
         self.region: str = self.context["trainyard"]["home_region"]
+        self._wanted = [f"{self.context['trainyard']['deployment']}-{stack}" for stack in wanted]
+        self.left_out: Sequence[str] = ()
+        """Stacks that are not deployed."""
         self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions")
 
     def __enter__(self) -> Yard:
-        self.aws.start()
-        try:
+        with ExitStack() as undoing:
+            undoing.callback(self._using.close)
+            with self.parts.part("local AWS"):
+                self.aws.start()
+            undoing.callback(self.aws.stop)
+            undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
             self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
-            self.assembly = self.work / "cdk.out"
-            self.places = self._places(bring_up(self.cdk, self.context, self.assembly))
-        except BaseException:
-            self._stop()
-            raise
+            self.assembly, deployed = bring_up(self.cdk, self.context, self._using, self.parts, wanted=self._wanted)
+            self.left_out = deployed.left_out
+            self.places = self._places(deployed)
+            self._using = undoing.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stop()
-
-    def _stop(self) -> None:
-        try:
-            ec2.nodes().stop()
-        finally:
-            self.aws.stop()
-            self._port.release()
+        self._using.close()
 
     def _places(self, deployed: Deployed) -> Places:
         return Places(
@@ -165,6 +175,9 @@ class Job:
     def describe(self) -> dict[str, Any]:
         found: dict[str, Any] = self.yard.client("stepfunctions").describe_execution(executionArn=self.arn)
         return found
+
+    def runs(self) -> bool:
+        return bool(self.describe()["status"] == RUNNING)
 
     def wait(self, limit_s: float, every_s: float = 0.3) -> dict[str, Any]:
         """The execution once it is over; raises TimeoutError `limit_s` seconds from now."""

@@ -24,8 +24,9 @@ KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
 """Deletion policies with which a resource outlives its stack ..."""
 KEPT_OF_A_FAILED_CREATE = frozenset({"Retain"})
 """... and with which it outlives the rollback of the stack's creation."""
-AT_ONCE_S = 4.0
-"""A caller that polls every five seconds is spared them where an operation is over sooner."""
+AT_ONCE_S = 60.0
+"""A caller that polls every five seconds is spared them where an operation is over sooner. The command line of the CDK waits 300 s
+for an answer."""
 Template = Mapping[str, Any]
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.__main__ import arguments
 from rehearsal.conditions import Conditions
 from rehearsal.faults import FAULTS, PAGE, Fault, UnknownFault, page, parse_faults, table
+from rehearsal.job_command import arguments
 
 REFUSED = [
     ("slow-boat", "there is no such fault (did you mean slow-boot?)"),

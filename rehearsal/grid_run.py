@@ -1,0 +1,77 @@
+"""One grid on a local AWS, from its deployment to its results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.markup import escape
+
+from rehearsal import grid, grid_screen
+from rehearsal.conditions import Conditions
+from rehearsal.grid_command import regions
+from rehearsal.options import LAST_LAYER_S
+from rehearsal.runs import Run
+from rehearsal.screen import Screen
+from rehearsal.yard import Yard
+
+STACKS = ("grid", "images", "reaper")
+"""What a grid needs, with all that these depend on; `images` builds the child's."""
+
+
+def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
+    """0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
+    conditions = Conditions(speed=options.speed, seed=options.seed)
+    settings = {"regions": regions(options)}
+    with ExitStack() as stack:
+        yard = stack.enter_context(Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts))
+        if options.image:
+            with screen.parts.part(f"image of {options.image}, into every region"):
+                grid.build_image(yard, options.image)
+        if options.grid_data:
+            for region, address in grid.upload_data(yard, options.grid_data).items():
+                screen.say(f"data of {region}: {address}")
+        stack.enter_context(yard.faults(options.faults))
+        return rehearse(yard, screen, options, run)
+
+
+def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
+    """One grid from its manifest to its summary."""
+    address = grid.upload_manifest(yard, options.text, f"{run.name}{options.manifest.suffix}")
+    job = grid.start(yard, {**options.request, "manifest": address}, run.name)
+    screen.say(f"grid [bold]{run.name}[/bold]: {address}")
+    late = []
+    try:
+        grid_screen.follow(job, screen.say, options.limit)
+        job.settle_grid(LAST_LAYER_S / options.speed)
+    except TimeoutError as problem:
+        late.append(str(problem))
+    summary = grid.summarise(job, wall_s=time.monotonic() - screen.began)
+    wrong = [*late, *grid.shortcomings(summary)]
+    keep(job, summary, run.out, whole=bool(wrong))
+    if summary.lines:
+        grid_screen.show(screen.console, summary, yard.aws.conditions, wrong, yard.left_out)
+    else:
+        screen.say(f"[red]the execution ended as {summary.status}: {summary.error}[/red]")
+    if summary.cause:
+        screen.say(f"[red]{escape(summary.cause)}[/red]")
+    screen.say(f"results.csv, failed.jsonl, report.json, summary.json, recorded calls: {run.out}")
+    return 1 if wrong else 0
+
+
+def keep(job: grid.GridJob, summary: grid.GridSummary, out: Path, *, whole: bool) -> None:
+    """Everything that a person may want to look at afterwards, as files; `whole`: the functions' logs, too."""
+    (out / "summary.json").write_text(json.dumps(asdict(summary), indent=1, ensure_ascii=False, default=str) + "\n")
+    written = (job.prefix.results_csv, job.prefix.results_jsonl, job.prefix.failed, job.prefix.report)
+    for key in (job.prefix.description, *written):
+        if (body := job.read(key)) is not None:
+            (out / key.rpartition("/")[2]).write_bytes(body)
+    with (out / "calls.jsonl").open("w") as calls:
+        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)
+    if whole:
+        for function, lines in job.yard.aws.workers.logs().items():
+            (out / f"{function}.log").write_text("\n".join(lines) + "\n")

@@ -1,0 +1,48 @@
+"""The command line of a job's rehearsal: `python -m rehearsal --job FILE --code DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rehearsal.faults import UnknownFault, parse_faults
+from rehearsal.options import Parser, Unreadable, add_conditions, folder_problem, numbers, read
+
+SPEED = 10.0
+"""Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
+
+
+def arguments(given: list[str]) -> argparse.Namespace:
+    parser = Parser(
+        "Deploys Trainyard on a local AWS and runs one job there, with the delays and losses of a real account. For "
+        "a grid: python -m rehearsal --manifest FILE (--help beside it says more)."
+    )
+    parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
+    parser.add_argument("--code", type=Path, required=True, metavar="DIR", help="uploaded as the job's code")
+    parser.add_argument("--nodes", metavar="N", help="instead of the request's")
+    add_conditions(parser, speed=SPEED)
+    parser.add_argument("--metric-at-least", metavar="X", help="fail unless the job's last metric is so high")
+    options = parser.parse_args(given)
+    problems = [*numbers(options), *filter(None, [folder_problem("--code", options.code)])]
+    try:
+        options.request = _request(options.job)
+        options.faults = parse_faults(options.fault)
+    except (Unreadable, UnknownFault) as wrong:
+        problems.append(str(wrong))
+    parser.refuse(problems)
+    return options
+
+
+def _request(file: Path) -> dict[str, Any]:
+    text = read("--job", file)
+    try:
+        found = json.loads(text)
+    except ValueError as problem:
+        raise Unreadable(f"--job {file}: is no JSON: {problem}") from None
+    if not isinstance(found, dict):
+        raise Unreadable(f"--job {file}: wanted a JSON object, the request without `code`")
+    if "code" in found:
+        raise Unreadable(f"--job {file}: has `code`; --code DIR is uploaded in its place, so leave it out")
+    return found

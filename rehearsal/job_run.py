@@ -1,0 +1,62 @@
+"""One job on a local AWS, from its deployment to its summary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+
+from rehearsal.conditions import Conditions
+from rehearsal.diagnosis import diagnose
+from rehearsal.options import LAST_LAYER_S
+from rehearsal.runs import Run
+from rehearsal.screen import Screen
+from rehearsal.summary import Summary, shortcomings, summarise
+from rehearsal.yard import Job, Yard
+
+STACKS = ("workflow", "reaper")
+"""What a job needs, with all that these depend on: the reaper is one of the layers that end what a job leaves."""
+
+
+def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
+    """0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
+    conditions = Conditions(speed=options.speed, seed=options.seed)
+    with ExitStack() as stack:
+        yard = stack.enter_context(Yard(run.work, conditions, wanted=STACKS, parts=screen.parts))
+        stack.enter_context(yard.faults(options.faults))
+        return rehearse(yard, screen, options, run)
+
+
+def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
+    """One job from its upload to its summary."""
+    request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
+    with screen.parts.part("upload"):
+        request["code"] = yard.upload(options.code, run.name)
+    job = yard.start(request, run.name)
+    screen.say(f"job [bold]{run.name}[/bold]: {request['code']}")
+    late = []
+    try:
+        screen.follow(job, options.limit)
+    except TimeoutError as problem:
+        late.append(str(problem))
+    with screen.parts.part("summary"):
+        if not late:
+            job.settle(LAST_LAYER_S / options.speed)
+        summary = summarise(job, wall_s=time.monotonic() - screen.began)
+        keep(job, summary, run)
+    wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+    if wrong:
+        diagnose(job, screen.console, run.out)
+    screen.summary(summary, wrong, yard.left_out)
+    screen.say(f"summary, artifacts, logs and recorded calls: {run.out}")
+    return 1 if wrong else 0
+
+
+def keep(job: Job, summary: Summary, run: Run) -> None:
+    """Everything that a person may want to look at afterwards, as files."""
+    job.download(run.out)
+    (run.out / "summary.json").write_text(json.dumps(summary.document(), indent=1, ensure_ascii=False) + "\n")
+    with (run.out / "calls.jsonl").open("w") as calls:
+        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)

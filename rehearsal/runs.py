@@ -1,0 +1,116 @@
+"""The folders of a run: two rehearsals in one checkout share none, and `latest` names the newest."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import time
+import unicodedata
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+OUT = ROOT / "rehearsal" / "out"
+WORK = ROOT / "build" / "rehearsal"
+LATEST = "latest"
+KEPT = 10
+"""Result folders that stay, the newest; working folders, which are a hundred times as large, go with the next run."""
+NAME_LONGEST = 80
+"""Of an execution: Admit takes no longer job id."""
+UNNAMED = "job"
+_LOCK = ".lock"
+
+
+class Unwritable(Exception):
+    """A folder that a run needs cannot be made; the message is a line for whoever started it."""
+
+
+def job_name(folder: str, now: float | None = None) -> str:
+    """An execution's name from a folder of any name: letters, digits and single dashes, the time, and a few random characters, for
+    two starts within a second."""
+    plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode()
+    suffix = f"-{time.strftime('%H%M%S', time.localtime(now))}-{uuid.uuid4().hex[:4]}"
+    words = re.sub("[^A-Za-z0-9]+", "-", plain).strip("-")[: NAME_LONGEST - len(suffix)].rstrip("-")
+    return f"{words or UNNAMED}{suffix}"
+
+
+class Run:
+    """`out` for what a person looks at, `work` for everything else, both locked for as long as the run lives."""
+
+    def __init__(self, name: str, *, out: Path = OUT, work: Path = WORK) -> None:
+        """Makes the folders and points `latest` at them. Raises Unwritable."""
+        self.name = name
+        self.out, self.work = out / name, work / name
+        self._locks: list[int] = []
+        for folder in (self.out, self.work):
+            try:
+                self._locks.append(_made_and_locked(folder))
+            except OSError as problem:
+                self.close()
+                raise Unwritable(
+                    f"{_shown(folder)}: {problem.strerror or problem}; it must be a folder that can be made and written to"
+                ) from None
+        try:
+            _point(out / LATEST, name)
+        except OSError as problem:
+            self.close()
+            raise Unwritable(
+                f"{_shown(out / LATEST)}: {problem.strerror or problem}; it must be a link that may be replaced"
+            ) from None
+        _forget(out, KEPT)
+        _forget(work, 1)
+
+    def close(self) -> None:
+        """The folders stay until later runs take them away."""
+        for lock in self._locks:
+            os.close(lock)
+        self._locks.clear()
+
+
+def _made_and_locked(folder: Path) -> int:
+    folder.mkdir(parents=True)
+    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    # The kernel lets go of it however the run ends.
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def _point(link: Path, name: str) -> None:
+    """Replaced in one step: at no moment is there none."""
+    new = link.with_name(f".{LATEST}-{uuid.uuid4().hex}")
+    new.symlink_to(name, target_is_directory=True)
+    try:
+        new.replace(link)
+    except OSError:
+        new.unlink()
+        raise
+
+
+def _forget(parent: Path, kept: int) -> None:
+    """All but the newest, and never one whose run lives."""
+    runs = sorted(
+        (path for path in parent.iterdir() if not path.is_symlink() and (path / _LOCK).is_file()),
+        key=lambda path: (path / _LOCK).stat().st_mtime_ns,
+        reverse=True,
+    )
+    for folder in runs[kept:]:
+        with suppress(OSError):  # another run forgets it right now, or it is somebody else's
+            _remove_unless_alive(folder)
+
+
+def _remove_unless_alive(folder: Path) -> None:
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,0 +1,64 @@
+"""Folders that outlive a run, each under the name of what it was made from: made once, never half, taken away when others were used
+since and no run uses it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+KEPT = 4
+"""Folders of a shelf that stay, those used last."""
+
+
+@contextmanager
+def kept(
+    shelf: Path, name: str, make: Callable[[Path], object], *, still: Callable[[], bool] = lambda: True
+) -> Iterator[tuple[Path, bool]]:
+    """The folder of that name, and whether `make` had to fill it; nobody takes it away while the block lasts. Where `still` says
+    that the name fits no longer, the folder serves this block alone."""
+    shelf.mkdir(parents=True, exist_ok=True)
+    folder = shelf / name
+    with ExitStack() as using:
+        lock = os.open(shelf / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        using.callback(os.close, lock)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        made = False
+        if not folder.exists():
+            fcntl.flock(lock, fcntl.LOCK_EX)  # only one makes it; who waited finds it
+            if made := not folder.exists():
+                folder = _made(folder, make, still, using)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        os.utime(lock)
+        _forget(shelf)
+        yield folder, made
+
+
+def _made(folder: Path, make: Callable[[Path], object], still: Callable[[], bool], using: ExitStack) -> Path:
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}.partial-", dir=folder.parent))
+    try:
+        make(partial)
+        if not still():
+            elsewhere = using.enter_context(tempfile.TemporaryDirectory())
+            return Path(shutil.move(partial, elsewhere))
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return folder
+
+
+def _forget(shelf: Path) -> None:
+    """All but those used last, and what an interruption left half made."""
+    locks = sorted(shelf.glob("*.lock"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for number, path in enumerate(locks):
+        stale = [*shelf.glob(f"{path.stem}.partial-*"), *([path.with_suffix("")] if number >= KEPT else [])]
+        if stale:
+            with suppress(OSError), path.open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for folder in stale:
+                    shutil.rmtree(folder, ignore_errors=True)
