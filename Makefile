@@ -10,33 +10,59 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
-TOOLS := .venv/ready node_modules/ready build/layer/ready build/agent-libs/ready build/checkov/ready
+ifneq (,$(findstring :,$(CURDIR)))
+$(error The folder's name has a colon ($(CURDIR)), which separates folders in PATH: move the checkout to a folder without one)
+endif
+
+# Three parts, each on top of the one before.
+DEPLOY := .venv/deploy-ready node_modules/ready build/layer/ready build/agent-libs/ready
+REHEARSAL := $(DEPLOY) .venv/rehearsal-ready
+TOOLS := $(REHEARSAL) .venv/ready build/checkov/ready
 NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
 
-setup: ## Everything a fresh machine needs (Python 3.11+ and git are enough)
+setup: ## Everything for development (Python 3.11+ and git are enough)
 	@$(MAKE) -s -j4 $(TOOLS) build/ami/ready
 
-.venv/ready: requirements-setup.txt requirements-dev.txt
+setup-rehearsal: ## What a rehearsal needs, and no more
+	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready
+
+setup-deploy: ## What synth, deploy and destroy need, and no more
+	@$(MAKE) -s -j4 $(DEPLOY)
+
+.venv/installer: requirements-setup.txt
 	@$(NEW_ENOUGH)
 	@echo "Setting up the virtual environment (.venv) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-setup.txt
-	@$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r requirements-dev.txt
 	@touch $@
 
-node_modules/ready: .venv/ready package.json package-lock.json
+.venv/deploy-ready: .venv/installer requirements.txt
+	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements.txt
+	@touch $@
+
+.venv/rehearsal-ready: .venv/deploy-ready requirements-rehearsal.txt
+	@echo "Adding what a rehearsal needs (.venv) ..."
+	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements-rehearsal.txt
+	@touch $@
+
+.venv/ready: .venv/rehearsal-ready requirements-dev.txt
+	@echo "Adding what development needs (.venv) ..."
+	@uv pip install -q --python $(BIN)/python --require-hashes -r requirements-dev.txt
+	@touch $@
+
+node_modules/ready: .venv/deploy-ready package.json package-lock.json
 	@echo "Installing the CDK command line (node_modules) ..."
 	@npm ci --loglevel=error --no-update-notifier --no-audit --no-fund
 	@touch $@
 
 # One layer serves every CPython of the functions and of the rehearsal's workers: only pydantic_core has machine code, and
 # its files for several versions lie side by side under different names.
-build/layer/ready: .venv/ready lambda/requirements.txt
+build/layer/ready: .venv/installer lambda/requirements.txt
 	@echo "Putting the Lambda layer in place (build/layer) ..."
 	@rm -rf build/layer build/layer-parts && mkdir -p build/layer
 	@for version in 3.11 3.12 3.13 3.14; do \
@@ -46,20 +72,20 @@ build/layer/ready: .venv/ready lambda/requirements.txt
 	@cp build/layer-parts/*/pydantic_core/*.so build/layer/python/pydantic_core/
 	@rm -rf build/layer-parts build/layer/python/bin build/layer/python/.lock && touch $@
 
-build/checkov/ready: .venv/ready requirements-checkov.txt
+build/checkov/ready: .venv/installer requirements-checkov.txt
 	@echo "Putting Checkov in place, apart from everything else (build/checkov) ..."
 	@rm -rf build/checkov && $(BIN)/python -m venv --without-pip build/checkov
 	@uv pip install -q --python build/checkov/bin/python --require-hashes -r requirements-checkov.txt
 	@touch $@
 
-build/custodian/ready: .venv/ready requirements-benchmarks.txt
+build/custodian/ready: .venv/installer requirements-benchmarks.txt
 	@echo "Putting Cloud Custodian in place, the peer of a benchmark (build/custodian) ..."
 	@rm -rf build/custodian && $(BIN)/python -m venv --without-pip build/custodian
 	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
 	@touch $@
 
 # As child/Dockerfile has it: four services' models, byte code compiled beforehand.
-build/child-env/ready: .venv/ready child/requirements.txt
+build/child-env/ready: .venv/installer child/requirements.txt
 	@echo "Putting the grid child's environment in place (build/child-env) ..."
 	@rm -rf build/child-env && $(BIN)/python -m venv --without-pip build/child-env
 	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r child/requirements.txt
@@ -67,14 +93,14 @@ build/child-env/ready: .venv/ready child/requirements.txt
 	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name sts -exec rm -rf {} +
 	@touch $@
 
-build/sagemaker-sdk/ready: .venv/ready requirements-benchmark-sagemaker.txt
+build/sagemaker-sdk/ready: .venv/installer requirements-benchmark-sagemaker.txt
 	@echo "Putting the SageMaker Python SDK in place, the peer of a benchmark (build/sagemaker-sdk) ..."
 	@rm -rf build/sagemaker-sdk && $(BIN)/python -m venv --without-pip build/sagemaker-sdk
 	@uv pip install -q --python build/sagemaker-sdk/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-sagemaker.txt
 	@touch $@
 
 # The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
-build/agent-libs/ready: .venv/ready node/requirements.txt
+build/agent-libs/ready: .venv/installer node/requirements.txt
 	@echo "Putting the node agent's libraries in place (build/agent-libs) ..."
 	@rm -rf build/agent-libs
 	@uv pip install -q --python $(BIN)/python --target build/agent-libs/python --python-version 3.10 --require-hashes -r node/requirements.txt
@@ -82,49 +108,59 @@ build/agent-libs/ready: .venv/ready node/requirements.txt
 	  ! -name s3 ! -name logs ! -name secretsmanager ! -name sts -exec rm -rf {} +
 	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
-build/ami/ready: rehearsal/requirements-ami.in rehearsal/machine_image.py
-	@$(NEW_ENOUGH)
-	@$(PYTHON) -m rehearsal.machine_image build/ami
+build/ami/ready: .venv/installer rehearsal/requirements-ami.in rehearsal/machine_image.py
+	@$(BIN)/python -m rehearsal.machine_image build/ami
 	@touch $@
 
-rehearse: setup ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
+rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
 	@$(BIN)/python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --nodes $(NODES) --metric-at-least 0.93
 
-rehearse-grid: setup ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
+rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines in four regions, each trained beside its data
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
+CHECKS := lint types unit
+REHEARSALS := rehearsal-tests local-tests-a-b local-tests-c-z
+
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
-	@$(MAKE) --no-print-directory -j3 in-lanes
+	@rm -rf build/test
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(PYTHON) -m tests.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
 
 # Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
-# Only rehearsals need a machine image, which takes the longest to make.
-in-lanes: lint types unit rehearsal-tests local-tests-a-b local-tests-c-z
+# Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
+in-lanes: $(CHECKS) $(REHEARSALS)
 ifeq ($(MAKECMDGOALS),in-lanes)
 types: | lint
 unit: | types
 local-tests-a-b local-tests-c-z: | rehearsal-tests
+GO_ON := 1
 endif
+# How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
+NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if $(GO_ON),0,$$code)
+PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1
+
+older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
+	@python -m pytest tests/architecture tests/builds tests/node/test_code.py tests/unit/test_unpacking.py tests/unit/test_unpacking_bombs.py tests/unit/test_image_build_archive.py
 
 lint: $(TOOLS) ## ruff and shellcheck
-	@ruff check . && ruff format --check -q .
-	@git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck
+	@ruff check . && ruff format --check -q . \
+	  && git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
 types: $(TOOLS) ## mypy, strict
-	@mypy
+	@mypy; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 python -m pytest -m "not rehearsal"
+	@nice -n 5 $(PYTEST) -m "not rehearsal"; $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
-	@python -m pytest tests/rehearsal -vv -m "rehearsal and deployed and not faults"
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults"; $(NOTED)
 
 local-tests: local-tests-a-b local-tests-c-z ## Tests of the local AWS itself, a part at a time
 
 local-tests-a-b: $(TOOLS) build/ami/ready
-	@python -m pytest tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults"
+	@$(PYTEST) tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults"; $(NOTED)
 
 local-tests-c-z: $(TOOLS) build/ami/ready
-	@python -m pytest tests/rehearsal -vv -m "rehearsal and not deployed and not faults" --ignore-glob='*/test_local_[ab]*'
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults" --ignore-glob='*/test_local_[ab]*'; $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
@@ -141,13 +177,13 @@ bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, 
 bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
 	@$(BIN)/python -m benchmarks.submission
 
-synth: setup ## The templates, into cdk.out
+synth: setup-deploy ## The templates, into cdk.out
 	@npx cdk synth --quiet
 
-deploy: setup ## To the account that your AWS credentials name
+deploy: setup-deploy ## To the account that your AWS credentials name
 	@npx cdk deploy --all
 
-destroy: setup ## Takes every stack away again
+destroy: setup-deploy ## Takes every stack away again
 	@npx cdk destroy --all
 
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machine's diagram
@@ -166,9 +202,14 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tests.stacks.snapshots
 
-lock: .venv/ready ## Resolves the .in files again
-	@for file in requirements-setup requirements requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements child/requirements; do \
-	  uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $$file.in -o $$file.txt || exit 1; done
+# What development has decides the versions of its parts: one environment holds them all.
+LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock: .venv/installer ## Resolves the .in files again
+	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements child/requirements; do \
+	  $(LOCK) $$file.in -o $$file.txt || exit 1; done
+	@for file in requirements requirements-rehearsal; do \
+	  $(LOCK) -c requirements-dev.txt $$file.in -o $$file.txt || exit 1; done
+	@{ grep '^#' requirements.in; grep -v '^#' requirements.txt; } > build/requirements.txt && mv build/requirements.txt requirements.txt
 	@npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund --silent
 
 format: setup ## ruff's formatting and mechanical fixes

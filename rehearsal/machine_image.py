@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import venv
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).with_name("requirements-ami.in")
+UV = Path(sys.executable).with_name("uv")
 USED = "import awscli.clidriver, numpy, torch.distributed.run"
 """What jobs import first. Compiled once, here; the rest of PyTorch, which pip would compile as well, hardly any job imports."""
 
 
 def make(folder: Path) -> None:
     """Creates or updates the environment in `folder`; raises CalledProcessError with pip's words when a package is missing."""
+    python = folder / "bin" / "python"
     if not (folder / "bin" / "pip").exists():
         venv.EnvBuilder(with_pip=True).create(folder)
-    pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "--cache-dir", str(folder.parent / "pip-cache")]
     print(f"Making the stand-in for the deep-learning AMI ({folder}) ...", flush=True)
-    if large := _accelerator_packages(pip):
+    if problem := _install_cpu_build(python):
         print(
-            f"  no CPU build of PyTorch for this Python: {large} CUDA packages come with it, about 3 GB to download",
+            f"  PyTorch's own index, which has builds for the CPU alone, gave nothing ({problem}); pip looks",
             flush=True,
         )
+        _install_with_pip(folder)
+    subprocess.run([str(python), "-c", USED], check=True)
+
+
+def _install_cpu_build(python: Path) -> str:
+    """For Linux the package registry's PyTorch brings 3 GB for GPUs; uv knows PyTorch's own index. Returns what went wrong."""
+    done = subprocess.run(
+        [
+            *(str(UV), "pip", "install", "-q", "--python", str(python)),
+            *("--torch-backend", "cpu", "-r", str(REQUIREMENTS)),
+        ],
+        # Where only the package registry can be reached this is known at once.
+        env={**os.environ, "UV_HTTP_RETRIES": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.strip().rpartition("\n")[2].strip()
+    return (last or f"uv ended with {done.returncode}") if done.returncode else ""
+
+
+def _install_with_pip(folder: Path) -> None:
+    """Whatever this machine's own settings of pip find: a folder of wheels, a registry's mirror."""
+    pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "--cache-dir", str(folder.parent / "pip-cache")]
+    if large := _accelerator_packages(pip):
+        print(f"  only builds for GPUs: {large} CUDA packages come with them, about 3 GB to download", flush=True)
     subprocess.run([*pip, "install", "-q", "--no-compile", "-r", str(REQUIREMENTS)], check=True)
-    subprocess.run([str(folder / "bin" / "python"), "-c", USED], check=True)
 
 
 def _accelerator_packages(pip: list[str]) -> int:
