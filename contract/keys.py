@@ -151,8 +151,12 @@ class BytesPrefix:
         """Every checkpoint file that a rank ever committed."""
         return f"{self.root}checkpoints/rank-{rank:04d}/"
 
+    @property
+    def artifacts(self) -> str:
+        return f"{self.root}artifacts/"
+
     def artifact(self, rank: int, path: str) -> str:
-        return f"{self.root}artifacts/rank-{rank:04d}/{path}"
+        return f"{self.artifacts}rank-{rank:04d}/{path}"
 
 
 TOKENS = f"{CONTROL}tokens/"

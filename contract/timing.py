@@ -43,6 +43,11 @@ class Timing:
     """Between two walks over the ladder."""
     quota_patience_s: float = 600.0
     """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count."""
+    trouble_patience_s: float = 600.0
+    """How long Admit and Launch are tried again after errors that are no answer of theirs (a throttle, an outage). What Launch has
+    launched already costs meanwhile."""
+    sync_patience_s: float = 3600.0
+    """The same of Sync: nothing runs any more, and the work is done."""
     terminate_patience_s: float = 600.0
     """How long Terminate asks until instances begin to shut down."""
     terminate_again_s: float = 15.0

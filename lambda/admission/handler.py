@@ -32,7 +32,7 @@ from aws.ec2 import Ec2
 from aws.facts import Object
 from aws.s3 import Bucket, JobStore, Raced
 from aws.ssm import parameter
-from contract import keys, names
+from contract import keys, links, names
 from contract.codec import decode
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Image, Job
@@ -42,6 +42,9 @@ logger = Logger(service="admission")
 DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
 """S3's answers that say something about the address, and not about S3."""
 CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchKey", "404", "NoSuchVersion"})
+PASSING = frozenset(
+    {"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Throttling", "ThrottlingException"}
+)
 LOOK_S = 10.0
 """How long an archive is looked through: hundreds of megabytes. What comes later in it is taken without a look."""
 
@@ -68,6 +71,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "deadline": job.deadline,
         "recoveries": job.recoveries,
         "nodes": job.nodes,
+        "links": links.of_job(job),
         "ladder": [f"{rung.instance_type} in {rung.zone}, {rung.market.value}" for rung in job.ladder],
     }
 
@@ -113,9 +117,17 @@ def _copy_code(store: JobStore, job: Job) -> None:
             job.code.key,
         )
     except ClientError as problem:
+        if _passes(problem):
+            raise
         raise refusal(
             [f"code: {job.code.source} could not be copied ({problem}); allowed: a readable object"]
         ) from None
+
+
+def _passes(problem: ClientError) -> bool:
+    """S3's own trouble, and no word about the object: the machine tries again."""
+    status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return status >= 500 or problem.response["Error"]["Code"] in PASSING
 
 
 def _facts(asked: Questions, env: AdmissionEnvironment, held_by: Job | None) -> Facts:

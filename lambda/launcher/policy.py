@@ -145,13 +145,14 @@ def _told(step: Step) -> str:
 
 
 def shown(intent: Intent) -> list[dict[str, Any]]:
-    """The rungs with their answers, as the execution shows them."""
+    """The rungs that were asked, with their answers, as the execution shows them."""
     return [
         {
             "zone": step.rung.zone,
             "instance_type": step.rung.instance_type,
             "market": step.rung.market.value,
-            "answer": (step.answer.code or step.answer.outcome.value) if step.answer else "not asked",
+            "answer": step.answer.code or step.answer.outcome.value,
         }
         for step in intent.steps
+        if step.answer
     ]

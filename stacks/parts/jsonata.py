@@ -73,6 +73,19 @@ SUBMITTED_BADLY = _expression(
 )
 """What became of a grid's array that Batch did not take, or that did not end well: its lines' records say more, and judge."""
 
+CAUSE = 30_000
+"""Characters of a cause: Step Functions takes 32,768 in all."""
+TOLD = _expression(
+    f"""
+    $cause := $length($problem.cause) > {CAUSE} ? $substring($problem.cause, 0, {CAUSE}) & ' ...' : $problem.cause;
+    $exists($links.execution)
+      ? $cause & '\n\nExecution: ' & $links.execution & '\nLog: ' & $links.log
+        & '\nArtifacts: ' & $links.artifacts & '\nReport: ' & $links.report
+      : $cause
+    """
+)
+"""What the end of a failed execution says: the cause first, then where to look. A request that was refused has no links."""
+
 NO_PROBLEM = "{% $not($exists($problem.error)) %}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, count
 from typing import Any
 
 import aws_cdk as cdk
@@ -28,6 +30,10 @@ SERVICE_ERRORS = [
     "Sandbox.Timedout",
 ]
 """Lambda's own troubles, a killed function among them: every step may be done twice."""
+
+SLOW_ERRORS = ["States.Timeout", "Sandbox.Timedout"]
+"""A function that did not answer in its time."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2, 60
 
 
 def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:
@@ -114,6 +120,31 @@ def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn
         max_delay=cdk.Duration.minutes(1),
         jitter_strategy=jitter,
     )
+
+
+def outlive(
+    step: tasks.LambdaInvoke, function: lambda_.Function, *, verdicts: Sequence[str], patience_s: float
+) -> None:
+    """Tries the step again after any error but its verdicts, until the patience is over. Every step may be done twice."""
+    timeout = function.timeout
+    assert timeout is not None
+    pauses = {
+        "interval": cdk.Duration.seconds(FIRST_PAUSE_S),
+        "backoff_rate": 2,
+        "jitter_strategy": sfn.JitterType.FULL,
+    }
+    longest = cdk.Duration.seconds(LONGEST_PAUSE_S)
+    step.add_retry(errors=list(verdicts), max_attempts=0)
+    # Each of these has taken the whole time of the function.
+    slow = math.ceil(patience_s / timeout.to_seconds()) + 1
+    step.add_retry(errors=SLOW_ERRORS, max_attempts=slow, max_delay=longest, **pauses)
+    step.add_retry(errors=["States.ALL"], max_attempts=tries(patience_s), max_delay=longest, **pauses)
+
+
+def tries(patience_s: float) -> int:
+    """How many pauses of 2, 4, 8, 16, 32, 60, 60 ... s are the patience, each being half as long on the average (full jitter)."""
+    pauses = (min(FIRST_PAUSE_S * 2**number, LONGEST_PAUSE_S) / 2 for number in count())
+    return next(number for number, waited in enumerate(accumulate(pauses), 1) if waited >= patience_s)
 
 
 def ask_again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> None:

@@ -25,7 +25,7 @@ from stacks.parts.machine import (
     ask_again,
     invocation,
     machine_role,
-    outlive_lambda,
+    outlive,
     standard_machine,
     whole,
 )
@@ -39,6 +39,10 @@ CALLS = 5
 """How often in the time of a heartbeat an attendant is called that cannot be: as long as for a heartbeat, in all."""
 VERDICTS = sorted(errors.BY_NAME)
 """What the attendant answers about an attempt. Any other error of Train is the attendant's own, and says nothing of the nodes."""
+
+PENDING = errors.CapacityPending.__name__
+ANSWER = "{% $states.result.Payload %}"
+"""A state's output is the function's answer alone, without what Lambda says about the invocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,7 @@ class TrainMachine(Construct):
 
         for step in (launch, train, sync):
             step.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM})
-        admit.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        admit.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
         terminate.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.LEFT_RUNNING})
 
         admit.next(launch).next(train).next(sync).next(terminate).next(decide)
@@ -92,7 +96,8 @@ class TrainMachine(Construct):
             physical_name=physical_name,
             begins_with=admit,
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
-            timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + MACHINE_MARGIN_S),
+            # Sync's pauses are twice its patience where every one of them is as long as it may be.
+            timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600 + 2 * timing.sync_patience_s) + MACHINE_MARGIN_S),
             role=machine_role(
                 self,
                 "The Train machine: invokes its functions",
@@ -106,8 +111,11 @@ class TrainMachine(Construct):
             function,
             "Checks the request and everything it names, pins what may change, and writes job.json. Nothing exists yet.",
             payload=jsonata.BEGUN,
+            outputs=ANSWER,
+            patience_s=self._timing.trouble_patience_s,
             assign={
                 "job": "{% $states.result.Payload.job %}",
+                "links": "{% $states.result.Payload.links %}",
                 "deadline": "{% $states.result.Payload.deadline %}",
                 "recoveries": "{% $states.result.Payload.recoveries %}",
                 "attempt": 1,
@@ -124,6 +132,7 @@ class TrainMachine(Construct):
             "Starts all nodes of the attempt or none: walks down the ladder of zones and types, again and again until the "
             "launch patience is over.",
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}"},
+            outputs=ANSWER,
             assign={
                 "region": "{% $states.result.Payload.region %}",
                 "instances": "{% $states.result.Payload.instances %}",
@@ -132,7 +141,13 @@ class TrainMachine(Construct):
         )
         # The launcher itself ends the patience; the five more are for walks that end early.
         attempts = math.ceil(self._timing.launch_patience_s / again) + 5
-        ask_again(launch, errors.CapacityPending.__name__, interval_s=again, attempts=attempts)
+        ask_again(launch, PENDING, interval_s=again, attempts=attempts)
+        outlive(
+            launch,
+            function,
+            verdicts=[name for name in VERDICTS if name != PENDING],
+            patience_s=self._timing.trouble_patience_s,
+        )
         return launch
 
     def _train(self, function: lambda_.Function) -> tasks.LambdaInvoke:
@@ -152,7 +167,6 @@ class TrainMachine(Construct):
             integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
             heartbeat_timeout=sfn.Timeout.duration(cdk.Duration.seconds(heartbeat)),
             task_timeout=_computed(jsonata.seconds_left(self._timing.power_off_after_deadline_s, least=heartbeat + 1)),
-            retry_service_errors=False,
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
         ask_again(train, "States.HeartbeatTimeout", interval_s=1, attempts=LOOKS)
@@ -171,6 +185,8 @@ class TrainMachine(Construct):
             function,
             "Checks that everything the nodes committed is in S3, whole, and writes the list of artifacts.",
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}"},
+            outputs=ANSWER,
+            patience_s=self._timing.sync_patience_s,
             assign={"artifacts": "{% $states.result.Payload %}"},
         )
 
@@ -181,7 +197,7 @@ class TrainMachine(Construct):
             function,
             "Ends every instance of the job, by tag and by remembered ids, and asks until all have begun to shut down.",
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}", "problem": "{% $problem %}"},
-            retry_service_errors=False,
+            outputs=ANSWER,
         )
         # Whatever the error is, what ends instances is asked again: StillRunning, a killed function, a throttle of Lambda.
         attempts = math.ceil(self._timing.terminate_patience_s / again)
@@ -208,6 +224,7 @@ class TrainMachine(Construct):
                 "rungs": "{% $rungs %}",
                 "progress": "{% $progress %}",
                 "artifacts": "{% $artifacts %}",
+                "links": "{% $links %}",
             },
         )
 
@@ -217,7 +234,7 @@ class TrainMachine(Construct):
             "Failed",
             comment="The first error of the attempt that could not be mended, and its reason.",
             error="{% $problem.error %}",
-            cause="{% $problem.cause %}",
+            cause=jsonata.TOLD,
         )
 
     def _task(
@@ -227,12 +244,13 @@ class TrainMachine(Construct):
         comment: str,
         *,
         payload: Mapping[str, Any],
-        retry_service_errors: bool = True,
+        patience_s: float | None = None,
         **options: Any,
     ) -> tasks.LambdaInvoke:
+        """With a patience, whatever is no verdict is tried again until it is over."""
         step = invocation(self, name, function, comment, payload=payload, **options)
-        if retry_service_errors:
-            outlive_lambda(step)
+        if patience_s is not None:
+            outlive(step, function, verdicts=VERDICTS, patience_s=patience_s)
         return step
 
 

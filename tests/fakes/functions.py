@@ -18,6 +18,7 @@ from unittest import mock
 
 import botocore.endpoint
 
+import artifact_check.handler
 import attendant.handler
 import cleanup.handler
 import drain.handler
@@ -50,6 +51,7 @@ PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
 TIMEOUTS = {
     "launcher": 300.0,
     "attendant": 60.0,
+    "artifact_check": 300.0,
     "terminator": 120.0,
     "cleanup": 120.0,
     "drain": 300.0,
@@ -65,6 +67,7 @@ TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 _HANDLERS: dict[str, Callable[..., Any]] = {
     "launcher": launcher.handler.handler,
     "attendant": attendant.handler.handler,
+    "artifact_check": artifact_check.handler.handler,
     "terminator": terminator.handler.handler,
     "cleanup": cleanup.handler.handler,
     "drain": drain.handler.handler,

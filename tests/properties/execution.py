@@ -55,16 +55,29 @@ class Retrier:
         return chance.uniform(0.0, whole) if self.jitter else whole
 
 
+def outliving(timing: Timing, function_s: float) -> tuple[Retrier, ...]:
+    """Any error but a verdict is outlived, for the patience on the average; a function that does not answer, less often."""
+    waited, most = 0.0, 0
+    while waited < timing.trouble_patience_s:
+        waited, most = waited + min(2.0 * 2.0**most, 60.0) / 2, most + 1
+    slow = math.ceil(timing.trouble_patience_s / function_s) + 1
+    return (
+        Retrier(frozenset(errors.BY_NAME) - {errors.CapacityPending.__name__}, 0),
+        Retrier(frozenset({"States.Timeout", KILLED}), slow, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
+        Retrier(frozenset({"States.ALL"}), most, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
+    )
+
+
 def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
     """Every state's Retry; a test of the stacks compares it with the synthesised machine."""
     return {
         "Launch": (
-            Retrier(frozenset(LAMBDAS_OWN), 12, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
             Retrier(
                 frozenset({errors.CapacityPending.__name__}),
                 math.ceil(timing.launch_patience_s / timing.launch_again_s) + 5,
                 interval_s=timing.launch_again_s,
             ),
+            *outliving(timing, function_s=300.0),
         ),
         "Train": (
             Retrier(frozenset(errors.BY_NAME), 0),

@@ -79,8 +79,8 @@ STARTS = (
 )
 MACHINE_TROUBLE_S = [130.0, 200.0]
 """Longer than two minutes; with what else a Terminate may have to wait for, shorter than its patience."""
-A_LAUNCH_AND_MORE_S = 520.0
-"""Longer than the machine tries to get through to a launcher: 2 + 4 + 8 + 16 + 32 + 7 x 60 s."""
+A_LAUNCH_AND_MORE_S = 1300.0
+"""Longer than the machine tries to get through to a launcher: 2 + 4 + 8 + 16 + 32 + 19 x 60 s."""
 TEN_MINUTES = 600.0
 
 

@@ -10,6 +10,7 @@ import pytest
 from jsonata import Jsonata
 
 from contract import errors
+from contract.links import OVER_ALL
 from stacks.parts import jsonata
 
 FAR = 99_999_999_999
@@ -164,6 +165,32 @@ def test_train_may_take_until_the_nodes_timers_have_ended_them() -> None:
 
 def test_train_never_times_out_before_a_heartbeat_can_be_lost() -> None:
     assert value(jsonata.seconds_left(300, least=301), deadline=PAST) == 301
+
+
+LINKS = {"execution": "https://e", "log": "https://l", "artifacts": "https://a", "report": "https://r"}
+
+
+def test_a_failure_says_its_cause_first_and_then_where_to_look() -> None:
+    told = value(jsonata.TOLD, problem={"error": "NodeLost", "cause": "rank 1 is gone"}, links=LINKS)
+    assert told == "rank 1 is gone\n\nExecution: https://e\nLog: https://l\nArtifacts: https://a\nReport: https://r"
+
+
+def test_a_refusal_has_nowhere_to_look() -> None:
+    assert value(jsonata.TOLD, problem={"error": "InvalidRequest", "cause": "nodes: 0"}, links=None) == "nodes: 0"
+
+
+@pytest.mark.parametrize("cause", ["x" * 32_768, "ü" * 40_000, "x" * 30_001])
+def test_a_long_cause_leaves_room_for_where_to_look(cause: str) -> None:
+    most = dict.fromkeys(LINKS, "https://" + "l" * (OVER_ALL // 4))
+    told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": cause}, links=most)
+    assert len(told) < 32_768
+    assert told.startswith(cause[:30_000] + " ...\n\nExecution: https://")
+    assert told.endswith(most["report"])
+
+
+def test_a_cause_that_fits_is_whole() -> None:
+    told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": "x" * 30_000}, links=LINKS)
+    assert told.startswith("x" * 30_000 + "\n\n")
 
 
 def test_rungs_of_all_attempts_are_kept() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from contract import errors, names
 from contract.timing import Timing
 from stacks.diagram import PAGE, page, transitions
@@ -75,7 +77,7 @@ def test_a_failing_terminate_fails_the_job(machine: Machine) -> None:
 
 def test_no_task_and_no_machine_waits_for_ever(machine: Machine) -> None:
     assert [name for name, state in tasks(machine).items() if not state.get("TimeoutSeconds")] == []
-    assert machine["TimeoutSeconds"] == 72 * 3600 + 3600
+    assert machine["TimeoutSeconds"] == 72 * 3600 + 3600 + 2 * Timing().sync_patience_s
 
 
 def test_no_state_gives_up_before_its_function(machine: Machine, deployment: Synthesised) -> None:
@@ -94,23 +96,109 @@ def test_every_task_outlives_a_throttled_lambda_and_a_killed_one(machine: Machin
         assert [name for name, found in asked.items() if len(found) != 1] == []
 
 
-def test_a_storm_of_throttles_may_last_minutes(machine: Machine) -> None:
-    (retry,) = retries(machine["States"]["Launch"], "Lambda.TooManyRequestsException")
-    waits = [min(2.0 * retry["BackoffRate"] ** used, retry["MaxDelaySeconds"]) for used in range(retry["MaxAttempts"])]
-    assert sum(waits) > 8 * 60 - 1
+def used(state: dict[str, Any], error: str) -> dict[str, Any] | None:
+    """The first retrier that takes the error, as Step Functions looks for it."""
+
+    def takes(names: list[str]) -> bool:
+        wild = "States.ALL" in names or ("States.TaskFailed" in names and error != "States.Timeout")
+        return wild or error in names
+
+    return next((retry for retry in state["Retry"] if takes(retry["ErrorEquals"])), None)
 
 
-def test_no_retry_hides_an_error_of_ours_but_the_two_that_ask_for_it(machine: Machine) -> None:
+def pauses(retry: dict[str, Any]) -> list[float]:
+    """In seconds, on the average: full jitter makes half of each."""
+    share = 0.5 if retry.get("JitterStrategy") == "FULL" else 1.0
+    longest = retry.get("MaxDelaySeconds", float("inf"))
+    return [
+        share * min(retry["IntervalSeconds"] * retry["BackoffRate"] ** number, longest)
+        for number in range(retry["MaxAttempts"])
+    ]
+
+
+TROUBLES = (
+    "ClientError",
+    "EndpointConnectionError",
+    "RuntimeError",
+    "Lambda.TooManyRequestsException",
+    "Lambda.ServiceException",
+    "Lambda.Unknown",
+    "Runtime.ExitError",
+    "Lambda.ResourceNotFoundException",
+)
+"""What a function, or Lambda, ends with where AWS throttles, does not answer, or cannot see yet what was made."""
+TIMING = Timing()
+PATIENCE = {
+    "Admit": TIMING.trouble_patience_s,
+    "Launch": TIMING.trouble_patience_s,
+    "Train": 20 * TIMING.heartbeat_s,
+    "Sync": TIMING.sync_patience_s,
+    "Terminate": TIMING.terminate_patience_s,
+}
+
+
+@pytest.mark.parametrize("state", PATIENCE)
+@pytest.mark.parametrize("error", TROUBLES)
+def test_every_step_outlives_every_error_but_its_verdicts_until_its_patience_is_over(
+    machine: Machine, state: str, error: str
+) -> None:
+    retry = used(machine["States"][state], error)
+    assert retry is not None
+    waited = sum(pauses(retry))
+    assert PATIENCE[state] <= waited <= PATIENCE[state] + 60
+
+
+def test_the_patience_is_that_of_every_working_step(machine: Machine) -> None:
+    assert PATIENCE.keys() == tasks(machine).keys()
+
+
+@pytest.mark.parametrize("error", ["States.Timeout", "Sandbox.Timedout"])
+@pytest.mark.parametrize("state", ["Admit", "Launch", "Sync"])
+def test_a_function_that_does_not_answer_is_tried_as_often_as_the_patience_has_its_time(
+    machine: Machine, state: str, error: str
+) -> None:
+    retry = used(machine["States"][state], error)
+    assert retry is not None
+    function_s = machine["States"][state]["TimeoutSeconds"] - 30
+    assert PATIENCE[state] < (retry["MaxAttempts"] + 1) * function_s <= PATIENCE[state] + 3 * function_s
+
+
+def test_no_retry_hides_a_verdict_but_the_two_that_ask_for_it(machine: Machine) -> None:
     retried = {
         (name, error)
         for name, state in tasks(machine).items()
-        for retry in state["Retry"]
-        for error in retry["ErrorEquals"]
-        if (error in errors.BY_NAME and retry["MaxAttempts"]) or error in {"States.ALL", "States.Timeout"}
+        for error in errors.BY_NAME
+        if (retry := used(state, error)) and retry["MaxAttempts"]
     }
-    assert retried == {("Launch", "CapacityPending"), ("Terminate", "States.ALL")}
-    wild = [name for name, state in tasks(machine).items() if retries(state, "States.TaskFailed")]
-    assert wild == ["Train"]
+    assert retried - {("Terminate", error) for error in errors.BY_NAME} == {("Launch", "CapacityPending")}
+    assert ("Terminate", "StillRunning") in retried
+
+
+def test_a_step_that_is_tried_again_and_again_costs_a_bounded_number_of_transitions(machine: Machine) -> None:
+    most = {name: sum(retry["MaxAttempts"] for retry in state["Retry"]) for name, state in tasks(machine).items()}
+    assert {name for name, number in most.items() if number > 150} == set()
+
+
+def test_the_last_sync_has_the_time_of_its_patience_before_the_machine_is_over(machine: Machine) -> None:
+    retry = used(machine["States"]["Sync"], "ClientError")
+    assert retry is not None
+    left = machine["TimeoutSeconds"] - 72 * 3600 - 2 * sum(pauses(retry))
+    assert left > TIMING.terminate_patience_s + 600
+
+
+def test_a_states_output_is_the_functions_answer_alone(machine: Machine) -> None:
+    told = {name: state.get("Output") for name, state in tasks(machine).items()}
+    assert told.pop("Train") is None  # its answer comes by the token, and is the whole result
+    assert set(told.values()) == {"{% $states.result.Payload %}"}
+
+
+def test_both_ends_say_where_to_look(machine: Machine) -> None:
+    states = machine["States"]
+    assert states["Done"]["Output"]["links"] == "{% $links %}"
+    assert "$links.execution" in states["Failed"]["Cause"]
+    assert states["Admit"]["Assign"]["links"] == "{% $states.result.Payload.links %}"
+    (refused,) = states["Admit"]["Catch"]
+    assert refused["Assign"]["links"] == "{% null %}"
 
 
 def test_a_verdict_of_the_attendant_is_final_and_its_own_troubles_are_not(machine: Machine) -> None:
@@ -178,7 +266,18 @@ def test_no_expression_uses_a_variable_that_may_not_exist(machine: Machine) -> N
 
 
 def test_what_done_says_was_assigned_on_every_way_to_it(machine: Machine) -> None:
-    assigned = {"job", "attempt", "problem", "rungs", "region", "instances", "progress", "artifacts", "deadline"}
+    assigned = {
+        "links",
+        "job",
+        "attempt",
+        "problem",
+        "rungs",
+        "region",
+        "instances",
+        "progress",
+        "artifacts",
+        "deadline",
+    }
     states = machine["States"]
     on_the_way = {name for state in ("Admit", "Launch", "Train", "Sync") for name in states[state]["Assign"]}
     used = {word.strip("{%$ }") for word in states["Done"]["Output"].values()}

@@ -109,6 +109,8 @@ def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None
         ("VcpuLimitExceeded", Outcome.QUOTA),
         ("OptInRequired", Outcome.CLOSED),
         ("RequestLimitExceeded", Outcome.UNKNOWN),
+        ("ThrottlingException", Outcome.UNKNOWN),
+        ("EC2ThrottledException", Outcome.UNKNOWN),
         ("InternalError", Outcome.UNKNOWN),
         ("IdempotentInstanceTerminated", Outcome.RENEW),
         ("IdempotentParameterMismatch", Outcome.MISTAKE),

@@ -1,0 +1,57 @@
+"""Addresses of the AWS console, where a person looks at a job: its execution, its log, its artifacts, its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from contract import keys, names
+from contract.jobs import Job
+
+CONSOLES = {
+    "aws": "console.aws.amazon.com",
+    "aws-cn": "console.amazonaws.cn",
+    "aws-us-gov": "console.amazonaws-us-gov.com",
+}
+"""By partition."""
+OVER_ALL = 1200
+"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """The console of one region."""
+
+    partition: str
+    region: str
+
+    def _at(self, service: str) -> str:
+        return f"https://{self.region}.{CONSOLES.get(self.partition, CONSOLES['aws'])}/{service}"
+
+    def execution(self, arn: str) -> str:
+        return f"{self._at('states')}/home?region={self.region}#/v2/executions/details/{quote(arn, ':')}"
+
+    def streams(self, group: str, prefix: str) -> str:
+        """A log group, its streams that begin so. Behind its `#` the console wants names escaped twice, with $ in the place of %."""
+        words = quote(quote(group, ""), "") + quote(f"?logStreamNameFilter={quote(prefix, '')}", "")
+        escaped = words.replace("%", "$")
+        return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{escaped}"
+
+    def folder(self, bucket: str, prefix: str) -> str:
+        return f"{self._at('s3')}/buckets/{bucket}?region={self.region}&prefix={quote(prefix, '')}"
+
+    def object(self, bucket: str, key: str) -> str:
+        return f"{self._at('s3')}/object/{bucket}?region={self.region}&prefix={quote(key, '')}"
+
+
+def of_job(job: Job) -> dict[str, str]:
+    """Where to look at a job; a job runs in one region."""
+    partition = job.execution.split(":")[1]
+    home = Console(partition, job.home_region)
+    place = job.places[job.ladder[0].region]
+    return {
+        "execution": home.execution(job.execution),
+        "log": home.streams(job.log_group, names.log_stream(job.id, 0, 0).partition("/")[0] + "/"),
+        "artifacts": Console(partition, place.region).folder(place.bucket, keys.BytesPrefix(job.id).artifacts),
+        "report": home.object(job.home_bucket, keys.JobPrefix(job.id).result),
+    }
