@@ -116,6 +116,13 @@ class RegionCheckEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceRolesEnvironment(Environment):
+    """Of the function that makes the service-linked roles which an account lacks."""
+
+    deployment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupEnvironment(Environment):
     """The terminator's, behind the queue of executions that ended by no step of their own."""
 

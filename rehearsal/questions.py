@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from rehearsal.gaps.iam import LINKED
 from rehearsal.recorder import Call
 from rehearsal.simulator import Request
 
@@ -13,6 +14,8 @@ S3 = {
     "GetObject": "GetObject",
     "HeadObject": "GetObject",
     "HeadBucket": "ListBucket",
+    "GetBucketAcl": "GetBucketAcl",
+    "GetBucketLocation": "GetBucketLocation",
     "ListObjects": "ListBucket",
     "ListObjectsV2": "ListBucket",
     "ListObjectVersions": "ListBucketVersions",
@@ -311,6 +314,14 @@ def _secretsmanager(call: Call, account: Account) -> Asked:
     yield call.name, account.secret(call.region, call.parameters["SecretId"]), {}
 
 
+def _iam(call: Call, _: Account) -> Asked:
+    """Service-linked roles: the path of each is in its ARN."""
+    services = {role: service for service, role in LINKED.items()}
+    service = call.parameters.get("AWSServiceName") or services[call.parameters["RoleName"]]
+    about = {"iam:AWSServiceName": service} if call.action == "CreateServiceLinkedRole" else {}
+    yield call.name, f"arn:aws:iam::{_account(call)}:role/aws-service-role/{service}/{LINKED[service]}", about
+
+
 _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "s3": _s3,
     "ec2": _ec2,
@@ -327,6 +338,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "sqs": _sqs,
     "sns": _sns,
     "monitoring": _cloudwatch,
+    "iam": _iam,
     "pricing": _pricing,
 }
 

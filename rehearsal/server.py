@@ -42,6 +42,7 @@ GAPS = (
     "metrics",
     "alarms",
     "pricing",
+    "iam",
     "s3",
     "throttling",
 )

@@ -13,6 +13,7 @@ from stacks.parts.bucket import Bucket
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
 from stacks.parts.rights import Rights, grant
+from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.topic import Topic
 
 
@@ -70,6 +71,7 @@ class FoundationStack(cdk.Stack):
             ),
             measure(rights),
         )
+        ServiceRoles(self, "Account", deployment=deployment, log_retention_days=log_retention_days)
         self.exports = FoundationExports(home=home, topic=topic, node_role=role, instance_profile=profile)
 
         cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")

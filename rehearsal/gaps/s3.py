@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from moto.s3 import notifications
-from moto.s3.models import FakeBucket
+from moto.s3.models import FakeBucket, S3Backend
+from moto.s3.utils import compute_checksum
 
 if TYPE_CHECKING:
     from rehearsal.recorder import Call, Environ
@@ -18,6 +19,7 @@ def install(aws: LocalAws) -> None:
     """Object events go to the bus; ListObjectsV2 never gives more than the conditions' page."""
     _bucket_properties(aws)
     _events(aws)
+    aws.patch(S3Backend, "copy_object", _checksum_of_the_whole(S3Backend.copy_object))
     aws.recorder.interceptors.append(lambda call, environ: _short_pages(call, environ, aws.conditions.page_size))
 
 
@@ -40,6 +42,21 @@ def _bucket_properties(aws: LocalAws) -> None:
 
     aws.patch(FakeBucket, "create_from_cloudformation_json", staticmethod(created))
     aws.patch(FakeBucket, "update_from_cloudformation_json", staticmethod(updated))
+
+
+def _checksum_of_the_whole(original: Any) -> Any:
+    """A copy is one part, whatever the source was: moto gives it the checksum of the source's parts, which fits no byte of it."""
+
+    def copy_object(
+        self: Any, src_key: Any, dest_bucket_name: str, dest_key_name: str, *given: Any, **named: Any
+    ) -> None:
+        original(self, src_key, dest_bucket_name, dest_key_name, *given, **named)
+        made = self.get_object(dest_bucket_name, dest_key_name)
+        if made.checksum_value and src_key.checksum_type == "COMPOSITE":
+            value = compute_checksum(made.value, algorithm=made.checksum_algorithm)
+            made.checksum_value = value.decode() if isinstance(value, bytes) else value
+
+    return copy_object
 
 
 def _events(aws: LocalAws) -> None:

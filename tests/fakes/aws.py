@@ -110,6 +110,8 @@ class Aws:
                 return self.directory.ssm(call)
             case "cloudformation":
                 return self.directory.cloudformation(call)
+            case "iam":
+                return self.directory.iam(call)
             case "secretsmanager":
                 return self.directory.secretsmanager(call)
             case "logs":

@@ -7,6 +7,8 @@ from typing import Any
 
 from tests.fakes.wire import Call, Refused
 
+LINKED = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
+
 
 @dataclass
 class Directory:
@@ -17,6 +19,8 @@ class Directory:
     """To the ARN."""
     stacks: dict[str, str] = field(default_factory=dict)
     """To the status."""
+    roles: set[str] = field(default_factory=set)
+    """Names of service-linked roles."""
 
     def cloudformation(self, call: Call) -> dict[str, Any]:
         """A stack that is not known is an error, never an empty list."""
@@ -27,6 +31,29 @@ class Directory:
             raise Refused("ValidationError", f"Stack with id {stack} does not exist")
         name, status = stack.split("/")[1], self.stacks[stack]
         return {"Stacks": [{"StackName": name, "StackId": stack, "CreationTime": 0, "StackStatus": status}]}
+
+    def iam(self, call: Call) -> dict[str, Any]:
+        """IAM makes a service-linked role once, and names it itself."""
+        if call.operation == "GetRole":
+            name = call.params["RoleName"]
+            if name not in self.roles:
+                raise Refused("NoSuchEntity", f"The role with name {name} cannot be found.", 404)
+        elif call.operation == "CreateServiceLinkedRole":
+            name = LINKED[call.params["AWSServiceName"]]
+            if name in self.roles:
+                taken = f"Service role name {name} has been taken in this account, please try a different suffix."
+                raise Refused("InvalidInput", taken)
+            self.roles.add(name)
+        else:
+            raise Refused("InvalidAction", f"The fake has no {call.name}")
+        role = {
+            "RoleName": name,
+            "Path": "/",
+            "RoleId": "A" * 16,
+            "Arn": f"arn:aws:iam::1:role/{name}",
+            "CreateDate": 0,
+        }
+        return {"Role": role}
 
     def ssm(self, call: Call) -> dict[str, Any]:
         """A missing parameter is an error, never an empty value."""

@@ -27,6 +27,7 @@ import grid_collect.handler
 import launcher.handler
 import own_images.handler
 import region_check.handler
+import service_roles.handler
 import terminator.handler
 from contract import keys, names
 from contract.environments import (
@@ -56,6 +57,7 @@ TIMEOUTS = {
     "cleanup": 120.0,
     "drain": 300.0,
     "region_check": 120.0,
+    "service_roles": 120.0,
     "grid_collect": 900.0,
     "grid_cleanup": 900.0,
     "own_images": 60.0,
@@ -72,6 +74,7 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "cleanup": cleanup.handler.handler,
     "drain": drain.handler.handler,
     "region_check": region_check.handler.handler,
+    "service_roles": service_roles.handler.handler,
     "grid_collect": grid_collect.handler.handler,
     "grid_cleanup": grid_cleanup.handler.handler,
     "own_images": own_images.handler.handler,

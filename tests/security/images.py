@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from contract import keys, names
 from contract.grid import GridPrefix
-from tests.security.asking import ARM_IMAGE, BYTES, EC2, EXECUTIONS, HOME, JOB, OURS, SECRETS, SSM, STATES, Ask
+from tests.security.asking import (
+    ARM_IMAGE,
+    BYTES,
+    EC2,
+    EXECUTIONS,
+    HOME,
+    JOB,
+    OURS,
+    SECRETS,
+    SPOT_ROLE,
+    SSM,
+    STATES,
+    Ask,
+)
 from tests.security.policies import ACCOUNT, REGION, function, log_stream, role
 
 AWAY = "eu-west-1"
@@ -20,11 +33,19 @@ STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/trainyard-workflow/1"
 CONTEXT = f"{HOME}/{keys.UPLOADS}image.tar.gz"
 BUILD = f"{STATES}:{names.build_machine('trainyard')}"
 BUILDING = f"{EXECUTIONS}:{names.build_machine('trainyard')}:grid-child-0-1"
+LINKED = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role"
+ECS_ROLE = f"{LINKED}/ecs.amazonaws.com/AWSServiceRoleForECS"
+BATCH_ROLE = f"{LINKED}/batch.amazonaws.com/AWSServiceRoleForBatch"
 ASSETS = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 OWN_CONTEXT = f"{HOME}/{keys.own_context(names.child_image_tag('0' * 32))}"
 
 ALLOWED = [
     Ask("Build", "s3:GetObject", CONTEXT),
+    Ask("ServiceRoles", "iam:GetRole", ECS_ROLE),
+    Ask("ServiceRoles", "iam:GetRole", BATCH_ROLE),
+    Ask("ServiceRoles", "iam:CreateServiceLinkedRole", ECS_ROLE, {"iam:AWSServiceName": "ecs.amazonaws.com"}),
+    Ask("ServiceRoles", "iam:CreateServiceLinkedRole", BATCH_ROLE, {"iam:AWSServiceName": "batch.amazonaws.com"}),
+    Ask("ServiceRoles", "logs:PutLogEvents", log_stream("ServiceRolesLog", "x")),
     Ask("Build", "s3:GetBucketAcl", ASSETS),
     Ask("Build", "s3:GetBucketLocation", ASSETS),
     Ask("Build", "ecr:GetAuthorizationToken", "*"),
@@ -70,6 +91,13 @@ DENIED = [
     Ask("Build", "ecr:SetRepositoryPolicy", OURS_OF_IMAGES),
     Ask("Build", "s3:GetObject", f"{HOME}/{JOB.description}"),
     Ask("Build", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
+    Ask("ServiceRoles", "iam:CreateServiceLinkedRole", ECS_ROLE),
+    Ask("ServiceRoles", "iam:CreateServiceLinkedRole", ECS_ROLE, {"iam:AWSServiceName": "batch.amazonaws.com"}),
+    Ask("ServiceRoles", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "spot.amazonaws.com"}),
+    Ask("ServiceRoles", "iam:DeleteServiceLinkedRole", ECS_ROLE),
+    Ask("ServiceRoles", "iam:CreateRole", ECS_ROLE),
+    Ask("ServiceRoles", "iam:GetRole", role("Node")),
+    Ask("ServiceRoles", "iam:PassRole", ECS_ROLE, {"iam:PassedToService": "ecs-tasks.amazonaws.com"}),
     Ask("Build", "s3:PutObject", CONTEXT),
     Ask("Build", "s3:GetBucketAcl", HOME),
     Ask("Build", "s3:ListBucket", ASSETS),

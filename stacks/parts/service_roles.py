@@ -1,0 +1,64 @@
+"""The roles in which AWS's own services work for Batch on Fargate: a new account may lack them, and then the first use fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from contract.environments import ServiceRolesEnvironment
+from stacks.parts.function import Function, Layer
+from stacks.parts.rights import Right
+
+ROLES = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
+"""Service to its role. CloudFormation's own type for such roles fails where one is there already."""
+CLOUDFORMATION_WAITS = cdk.Duration.minutes(5)
+
+
+class ServiceRoles(Construct):
+    """Stands early: IAM takes seconds until other services see a new role, and the stacks between take minutes."""
+
+    def __init__(self, scope: Construct, name: str, *, deployment: str, log_retention_days: int) -> None:
+        super().__init__(scope, name)
+        function = Function(
+            scope,
+            "ServiceRoles",
+            package="service_roles",
+            description="Makes the roles of AWS's own services that an account lacks",
+            environment=ServiceRolesEnvironment(deployment=deployment),
+            layer=Layer(scope, "Libraries"),
+            timeout=cdk.Duration.minutes(2),
+            log_retention_days=log_retention_days,
+        )
+        function.may(*service_rights(ROLES))
+        resource = cdk.CustomResource(
+            self,
+            "Roles",
+            resource_type="Custom::ServiceRoles",
+            service_token=function.function_arn,
+            service_timeout=CLOUDFORMATION_WAITS,
+            properties={"Roles": ROLES},
+        )
+        resource.node.add_dependency(function)
+
+
+def service_rights(roles: Mapping[str, str]) -> list[Right]:
+    """Sees and makes service-linked roles; `roles`: service to the name of its role."""
+    arns = {service: service_role(service, role) for service, role in roles.items()}
+    return [
+        Right("SeeServiceRoles", ["iam:GetRole"], list(arns.values())),
+        *(
+            Right(
+                f"MakeTheRoleOf{service.partition('.')[0].title()}",
+                ["iam:CreateServiceLinkedRole"],
+                [arn],
+                conditions={"StringEquals": {"iam:AWSServiceName": service}},
+            )
+            for service, arn in arns.items()
+        ),
+    ]
+
+
+def service_role(service: str, role: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/aws-service-role/{service}/{role}"
