@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterator
 
-import botocore.session
 import pytest
-from botocore import xform_name
 
 from contract import keys, tags
 from reaper.policy import Rule
+from tests.stacks.pages import commands, problems
+from tests.stacks.pages import outputs as outputs_of
 from tests.stacks.synth import ROOT, Synthesised
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -22,64 +20,14 @@ SECTIONS = [
     "Protect an instance",
     "Alarms",
 ]
-OF_ALL = {"region", "query", "output", "cli-binary-format"}
-"""Arguments of the command line itself."""
 SILENT = {Rule.ENDING, Rule.FOREIGN, Rule.PROTECTED, Rule.YOUNG, Rule.RUNNING, Rule.ENDED_LATELY}
 """Rules by which the reaper keeps without a word."""
-RENAMED = {"notification-endpoint": "endpoint"}
-"""`--endpoint` would look like the command line's own `--endpoint-url`."""
-OWN = {("s3", "ls"), ("s3", "cp"), ("s3", "rm")}
-"""What the command line adds to the services' operations."""
-
-
-def commands() -> Iterator[list[str]]:
-    """Every `aws ...` of the blocks, with what a shell would make of its words."""
-    for block in re.findall(r"```bash\n(.*?)```", RUNBOOK, re.DOTALL):
-        joined = re.sub(r"\\\n\s*", " ", block)
-        for found in re.finditer(r"(?<![\w/-])aws (?=[a-z])", joined):
-            yield shlex.split(_until_its_end(joined[found.end() :]), comments=True)
-
-
-def _until_its_end(text: str) -> str:
-    """Up to the end of the line, or the parenthesis that closes `$(aws ...)`, outside of quotes."""
-    quote, depth = "", 0
-    for place, letter in enumerate(text):
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "(":
-            depth += 1
-        elif letter == ")":
-            depth -= 1
-        if not quote and (letter == "\n" or depth < 0):
-            return text[:place]
-    return text
-
-
-COMMANDS = list(commands())
-
-
-def operation(service: str, command: str) -> tuple[set[str], set[str]]:
-    """Arguments that the operation takes and those that it wants, as the command line spells them."""
-    model = botocore.session.get_session().get_service_model(service)
-    (name,) = [one for one in model.operation_names if xform_name(one, "-") == command]
-    shape = model.operation_model(name).input_shape
-    assert shape is not None
-    taken = {xform_name(member, "-") for member in shape.members}
-    return taken, {xform_name(member, "-") for member in shape.required_members}
+COMMANDS = list(commands(RUNBOOK))
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:2]))
 def test_every_command_of_the_runbook_exists(words: list[str]) -> None:
-    service, command = words[:2]
-    if (service, command) in OWN:
-        return
-    taken, wanted = operation(service, command)
-    named = {word.removeprefix("--").removeprefix("no-") for word in words if word.startswith("--")} - OF_ALL
-    given = {RENAMED.get(name, name) for name in named}
-    assert given - taken == set()
-    assert wanted - given <= {"outfile"}
+    assert problems(words) == []
 
 
 def test_the_commands_were_found() -> None:
@@ -100,7 +48,7 @@ def test_what_the_runbook_names_is_what_the_deployment_has(deployment: Synthesis
         for name, one in template.get("Outputs", {}).items()
         if "Export" not in one
     }
-    named = set(re.findall(r"OutputKey==`(\w+)`", RUNBOOK)) | {"CleanupDeadLetters", "ReaperLogGroup"}
+    named = outputs_of(RUNBOOK) | {"CleanupDeadLetters", "ReaperLogGroup"}
     assert named <= outputs
     assert named >= {"ReaperFunction", "ReaperDeadLetters", "NotificationTopic"}
     for word in (
