@@ -141,12 +141,15 @@ PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1
 older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
 	@python -m pytest tests/architecture tests/builds tests/node/test_code.py tests/unit/test_unpacking.py tests/unit/test_unpacking_bombs.py tests/unit/test_image_build_archive.py
 
+# What nodes and images run, on Python 3.10 as well.
+OLDER := contract node examples
+
 lint: $(TOOLS) ## ruff and shellcheck
 	@ruff check . && ruff format --check -q . \
 	  && git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
-types: $(TOOLS) ## mypy, strict
-	@mypy; $(NOTED)
+types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
+	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER); $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
 	@nice -n 5 $(PYTEST) -m "not rehearsal"; $(NOTED)

@@ -310,7 +310,9 @@ def _nearest(word: str, among: Mapping[str, object]) -> str:
 
 def asked(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
     """Faults, or name to given keys, as faults. Raises UnknownFault."""
-    return tuple(Fault(name, given) for name, given in faults.items()) if isinstance(faults, Mapping) else tuple(faults)
+    if isinstance(faults, Mapping):
+        return tuple(Fault(str(name), given) for name, given in faults.items())
+    return tuple(faults)
 
 
 def parse_faults(given: list[str]) -> tuple[Fault, ...]:

@@ -27,7 +27,20 @@ def make(folder: Path) -> None:
             flush=True,
         )
         _install_with_pip(folder)
+    _mend_scripts(folder.resolve() / "bin")
     subprocess.run([str(python), "-c", USED], check=True)
+
+
+def _mend_scripts(programs: Path) -> None:
+    """Linux takes no blank in a script's first line; pip knows that of entry points, and not of `aws`, which is a file of its own."""
+    first = f"#!{programs / 'python'}".encode()
+    if b" " not in first:
+        return
+    for script in programs.iterdir():
+        if script.is_file() and (text := script.read_bytes()).startswith(first):
+            _, _, rest = text.partition(b"\n")
+            # The shell's exec, and for Python a string.
+            script.write_bytes(b"#!/bin/sh\n'''exec' \"" + first[2:] + b'" "$0" "$@"\n\' \'\'\'\n' + rest)
 
 
 def _install_cpu_build(python: Path) -> str:

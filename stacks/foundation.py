@@ -9,6 +9,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from contract import agents, keys, names
+from stacks.parts import interfaces
 from stacks.parts.bucket import Bucket
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
@@ -59,10 +60,10 @@ class FoundationStack(cdk.Stack):
         role = iam.Role(
             self,
             "NodeRole",
-            assumed_by=iam.ServicePrincipal("ec2.amazonaws.com"),
+            assumed_by=interfaces.principal(iam.ServicePrincipal("ec2.amazonaws.com")),
             description=f"Nodes of Trainyard {deployment}: their jobs' files, their log, nothing of EC2",
         )
-        profile = iam.InstanceProfile(self, "NodeProfile", role=role)
+        profile = iam.InstanceProfile(self, "NodeProfile", role=interfaces.role(role))
         grant(
             role,
             *rights.node(
@@ -72,7 +73,9 @@ class FoundationStack(cdk.Stack):
             measure(rights),
         )
         ServiceRoles(self, "Account", deployment=deployment, log_retention_days=log_retention_days)
-        self.exports = FoundationExports(home=home, topic=topic, node_role=role, instance_profile=profile)
+        self.exports = FoundationExports(
+            home=home, topic=topic, node_role=interfaces.role(role), instance_profile=profile
+        )
 
         cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")
         cdk.CfnOutput(

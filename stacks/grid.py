@@ -24,6 +24,7 @@ from contract.environments import (
 )
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
+from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import Children, tasks_of_this_account
@@ -125,8 +126,8 @@ class GridStack(cdk.Stack):
             self,
             "TrainingRole",
             role_name=names.training_role(self._rights.deployment, self._rights.home_region),
-            assumed_by=iam.ServicePrincipal(
-                SAGEMAKER, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            assumed_by=interfaces.principal(
+                iam.ServicePrincipal(SAGEMAKER, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}})
             ),
             description="Trainings of grids, in every region: their data, their images, their own folders",
         )
@@ -143,7 +144,7 @@ class GridStack(cdk.Stack):
         role = iam.Role(
             self,
             "ChildRole",
-            assumed_by=tasks_of_this_account(),
+            assumed_by=interfaces.principal(tasks_of_this_account()),
             description="Children of grids: create, watch and stop trainings of this deployment",
         )
         grant(role, *self._grid.child(training.role_arn))

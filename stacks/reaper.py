@@ -18,7 +18,7 @@ from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
-from stacks.parts import drain_machine
+from stacks.parts import drain_machine, interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.drain import drain_first
@@ -176,7 +176,9 @@ class ReaperStack(cdk.Stack):
         schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"door": "weekly"})
 
     def _alarms(self, reaper: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(self, "Alarms", deployment=self._rights.deployment, topic=self._foundation.topic)
+        alarms = Alarms(
+            self, "Alarms", deployment=self._rights.deployment, topic=interfaces.topic(self._foundation.topic)
+        )
         alarms.on_silence(
             "reaper-silent",
             self._counted(metrics.PASSES),

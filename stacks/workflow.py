@@ -26,6 +26,7 @@ from contract.environments import (
 )
 from contract.timing import Timing
 from stacks.foundation import FoundationExports
+from stacks.parts import interfaces
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
@@ -92,7 +93,7 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        self._wake(attendant)
+        self._wake(interfaces.function(attendant))
         self._check_regions(regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -370,7 +371,7 @@ class WorkflowStack(cdk.Stack):
             "Clock",
             description="The attendant looks at every running job",
             schedule=events.Schedule.rate(CLOCK),
-            targets=[clock],
+            targets=[interfaces.target(clock)],
         )
         events.Rule(
             self,
@@ -384,7 +385,7 @@ class WorkflowStack(cdk.Stack):
                     "object": {"key": [{"wildcard": keys.ANY_URGENT}]},
                 },
             ),
-            targets=[targets.LambdaFunction(attendant)],
+            targets=[interfaces.target(targets.LambdaFunction(attendant))],
         )
         events.Rule(
             self,
@@ -395,5 +396,5 @@ class WorkflowStack(cdk.Stack):
                 detail_type=["EC2 Instance State-change Notification"],
                 detail={"state": ENDING_STATES},
             ),
-            targets=[targets.LambdaFunction(attendant)],
+            targets=[interfaces.target(targets.LambdaFunction(attendant))],
         )

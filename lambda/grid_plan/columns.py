@@ -221,7 +221,7 @@ class Channel(Closed):
 
 def _channel(value: object) -> object:
     """A channel that is an address, or a list of them, has nothing else to say."""
-    return {"data": value} if isinstance(value, str | list) else value
+    return {"data": value} if isinstance(value, (str, list)) else value
 
 
 class Training(Closed):

@@ -75,7 +75,7 @@ def _to_jsonata(value: Any) -> Any:
         return Utils.NULL_VALUE
     if isinstance(value, dict):
         return {str(key): _to_jsonata(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_to_jsonata(one) for one in value]
     if isinstance(value, datetime.datetime):
         return _iso(value)

@@ -8,6 +8,8 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from stacks.parts import interfaces
+
 SILENT_MINUTES = 15
 """How many minutes in a row must be empty until a heartbeat counts as silent.
 
@@ -84,5 +86,5 @@ class Alarms(Construct):
             datapoints_to_alarm=datapoints_to_alarm,
             treat_missing_data=treat_missing_data,
         )
-        alarm.add_alarm_action(self._tell)
-        alarm.add_ok_action(self._tell)
+        alarm.add_alarm_action(interfaces.action(self._tell))
+        alarm.add_ok_action(interfaces.action(self._tell))

@@ -9,6 +9,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.queue import DeadLetters, Queue
 
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
@@ -45,6 +46,10 @@ def clear_up_after(
             detail={"stateMachineArn": [machine.state_machine_arn], "status": BAD_ENDS},
         ),
         targets=[
-            targets.SqsQueue(queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24))
+            interfaces.target(
+                targets.SqsQueue(
+                    queue, dead_letter_queue=letters, retry_attempts=185, max_event_age=cdk.Duration.hours(24)
+                )
+            )
         ],
     )

@@ -14,6 +14,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from contract.grid import Exit
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.rights import Right, grant
 
@@ -118,7 +119,12 @@ class Children(Construct):
         acknowledge(self.definition, "CDK writes a dependency that a reference makes already.", "W3005")
 
     def _execution_role(self, rights: Sequence[Right]) -> iam.Role:
-        role = iam.Role(self, "StartRole", assumed_by=tasks_of_this_account(), description="Starts children of grids")
+        role = iam.Role(
+            self,
+            "StartRole",
+            assumed_by=interfaces.principal(tasks_of_this_account()),
+            description="Starts children of grids",
+        )
         grant(role, *rights)
         return role
 

@@ -13,6 +13,7 @@ from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from contract import names
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, ROOT, Assembled
 from stacks.parts.rights import READ, Right, grant
@@ -82,8 +83,10 @@ class BuildProject(Construct):
         role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal(
-                "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            assumed_by=interfaces.principal(
+                iam.ServicePrincipal(
+                    "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+                )
             ),
             description="Builds images and pushes them to the deployment's repositories",
         )

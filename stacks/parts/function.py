@@ -11,6 +11,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from contract.environments import Environment
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, LAMBDA, LAYER, Assembled, existing
 from stacks.parts.logs import log_group
@@ -68,7 +69,7 @@ class Function(lambda_.Function):
         role = iam.Role(
             scope,
             f"{name}Role",
-            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            assumed_by=interfaces.principal(iam.ServicePrincipal("lambda.amazonaws.com")),
             description=f"{name}: {description}",
         )
         super().__init__(
@@ -87,7 +88,7 @@ class Function(lambda_.Function):
             layers=[layer],
             memory_size=memory_mb,
             timeout=timeout,
-            role=role,
+            role=interfaces.role(role),
             log_group=log_group(scope, f"{name}Log", days=log_retention_days),
         )
         self._role = role

@@ -14,6 +14,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.rights import Right, grant
 
@@ -41,8 +42,10 @@ def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role
     role = iam.Role(
         scope,
         "Role",
-        assumed_by=iam.ServicePrincipal(
-            "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+        assumed_by=interfaces.principal(
+            iam.ServicePrincipal(
+                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
+            )
         ),
         description=description,
     )
@@ -101,7 +104,7 @@ def invocation(
         scope,
         name,
         comment=comment,
-        lambda_function=function,
+        lambda_function=interfaces.function(function),
         payload=sfn.TaskInput.from_object(dict(payload)),
         # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
         retry_on_service_exceptions=False,

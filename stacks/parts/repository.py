@@ -10,6 +10,7 @@ from aws_cdk import aws_ecr as ecr
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.image_rights import PULL
 
@@ -44,10 +45,13 @@ class Repository(ecr.Repository):
         )
         if readers.accounts:
             # Named by their roots: each account says itself who of its own may pull.
-            self._let("ReadFromAccounts", [iam.AccountPrincipal(account) for account in readers.accounts])
+            self._let(
+                "ReadFromAccounts",
+                [interfaces.principal(iam.AccountPrincipal(account)) for account in readers.accounts],
+            )
         if readers.organizations:
             members = {"StringEquals": {"aws:PrincipalOrgID": list(readers.organizations)}}
-            self._let("ReadFromOrganizations", [iam.AnyPrincipal()], members)
+            self._let("ReadFromOrganizations", [interfaces.principal(iam.AnyPrincipal())], members)
             acknowledge(
                 self, "The condition keeps to members of the organizations that the settings name.", "AwsSolutions-ECR1"
             )

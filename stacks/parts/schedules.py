@@ -12,6 +12,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.rights import Right, grant
 
@@ -30,9 +31,13 @@ class Schedules(Construct):
         self._role = iam.Role(
             self,
             "Role",
-            assumed_by=iam.ServicePrincipal(
-                "scheduler.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID, "aws:SourceArn": _group(self)}},
+            assumed_by=interfaces.principal(
+                iam.ServicePrincipal(
+                    "scheduler.amazonaws.com",
+                    conditions={
+                        "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID, "aws:SourceArn": _group(self)}
+                    },
+                )
             ),
             description=description,
         )

@@ -8,6 +8,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from stacks.parts import interfaces
+
 ALARMS = "cloudwatch.amazonaws.com"
 WAIT_BEFORE_DELETION = cdk.Duration.days(7)
 """The shortest that KMS allows; nothing but messages on their way is encrypted with the key."""
@@ -29,7 +31,7 @@ class Topic(sns.Topic):
             removal_policy=cdk.RemovalPolicy.DESTROY,
             pending_window=WAIT_BEFORE_DELETION,
         )
-        super().__init__(scope, name, display_name=display_name, enforce_ssl=True, master_key=key)
+        super().__init__(scope, name, display_name=display_name, enforce_ssl=True, master_key=interfaces.key(key))
         self.key = key
         # The key's own policy leaves every role of the account to that role's policy; services have none.
         key.add_to_resource_policy(self._alarms("AlarmsEncrypt", ["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
@@ -38,7 +40,7 @@ class Topic(sns.Topic):
     def _alarms(self, name: str, actions: list[str], resource: str) -> iam.PolicyStatement:
         return iam.PolicyStatement(
             sid=name,
-            principals=[iam.ServicePrincipal(ALARMS)],
+            principals=[interfaces.principal(iam.ServicePrincipal(ALARMS))],
             actions=actions,
             resources=[resource],
             conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},

@@ -194,7 +194,7 @@ class Execution:
         wait = self.aws.states.wait(heartbeat_s=timing.heartbeat_s, timeout_s=max(left, timing.heartbeat_s + 1))
         wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
         self.wait = wait
-        event = {"door": "token", "job": self.job.id, "attempt": self.attempt, "token": wait.token}
+        event: dict[str, object] = {"door": "token", "job": self.job.id, "attempt": self.attempt, "token": wait.token}
         self._run("attendant", event, lambda outcome: self._after_look(wait, outcome))
 
     def _after_look(self, wait: Wait, outcome: Outcome) -> None:
@@ -227,7 +227,7 @@ class Execution:
 
     def _terminate(self) -> None:
         problem = {"error": self.problem[0], "cause": self.problem[1]} if self.problem else None
-        event = {"job": self.job.id, "attempt": self.attempt, "problem": problem}
+        event: dict[str, object] = {"job": self.job.id, "attempt": self.attempt, "problem": problem}
         self._run("terminator", event, self._after_terminate)
 
     def _after_terminate(self, outcome: Outcome) -> None:

@@ -223,8 +223,8 @@ class Spine(RuleBasedStateMachine):
     def the_token_comes_again(self) -> None:
         execution = self.world.execution
         assert execution.wait is not None
-        event = {"door": "token", "job": execution.job.id, "attempt": execution.attempt, "token": execution.wait.token}
-        self.world.invoke("attendant", event)
+        token, job = execution.wait.token, execution.job.id
+        self.world.invoke("attendant", {"door": "token", "job": job, "attempt": execution.attempt, "token": token})
 
     # Capacity
 

@@ -35,19 +35,20 @@ WIDE: dict[str, Any] = {
 def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
     app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
     regions = (home, *(region for region in REGIONS if region != home))
+    settings: dict[str, Any] = {
+        "regions": regions,
+        "repositories": ("images",),
+        "data_buckets": (),
+        "copy_accounts": (),
+        "log_retention_days": 30,
+        **changes,
+    }
     BuildsStack(
         app,
         "yard-builds",
         env=cdk.Environment(region=home),
         rights=Rights(deployment="yard", home_region=home, regions=regions),
-        **{
-            "regions": regions,
-            "repositories": ("images",),
-            "data_buckets": (),
-            "copy_accounts": (),
-            "log_retention_days": 30,
-            **changes,
-        },
+        **settings,
     )
     app.synth()
     return app

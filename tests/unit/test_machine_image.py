@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,16 @@ def test_packages_for_gpus_are_announced_before_they_are_downloaded(
 ) -> None:
     machine_image.make(Machine(tmp_path, uv=UNREACHABLE, packages=CUDA).image)
     assert "1 CUDA packages come with them, about 3 GB to download" in capfd.readouterr().out
+
+
+def test_scripts_run_from_a_folder_with_a_blank_in_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    machine = Machine(folder)
+    python, script = machine.image / "bin" / "python", machine.image / "bin" / "aws"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    script.write_text(f"#!{python}\nimport sys\nprint(sys.argv[1:])\n")
+    shutil.copymode(python, script)
+    machine_image._mend_scripts(python.parent)
+    said = subprocess.run([str(script), "s3", "a b"], capture_output=True, text=True, check=True).stdout
+    assert said == "['s3', 'a b']\n"
