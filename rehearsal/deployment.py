@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -23,6 +22,9 @@ from rehearsal.parts import Parts
 
 ROOT = Path(__file__).parent.parent
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
+BOOTSTRAP = ROOT / "node_modules" / "aws-cdk" / "lib" / "api" / "bootstrap" / "bootstrap-template.yaml"
+BOOTSTRAPPED = {"FileAssetsBucketKmsKeyId": "AWS_MANAGED_KEY", "PublicAccessBlockConfiguration": "true"}
+"""What `cdk bootstrap` sets of the template's parameters."""
 ACCOUNT = "123456789012"
 AT_ONCE = 4
 """Stacks that are deployed side by side, where none needs another."""
@@ -108,11 +110,6 @@ class Cdk:
     region: str
     work: Path
 
-    def bootstrap(self, *regions: str) -> None:
-        """Once an account and region; from an empty folder, so that the command line does not run the app for it."""
-        with tempfile.TemporaryDirectory() as empty:
-            self._cdk(Path(empty), "bootstrap", *(f"aws://{ACCOUNT}/{region}" for region in regions or (self.region,)))
-
     def deploy(self, assembly: Path, *stacks: str, each_line: Tell | None = None) -> Deployed:
         """All stacks, or the named ones and nothing that they need."""
         outputs = self.work / "outputs.json"
@@ -142,8 +139,32 @@ class Cdk:
         _run([str(CDK), *arguments, "--no-notices", "--no-version-reporting"], variables, folder, each_line)
 
 
+def bootstrap(client: Callable[[str, str], Any], regions: Sequence[str]) -> None:
+    """Once an account and region: the command line's own template with the parameters that it gives, without the seconds that it
+    takes to start and to wait. `client` makes one of a service in a region."""
+    for region in regions:
+        cloudformation = client("cloudformation", region)
+        cloudformation.create_stack(
+            StackName="CDKToolkit",
+            TemplateBody=BOOTSTRAP.read_text(),
+            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in BOOTSTRAPPED.items()],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
+        (stack,) = cloudformation.describe_stacks(StackName="CDKToolkit")["Stacks"]
+        if stack["StackStatus"] != "CREATE_COMPLETE":
+            raise DeploymentFailed(
+                f"bootstrap of {region}", f"{stack['StackStatus']}: {stack.get('StackStatusReason')}"
+            )
+
+
 def bring_up(
-    cdk: Cdk, values: Mapping[str, Any], using: ExitStack, parts: Parts, *, wanted: Sequence[str] = ()
+    cdk: Cdk,
+    client: Callable[[str, str], Any],
+    values: Mapping[str, Any],
+    using: ExitStack,
+    parts: Parts,
+    *,
+    wanted: Sequence[str] = (),
 ) -> tuple[Path, Deployed]:
     """Synthesis, where anything changed, and bootstrap side by side, then the deployment of the wanted stacks and what they need,
     or of all. The assembly stays for as long as `using`."""
@@ -155,13 +176,13 @@ def bring_up(
             part.note = "" if made else "nothing has changed since the last"
         return folder
 
-    def bootstrap() -> None:
+    def boot() -> None:
         with parts.part("bootstrap"):
-            cdk.bootstrap(*regions)
+            bootstrap(client, regions)
 
     with ThreadPoolExecutor(2) as pool:
         try:
-            both = pool.submit(synth), pool.submit(bootstrap)
+            both = pool.submit(synth), pool.submit(boot)
             folder = both[0].result()
             both[1].result()
         except BaseException:

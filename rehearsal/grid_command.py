@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, Unreadable, add_conditions, folder_problem, numbers, read
@@ -59,6 +57,8 @@ def _object(option: str, file: Path) -> dict[str, Any]:
 
 
 def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
+    import boto3  # half a second that a mistake in the command line need not wait for
+
     known = set(boto3.Session().get_available_regions("sagemaker"))
     for name in options.region:
         if name not in known:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from rehearsal.conditions import Conditions
 from rehearsal.diagnosis import diagnose
 from rehearsal.options import LAST_LAYER_S
+from rehearsal.parts import Parts
 from rehearsal.runs import Run
 from rehearsal.screen import Screen
 from rehearsal.summary import Summary, shortcomings, summarise
@@ -18,6 +19,14 @@ from rehearsal.yard import Job, Yard
 
 STACKS = ("workflow", "reaper")
 """What a job needs, with all that these depend on: the reaper is one of the layers that end what a job leaves."""
+
+PHASES = {
+    "Train: nodes boot and prepare": ("booted", "prepared"),
+    "Train: nodes wait for each other": ("prepared", "started"),
+    "Train: command to its first step": ("started", "first_step"),
+    "Train: training": ("first_step", "ended"),
+}
+"""Part to the moments of a node's timeline that it lies between."""
 
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
@@ -35,15 +44,18 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     with screen.parts.part("upload"):
         request["code"] = yard.upload(options.code, run.name)
     job = yard.start(request, run.name)
+    offset = time.time() - time.monotonic() + screen.began
     screen.say(f"job [bold]{run.name}[/bold]: {request['code']}")
     late = []
     try:
         screen.follow(job, options.limit)
     except TimeoutError as problem:
         late.append(str(problem))
-    with screen.parts.part("summary"):
-        if not late:
+    if not late:
+        with screen.parts.part("nodes' processes end"):
             job.settle(LAST_LAYER_S / options.speed)
+    with screen.parts.part("summary"):
+        time_execution(job, screen.parts, offset)
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
         keep(job, summary, run)
     wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
@@ -52,6 +64,18 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     screen.summary(summary, wrong, yard.left_out)
     screen.say(f"summary, artifacts, logs and recorded calls: {run.out}")
     return 1 if wrong else 0
+
+
+def time_execution(job: Job, parts: Parts, offset: float) -> None:
+    """Its states, and what the slowest node of the last attempt did in them; `offset` is the rehearsal's beginning, since the epoch."""
+    for name, at, until in job.spans():
+        parts.known(name, at - offset, until - at)
+    for name, (begin, end) in PHASES.items():
+        moments = [one.timeline for one in job.reports(job.attempt()).values()]
+        spans = [(one[begin], one[end]) for one in moments if begin in one and end in one]
+        if spans:
+            at, until = min(at for at, _ in spans), max(until for _, until in spans)
+            parts.known(name, at - offset, until - at)
 
 
 def keep(job: Job, summary: Summary, run: Run) -> None:

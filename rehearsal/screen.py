@@ -25,7 +25,8 @@ REPLACED = (
     "loopback, in one network: `master_port` is one that no other rehearsal has), the AMI and its "
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
     "the platform's own image is read, not run), IAM (calls are recorded; tests put them "
-    "to a simulator), the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
+    "to a simulator), `cdk bootstrap` (its template is deployed without it), "
+    "the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes."
 )
@@ -49,7 +50,7 @@ class Screen:
         else:
             self.say(f"{part.name}: {part.took_s:.1f} s{f' ({part.note})' if part.note else ''}")
 
-    def follow(self, job: Job, limit_s: float, every_s: float = 0.5) -> None:
+    def follow(self, job: Job, limit_s: float, every_s: float = 1.0) -> None:
         """Shows states and nodes until the execution is over; raises TimeoutError after `limit_s` seconds."""
         show = self._live if self.console.is_terminal else self._lines
         deadline = time.monotonic() + limit_s

@@ -87,7 +87,9 @@ class Yard:
             undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
             self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
-            self.assembly, deployed = bring_up(self.cdk, self.context, self._using, self.parts, wanted=self._wanted)
+            self.assembly, deployed = bring_up(
+                self.cdk, self.client, self.context, self._using, self.parts, wanted=self._wanted
+            )
             self.left_out = deployed.left_out
             self.places = self._places(deployed)
             self._using = undoing.pop_all()
@@ -209,6 +211,17 @@ class Job:
                 report = decode(NodeReport, s3.get_object(Bucket=self.yard.places.home, Key=key)["Body"].read())
                 found[report.rank] = report
         return found
+
+    def spans(self) -> list[tuple[str, float, float]]:
+        """Each state entered so far with when that was and when the next was, or the end; seconds since the epoch."""
+        history = self.history()
+        entered = [
+            (one["stateEnteredEventDetails"]["name"], one["timestamp"].timestamp())
+            for one in history
+            if "stateEnteredEventDetails" in one
+        ]
+        ends = [*(at for _, at in entered[1:]), history[-1]["timestamp"].timestamp()] if entered else []
+        return [(name, at, end) for (name, at), end in zip(entered, ends, strict=True)]
 
     def settle(self, limit_s: float = 60.0) -> None:
         """Waits until the processes of the job's nodes are over too: an instance that shuts down still flushes its log."""

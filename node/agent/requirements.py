@@ -115,6 +115,7 @@ def install(python: Python, code: Path, environment: Mapping[str, str], tool: To
         "install",
         "--no-input",
         "--disable-pip-version-check",
+        "--no-compile",  # of every module, by one core: Python compiles those that the job imports
         "--progress-bar",
         "off",
     ]
