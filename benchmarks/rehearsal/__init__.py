@@ -1,0 +1,1 @@
+"""How long a rehearsal takes, and with what."""

@@ -1,0 +1,116 @@
+"""The command line of a job's rehearsal: a mistake is a line that names the argument and what is allowed, told before anything starts."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rehearsal.deployment import ROOT
+from rehearsal.diagnosis import LINES, matters
+from rehearsal.job_command import arguments
+from rehearsal.parts import Part
+from rehearsal.screen import Screen, not_deployed
+
+EXAMPLE = ROOT / "examples" / "ddp_digits"
+JOB = ["--job", str(EXAMPLE / "job.json"), "--code", str(EXAMPLE)]
+WRONG = [
+    *(
+        (option, value, "above 0")
+        for option in ("--speed", "--limit")
+        for value in ("nan", "inf", "-inf", "x", "0", "-1", "")
+    ),
+    *(("--nodes", value, "a whole number of at least 1") for value in ("0", "-1", "1.5", "nan", "x", "")),
+    *(("--metric-at-least", value, "a number") for value in ("nan", "inf", "x")),
+    ("--seed", "x", "a whole number"),
+    ("--code", str(EXAMPLE / "job.json"), "is a file; it must be a folder"),
+    ("--code", "nowhere", "there is no such folder"),
+    ("--job", str(EXAMPLE), "is a folder; it must be a file"),
+    ("--job", "nowhere.json", "there is no such file"),
+    ("--job", str(EXAMPLE / "train.py"), "is no JSON"),
+    ("--job", "/bin/true", "is no text in UTF-8"),
+    ("--fault", "no-such", "no-such"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "allowed"), WRONG)
+def test_a_wrong_value_is_a_line_and_exit_code_2(
+    option: str, value: str, allowed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments([*JOB, f"{option}={value}"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert allowed in told
+    assert option.lstrip("-") in told or option == "--fault"
+    assert "Traceback" not in told
+    assert "usage:" not in told
+
+
+def test_all_mistakes_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments([*JOB, "--speed=nan", "--nodes=0", "--limit=x"])
+    assert len(capsys.readouterr().err.splitlines()) == 3
+
+
+def test_right_values_are_numbers() -> None:
+    found = arguments([*JOB, "--speed=2.5", "--nodes=3", "--metric-at-least=0"])
+    assert (found.speed, found.nodes, found.metric_at_least, found.limit, found.seed) == (2.5, 3, 0.0, 900.0, 0)
+
+
+def test_a_mistake_is_told_without_the_local_aws() -> None:
+    """moto takes seconds to import."""
+    code = "import sys; from rehearsal import __main__; sys.exit('moto' in sys.modules or 'boto3' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+# the screen
+
+
+def test_without_a_terminal_the_beginning_of_a_part_is_a_line_at_once() -> None:
+    written = io.StringIO()
+    screen = Screen(Console(file=written, soft_wrap=True))
+    with screen.parts.part("synth"):
+        assert written.getvalue().rstrip().endswith("synth ...")
+    assert "  synth: " in written.getvalue()
+
+
+def test_a_part_that_failed_has_no_end() -> None:
+    screen = Screen(Console(file=io.StringIO()))
+    with pytest.raises(ZeroDivisionError), screen.parts.part("deploy"):
+        raise ZeroDivisionError
+    assert screen.parts.going_on() == ["deploy"]
+
+
+def test_what_was_not_deployed_is_said() -> None:
+    assert "t-images" in not_deployed(["t-images"])
+    assert not_deployed([]) == "Every stack was deployed."
+
+
+def test_parts_are_written_with_what_still_goes_on(tmp_path: Path) -> None:
+    screen = Screen(Console(file=io.StringIO()))
+    screen.parts.begin("deploy")
+    screen.parts.known("Admit", 1.0, 2.0)
+    screen.parts.write(tmp_path / "parts.json")
+    assert '"took_s": null' in (tmp_path / "parts.json").read_text()
+    assert screen.parts.all[1] == Part("Admit", 1.0, 2.0)
+
+
+# a failure
+
+
+def test_of_a_function_s_log_what_speaks_of_trouble_matters() -> None:
+    assert matters(["START", '{"level":"info"}', "Traceback\n  here\nKeyError: 'x'", "REPORT"]) == [
+        "Traceback",
+        "  here",
+        "KeyError: 'x'",
+    ]
+    assert matters(["START", "REPORT"]) == []
+
+
+def test_of_much_trouble_the_last_lines_matter() -> None:
+    assert matters([f"error {number}" for number in range(100)]) == [f"error {n}" for n in range(100 - LINES, 100)]
