@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults test-deep grid-load bench-reaper bench-submission synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -179,6 +179,9 @@ bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, 
 
 bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
 	@$(BIN)/python -m benchmarks.submission
+
+bench-rehearsal: setup-rehearsal ## A warm rehearsal, part by part, and whether it keeps its bounds (minutes)
+	@$(BIN)/python -m benchmarks.rehearsal
 
 synth: setup-deploy ## The templates, into cdk.out
 	@npx cdk synth --quiet
