@@ -29,7 +29,7 @@ def main(given: list[str]) -> int:
         print(problem, file=sys.stderr)
         return 2
     screen = Screen(Console(soft_wrap=True))
-    for sign in (signal.SIGTERM, signal.SIGHUP):
+    for sign in INTERRUPTS:
         signal.signal(sign, _interrupted)
     try:
         with screen.parts.part("imports"):
@@ -40,17 +40,22 @@ def main(given: list[str]) -> int:
         screen.say(f"interrupted at: {at}; everything that was started is over. What there is so far: {run.out}")
         return 130
     except DeploymentFailed as problem:
-        (run.out / "deployment.log").write_text(problem.whole)
-        screen.console.print("the deployment failed:", str(problem), sep="\n", markup=False, highlight=False)
-        screen.say(f"all that the command printed: {run.out / 'deployment.log'}")
+        from rehearsal.diagnosis import diagnose_deployment
+
+        diagnose_deployment(problem, screen.console, run.out)
         return 1
     finally:
         screen.parts.write(run.out / "parts.json")
         run.close()
 
 
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """As Ctrl-C: everything that was started ends."""
+    """Everything that was started ends, which a second interrupt does not stop."""
+    for sign in INTERRUPTS:
+        signal.signal(sign, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

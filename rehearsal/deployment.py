@@ -42,6 +42,8 @@ class DeploymentFailed(Exception):
     def __init__(self, command: str, whole: str) -> None:
         super().__init__(f"{cause(whole)}\n(from `{command}`)")
         self.whole = f"{command}\n{whole}"
+        self.functions: Mapping[str, Sequence[str]] = {}
+        """What the functions said until then, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

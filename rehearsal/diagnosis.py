@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from rehearsal.deployment import DeploymentFailed
 from rehearsal.yard import Job
 
 LINES = 12
@@ -37,7 +39,21 @@ def diagnose(job: Job, console: Console, out: Path) -> None:
     )
 
 
-def matters(lines: list[str]) -> list[str]:
+def diagnose_deployment(problem: DeploymentFailed, console: Console, out: Path) -> None:
+    """The cause first, then what functions said of trouble; what the command and the functions printed as a whole goes to `out`."""
+    console.rule("[red]the deployment failed")
+    console.print(str(problem), markup=False, highlight=False)
+    logs = out / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    (logs / "deployment.log").write_text(problem.whole)
+    for name, lines in problem.functions.items():
+        (logs / f"function-{name}.log").write_text("\n".join(lines) + "\n")
+        if telling := matters(lines):
+            _section(console, f"function {name}", telling)
+    console.print(f"whole logs of the command and of functions: {logs}", markup=False, highlight=False)
+
+
+def matters(lines: Sequence[str]) -> list[str]:
     """The last lines of a function's log that speak of trouble, with their own last lines where they have several."""
     return [line for text in lines if TROUBLE.search(text) for line in text.splitlines()][-LINES:]
 

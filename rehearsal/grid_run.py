@@ -46,7 +46,8 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     screen.say(f"grid [bold]{run.name}[/bold]: {address}")
     late = []
     try:
-        grid_screen.follow(job, screen.say, options.limit)
+        with screen.parts.part("execution"):
+            grid_screen.follow(job, screen.say, options.limit)
         job.settle_grid(LAST_LAYER_S / options.speed)
     except TimeoutError as problem:
         late.append(str(problem))

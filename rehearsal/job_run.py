@@ -48,7 +48,8 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     screen.say(f"job [bold]{run.name}[/bold]: {request['code']}")
     late = []
     try:
-        screen.follow(job, options.limit)
+        with screen.parts.part("execution"):
+            screen.follow(job, options.limit)
     except TimeoutError as problem:
         late.append(str(problem))
     if not late:

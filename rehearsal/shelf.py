@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-KEPT = 4
-"""Folders of a shelf that stay, those used last."""
+KEPT = 8
+"""Folders of a shelf that stay, those used last: both rehearsals and the tests' deployments have settings of their own. An assembly
+is about 100 MB."""
 
 
 @contextmanager

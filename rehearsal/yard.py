@@ -17,7 +17,7 @@ from contract import keys, names, tags
 from contract.codec import decode
 from contract.reports import NodeReport
 from rehearsal.conditions import Conditions
-from rehearsal.deployment import ACCOUNT, Cdk, Deployed, bring_up, context
+from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.gaps import ec2
 from rehearsal.nodes import Nodes
@@ -87,9 +87,13 @@ class Yard:
             undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
             self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
-            self.assembly, deployed = bring_up(
-                self.cdk, self.client, self.context, self._using, self.parts, wanted=self._wanted
-            )
+            try:
+                self.assembly, deployed = bring_up(
+                    self.cdk, self.client, self.context, self._using, self.parts, wanted=self._wanted
+                )
+            except DeploymentFailed as problem:
+                problem.functions = self.aws.workers.logs()
+                raise
             self.left_out = deployed.left_out
             self.places = self._places(deployed)
             self._using = undoing.pop_all()

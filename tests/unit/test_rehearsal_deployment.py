@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from rehearsal import deployment
 from rehearsal.deployment import DeploymentFailed, Watch, cause, interrupt, needed
+from rehearsal.diagnosis import diagnose_deployment
 from rehearsal.parts import Parts
 
 STACK = {"type": "aws:cloudformation:stack"}
@@ -125,3 +128,17 @@ def _lives(pid: int) -> bool:
 def test_the_command_of_a_failed_deployment_is_not_left_without_a_word(tmp_path: Path) -> None:
     with pytest.raises(DeploymentFailed, match=r"denied by nobody\n.*from `sh -c"):
         deployment._run(["/bin/sh", "-c", "echo denied by nobody; exit 3"], dict(os.environ), tmp_path)
+
+
+def test_a_failed_deployment_prints_its_cause_first_and_keeps_everything_in_files(tmp_path: Path) -> None:
+    problem = DeploymentFailed("cdk deploy --all", FAILED)
+    problem.functions = {"check": ["START", "KeyError: no such region, an Exception"], "quiet": ["START", "REPORT"]}
+    written = io.StringIO()
+    diagnose_deployment(problem, Console(file=written, soft_wrap=True), tmp_path)
+    lines = written.getvalue().splitlines()
+    assert "cannot be assumed" in lines[1]
+    assert "KeyError" in written.getvalue()
+    assert "REPORT" not in written.getvalue()
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == [
+        *("deployment.log", "function-check.log", "function-quiet.log")
+    ]
