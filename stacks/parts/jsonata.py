@@ -76,7 +76,7 @@ SUBMITTED_BADLY = _expression(
 CAUSE = 30_000
 """Characters of a cause: Step Functions takes 32,768 in all."""
 TOLD = _expression(
-    f"""
+    rf"""
     $cause := $length($problem.cause) > {CAUSE} ? $substring($problem.cause, 0, {CAUSE}) & ' ...' : $problem.cause;
     $exists($links.execution)
       ? $cause & '\n\nExecution: ' & $links.execution & '\nLog: ' & $links.log

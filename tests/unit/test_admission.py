@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from admission.policy import Execution, Facts, admit
 from admission.request import Request, read, schema
@@ -20,7 +21,7 @@ from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.yard import ABROAD
 from tests.refusals import LEAST
 from tests.refusals.table import SECRET
-from tests.unit.account import Account, account, an_object, start
+from tests.unit.account import Account, Refused, account, an_object, start
 
 ROOT = Path(__file__).parents[2]
 EXECUTION = Execution(
@@ -172,6 +173,33 @@ def test_an_archived_object_that_was_restored_is_admitted(there: Account) -> Non
     there.objects["yard-home", "uploads/frozen.zip"]["Restore"] = 'ongoing-request="false", expiry-date="..."'
     start({**LEAST, "code": "s3://yard-home/uploads/frozen.zip"})
     assert there.job("job-1") is not None
+
+
+@pytest.mark.parametrize("code", ["SlowDown", "InternalError", "RequestTimeout"])
+@pytest.mark.parametrize("call", ["_CopyObject", "_HeadObject", "_ListObjectsV2"])
+def test_trouble_of_s3_is_no_refusal_and_the_next_try_takes_the_request(
+    there: Account, monkeypatch: pytest.MonkeyPatch, call: str, code: str
+) -> None:
+    request = {**LEAST, "data": ["s3://datasets/imagenet/"]}
+
+    def refused(_: object) -> None:
+        raise Refused(code, 503)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(there, call, refused)
+        with pytest.raises(ClientError, match=code):
+            start(request)
+    assert start(request)["job"] == "job-1"
+    assert there.objects["yard-home", "jobs/job-1/code/code.tar.gz"]
+
+
+def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: object) -> None:
+        raise Refused("AccessDenied", 403)
+
+    monkeypatch.setattr(there, "_CopyObject", refused)
+    with pytest.raises(InvalidRequest, match="could not be copied"):
+        start(LEAST)
 
 
 def test_the_published_schema_is_the_requests() -> None:
