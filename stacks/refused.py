@@ -46,10 +46,10 @@ def tree(model: type) -> dict[tuple[str, ...], type | None]:
     return found
 
 
-def hints(model: type) -> dict[str, Any]:
+def hints(model: Any) -> dict[str, Any]:
     """The settings of a block with their types, in their order."""
     known = get_type_hints(model, include_extras=True)
-    names = model.model_fields if issubclass(model, BaseModel) else [one.name for one in dataclasses.fields(model)]
+    names = getattr(model, "model_fields", None) or [one.name for one in dataclasses.fields(model)]
     return {name: known[name] for name in names}
 
 
