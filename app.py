@@ -175,6 +175,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             deployment=settings.deployment,
             training=Training(
                 cidr=place.cidr,
+                zones=place.zones,
                 nat_gateways=settings.network.nat_gateways,
                 interface_endpoints=settings.network.interface_endpoints,
                 placement_groups_per_zone=settings.placement_groups_per_zone,

@@ -130,6 +130,13 @@ MachineImage = Annotated[
     Form(r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$", "an AMI id (ami-...) or the name of an SSM parameter (/...)"),
 ]
 InstanceTypes = Annotated[str, Form(r"^[a-z0-9*][a-z0-9*.-]*$", "an instance type, * for any letters, such as g5.*")]
+Zone = Annotated[
+    str,
+    Form(
+        r"^[a-z]{2,4}(-[a-z]+)+-[0-9][a-z]$",
+        "the name of an availability zone, such as eu-central-1a (no local zone, no zone id)",
+    ),
+]
 Repository = Annotated[
     str,
     Form(

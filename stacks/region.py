@@ -27,6 +27,8 @@ class Training:
     """What a region in which nodes run has beside its bucket and its images."""
 
     cidr: str
+    zones: tuple[str, ...]
+    """Names; empty for the first three."""
     nat_gateways: int
     interface_endpoints: tuple[str, ...]
     placement_groups_per_zone: int
@@ -92,6 +94,7 @@ class RegionStack(cdk.Stack):
             "Network",
             region=place.region,
             cidr=training.cidr,
+            zones=training.zones,
             nat_gateways=training.nat_gateways,
             interface_endpoints=training.interface_endpoints,
         )

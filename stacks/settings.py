@@ -26,8 +26,10 @@ from stacks.forms import (
     Repository,
     TrainingImage,
     TrainingType,
+    Zone,
     partition,
 )
+from stacks.parts.network import zones_of
 from stacks.refused import lines
 
 BLOCK = "trainyard"
@@ -43,6 +45,8 @@ class BadSettings(ValueError):
 
 MOST_REGIONS = 40
 """AWS has 30-odd. Policies, variables and templates hold so many; a test measures them."""
+MOST_GROUPS = 30
+"""Placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -92,6 +96,8 @@ class RegionSettings(Block):
     """Its name."""
     cidr: Network | None = None
     """The region's own network: a /16 holds 16,379 nodes a zone, a /24 holds 59. Without one, jobs do not train there."""
+    zones: tuple[Zone, ...] = Field(default=(), max_length=6)
+    """Availability zones in which nodes run, by name; without it, the first three that have a default subnet."""
 
 
 class ImageReaders(Block):
@@ -268,11 +274,13 @@ class Settings(Block):
                     f"regions names {name} of the partition {partitions[name]}, and home is in {home}; allowed: regions of one "
                     "partition, because an account belongs to one"
                 )
-        if "us-west-1" in self.training:
-            yield (
-                "regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr), "
-                "and training where every account sees three"
-            )
+        for one in self.regions:
+            yield from _zone_problems(one, self.network)
+            if len(one.zones) * self.placement_groups_per_zone > MOST_GROUPS:
+                yield (
+                    f"placement_groups_per_zone is {self.placement_groups_per_zone}, with {len(one.zones)} zones in {one.region}; "
+                    f"allowed: {MOST_GROUPS // len(one.zones)} at most"
+                )
         for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
             if IPv4Network(cidr).overlaps(IPv4Network(another)):
                 yield f"regions: {cidr} of {one} overlaps {another} of {other}"
@@ -314,3 +322,24 @@ class Settings(Block):
             return cls.model_validate_json(json.dumps(raw))
         except ValidationError as problem:
             raise BadSettings("\n".join(lines(BLOCK, cls, raw, problem))) from None
+
+
+def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[str]:
+    where = f"regions: zones of {place.region}"
+    if place.cidr and not place.zones and place.region == "us-west-1":
+        yield (
+            "regions has a cidr for us-west-1, where accounts see two zones; allowed: the grid alone there (no cidr), "
+            "or zones with the names of the two"
+        )
+    if place.zones and not place.cidr:
+        yield f"{where}: nodes need a network; allowed: zones beside a cidr"
+    yield from (
+        f"{where} has {zone}, which is in another region; allowed: {place.region}a and the like"
+        for zone in place.zones
+        if zone[:-1] != place.region
+    )
+    yield from (f"{where} names {zone} twice" for zone in sorted({z for z in place.zones if place.zones.count(z) > 1}))
+    if place.zones and len(place.zones) < network.nat_gateways:
+        yield f"{where} are {len(place.zones)}, and network.nat_gateways is {network.nat_gateways}; allowed: as many gateways at most"
+    if place.zones and place.cidr and len(place.zones) > (most := zones_of(place.cidr)):
+        yield f"{where} are {len(place.zones)}; allowed: {most} at most in {place.cidr}, or a larger network"

@@ -1,4 +1,4 @@
-"""A region's network: private subnets in three zones, a way out and no way in."""
+"""A region's network: a private subnet in each zone, a way out and no way in."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from constructs import Construct
 from stacks.parts.acknowledged import acknowledge
 
 ZONES = 3
+"""That share three quarters of the network, whether or not there are so many; and how many there are where nobody says which."""
+MOST_ZONES = 6
+"""us-east-1 has so many, and no region has more."""
 PUBLIC_PREFIX = 28
 """A public subnet holds a NAT gateway and nothing else: 11 addresses are more than enough."""
 
@@ -27,16 +30,23 @@ class Network(Construct):
         *,
         region: str,
         cidr: str,
+        zones: Sequence[str],
         nat_gateways: int,
         interface_endpoints: Sequence[str],
     ) -> None:
+        """`zones` are names, as many as `zones_of` says at most; empty for the first three that have a default subnet.
+
+        What is added to the end of `zones` leaves every other subnet as it is.
+        """
         super().__init__(scope, name)
+        # Without an account CDK knows two zones; nearly every region has three.
+        first = zones[:ZONES] or [cdk.Fn.select(index, cdk.Fn.get_azs(region)) for index in range(ZONES)]
         self.vpc = ec2.Vpc(
             self,
             "Vpc",
             ip_addresses=ec2.IpAddresses.cidr(cidr),
-            # Without an account CDK knows two zones; every region of the settings has three.
-            availability_zones=[cdk.Fn.select(index, cdk.Fn.get_azs(region)) for index in range(ZONES)],
+            availability_zones=list(first),
+            reserved_azs=ZONES - len(first),
             nat_gateways=nat_gateways,
             restrict_default_security_group=False,
             subnet_configuration=[
@@ -61,6 +71,8 @@ class Network(Construct):
             "Flow logs cost by the gigabyte, gradients are gigabytes, and no way leads in.",
             "AwsSolutions-VPC7",
         )
+        self.node_subnets = [*self.vpc.private_subnets, *self._more(zones[ZONES:], cidr)]
+        """One a zone, all private."""
         self.security_group = ec2.SecurityGroup(
             self,
             "NodeSecurityGroup",
@@ -76,10 +88,28 @@ class Network(Construct):
         if interface_endpoints:
             self._endpoints(interface_endpoints)
 
-    @property
-    def node_subnets(self) -> list[ec2.ISubnet]:
-        """One a zone, all private."""
-        return self.vpc.private_subnets
+    def _more(self, zones: Sequence[str], cidr: str) -> list[ec2.ISubnet]:
+        """Subnets of further zones. They go out by the NAT gateways of the first ones, and reach S3 as these do."""
+        subnets = [
+            ec2.PrivateSubnet(
+                self.vpc,
+                f"NodesSubnet{number}",
+                vpc_id=self.vpc.vpc_id,
+                availability_zone=zone,
+                cidr_block=str(block),
+                map_public_ip_on_launch=False,
+            )
+            for number, (zone, block) in enumerate(zip(zones, _further(cidr), strict=False), start=ZONES + 1)
+        ]
+        gateways = [one for one in self.vpc.node.find_all() if isinstance(one, ec2.CfnNatGateway)]
+        for index, subnet in enumerate(subnets):
+            subnet.add_default_nat_route(gateways[index % len(gateways)].ref)
+        if subnets:
+            endpoint = self.vpc.node.find_child("S3").node.default_child
+            assert isinstance(endpoint, ec2.CfnVPCEndpoint)
+            every = [*self.vpc.private_subnets, *self.vpc.public_subnets, *subnets]
+            endpoint.route_table_ids = list(dict.fromkeys(one.route_table.route_table_id for one in every))
+        return list(subnets)
 
     def _endpoints(self, services: Sequence[str]) -> None:
         group = ec2.SecurityGroup(
@@ -99,3 +129,16 @@ class Network(Construct):
                 # "Open" is to everything in the network.
                 open=False,
             )
+
+
+def zones_of(cidr: str) -> int:
+    """How many zones a network of this size has room for."""
+    return min(MOST_ZONES, ZONES + len(_further(cidr)))
+
+
+def _further(cidr: str) -> list[IPv4Network]:
+    """Blocks for subnets of the fourth and further zones: what the public subnets leave of the last quarter, in sixteenths of the
+    network."""
+    *_, last = IPv4Network(cidr).subnets(prefixlen_diff=2)
+    public = [block for _, block in zip(range(ZONES), last.subnets(new_prefix=PUBLIC_PREFIX), strict=False)]
+    return [block for block in last.subnets(prefixlen_diff=2) if not any(block.overlaps(one) for one in public)]
