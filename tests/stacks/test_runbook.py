@@ -17,6 +17,8 @@ SECTIONS = [
     "A machine is still running",
     "The reaper ended something",
     "Turn it off now",
+    "A deploy failed",
+    "Take over kept buckets",
     "Protect an instance",
     "Alarms",
 ]
