@@ -124,7 +124,6 @@ def _delete_tags(machines: Machines, original: Function) -> Function:
 def _default_key(self: Any) -> Any:
     """AWS's own, by its alias, until somebody has set another one."""
     backend = self.ec2_backend
-    key = backend.default_kms_key_id
-    managed = kms_backends[backend.account_id][backend.region_name].aliases.get(MANAGED_KEY)
-    own = key and not (managed and key.endswith(f"/{managed.target_key_id}"))
+    key, keys = backend.default_kms_key_id, kms_backends[backend.account_id][backend.region_name]
+    own = key and MANAGED_KEY not in keys.describe_key(key).aliases
     return ActionResult({"KmsKeyId": key if own else MANAGED_KEY})
