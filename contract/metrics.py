@@ -1,6 +1,9 @@
 """CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly word.
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, one value a pass.
+
+CloudWatch takes embedded metrics out of any log line, whoever wrote it: no right keeps a node's log from writing into this
+namespace, as PutMetricData is kept from it. The reaper's own log is the evidence, an alarm is a hint.
 """
 
 DEPLOYMENT = "deployment"
