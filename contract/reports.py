@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from contract.orders import Order
+
 
 class Phase(str, Enum):
     """What the node is doing, in the order in which it happens."""
 
+    RESTORING = "restoring"
+    """Fetches the newest checkpoint of an earlier attempt."""
     PREPARING = "preparing"
-    """Restores a checkpoint, unpacks the code, installs requirements."""
+    """Unpacks the code, installs requirements."""
     WAITING = "waiting"
     """For the master address."""
     TRAINING = "training"
@@ -59,6 +63,11 @@ class NodeReport:
     sent_at: float
     """The node's own clock, for people: nothing is decided on it."""
     sequence: int = 0
+    phase_s: float = 0.0
+    """How long the node had been in this phase when it sent the report. Durations are by its monotonic clock, which no
+    wrong date can move."""
+    failed_s: float = 0.0
+    """How long its work had been over when it sent the report; 0 unless `outcome` is there."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
@@ -67,6 +76,10 @@ class NodeReport:
     """Key of the newest artifacts commit of this rank."""
     restored_step: int = -1
     """Step of the restored checkpoint, -1 for a fresh start."""
+    order: Order | None = None
+    """The order that the node obeys, wherever it came from."""
+    outcome: Exit | None = None
+    """How the work ended, where it ended with an error or by an order: told at once, while last commits are on their way."""
     exit: Exit | None = None
     note: str = ""
     """What the node is busy with or troubled by, for a person."""

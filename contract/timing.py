@@ -19,6 +19,17 @@ class Timing:
     """How long a node with NVSwitch waits for its fabric manager."""
     silence_s: float = 180.0
     """Age of a node's last report, by S3's clock, beyond which a running node is lost."""
+    restore_allowance_s: float = 3600.0
+    """How long a node may fetch its checkpoint: 2 TB at 600 MB/s are 56 minutes. This and the next four are for nodes that live
+    and get nowhere: beyond them the attempt is Stalled, long before its hours are over."""
+    prepare_allowance_s: float = 3600.0
+    """How long a node may unpack code and install requirements."""
+    meet_allowance_s: float = 900.0
+    """How long a node may wait for the master's address."""
+    save_allowance_s: float = 3600.0
+    """How long a node may take for its last commits."""
+    uneven_allowance_s: float = 7200.0
+    """How long other nodes may go on after one has ended well."""
     report_every_s: float = 30.0
     """How often a node reports."""
     orders_every_s: float = 5.0

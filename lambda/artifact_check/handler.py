@@ -8,14 +8,15 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from artifact_check.policy import missing, told
+from aws.heard import heard
 from aws.s3 import Bucket, JobStore, as_json
 from contract import keys
 from contract.codec import decode
 from contract.commits import Commit
 from contract.environments import ArtifactCheckEnvironment
 from contract.errors import SyncIncomplete
+from contract.intents import Step
 from contract.jobs import Job
-from contract.places import Place
 
 logger = Logger(service="artifact_check")
 
@@ -25,9 +26,10 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     job, attempt = store.job(event["job"]), int(event["attempt"])
     if job is None:
         raise SyncIncomplete(f"job {event['job']} has no job.json")
-    place = _place(store, job, attempt)
+    step = _launch(store, job, attempt)
+    place = job.places[step.rung.region]
     bucket = Bucket(place.bucket, place.region)
-    checkpoints, artifacts = _commits(store, bucket, job, attempt)
+    checkpoints, artifacts = _commits(store, bucket, job, attempt, step.answer.instances if step.answer else ())
     sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
     if lines := missing([*checkpoints, *artifacts], sizes):
         raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{told(lines)}")
@@ -52,22 +54,24 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _place(store: JobStore, job: Job, attempt: int) -> Place:
+def _launch(store: JobStore, job: Job, attempt: int) -> Step:
     step = store.launch(job.id, attempt)
     if step is None:
         raise SyncIncomplete(f"attempt {attempt} has no launch on record")
-    return job.places[step.rung.region]
+    return step
 
 
-def _commits(store: JobStore, bucket: Bucket, job: Job, attempt: int) -> tuple[list[Commit], list[Commit]]:
+def _commits(
+    store: JobStore, bucket: Bucket, job: Job, attempt: int, ids: tuple[str, ...]
+) -> tuple[list[Commit], list[Commit]]:
     """Checkpoints and artifacts that the nodes' last reports name."""
-    reports = store.reports(job.id, attempt)
+    reports = heard(store.reports(job.id, attempt), job=job.id, attempt=attempt, ids=ids)
     if absent := sorted(set(range(job.nodes)) - reports.keys()):
         raise SyncIncomplete(f"no report of ranks {', '.join(map(str, absent))}")
     checkpoints: list[Commit] = []
     artifacts: list[Commit] = []
-    for rank, seen in sorted(reports.items()):
-        for key, into in ((seen.report.checkpoint, checkpoints), (seen.report.artifacts, artifacts)):
+    for rank, node in sorted(reports.items()):
+        for key, into in ((node.report.checkpoint, checkpoints), (node.report.artifacts, artifacts)):
             if not key:
                 continue
             body = bucket.get(key)

@@ -13,6 +13,7 @@ from aws_lambda_powertools import Logger
 
 from attendant.look import look
 from attendant.policy import Action
+from attendant.silence import trusts_silence
 from aws.ec2 import Ec2
 from aws.s3 import JobStore, Token
 from contract import keys
@@ -21,17 +22,42 @@ from contract.environments import AttendantEnvironment
 logger = Logger(service="attendant")
 AT_ONCE = 8
 """Jobs looked at side by side."""
+LOOKS_A_REPORT = 4
+"""A command's error is its own once the other nodes were heard after it. They report every `report_every_s`: with so many looks in
+that time the verdict does not wait for the clock."""
+A_LOOK_S = 15.0
+"""Longer than one look takes."""
 
 
-def handler(event: Mapping[str, Any], _context: object) -> dict[str, int]:
+def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     env = AttendantEnvironment.read()
     store = JobStore(env.bucket)
     if event.get("door") == "token":
-        return _token(store, event)
-    return dict(_look_at(store, list(_tokens(store, event, env))))
+        return _token(store, event, env)
+    if event.get("source") not in ("aws.s3", "aws.ec2"):
+        return dict(_pass(store, env))
+    trusts = trusts_silence(store.last_pass(), env.timing, in_pass=False)
+    done = _look_at(store, list(_tokens(store, event, env)), trusts=trusts)
+    while done[Action.AWAIT.value] and _has_time(context, env):
+        time.sleep(env.timing.report_every_s / LOOKS_A_REPORT)
+        done = _look_at(store, list(_tokens(store, event, env)), trusts=trusts)
+    return dict(done)
 
 
-def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
+def _pass(store: JobStore, env: AttendantEnvironment) -> Counter[str]:
+    """The clock's look at every job; the next one reads in the note when this one was."""
+    trusts = trusts_silence(store.last_pass(), env.timing, in_pass=True)
+    store.note_pass(trusts_silence=trusts)
+    return _look_at(store, store.tokens(), trusts=trusts)
+
+
+def _has_time(context: Any, env: AttendantEnvironment) -> bool:
+    """Whether one more pause and one more look fit into this invocation; the clock looks again in any case."""
+    left_s: float = context.get_remaining_time_in_millis() / 1000
+    return left_s > env.timing.report_every_s / LOOKS_A_REPORT + A_LOOK_S
+
+
+def _token(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment) -> dict[str, int]:
     """Keeps the token of a Train state, and looks at once: a redriven execution finds its nodes gone here.
 
     The look may fail without failing Train: the clock looks again.
@@ -41,29 +67,28 @@ def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
     token = Token(job=event["job"], attempt=event["attempt"], token=event["token"], key=key)
     store.keep_token(token)
     try:
-        return {look(store, token, now=time.time()).value: 1}
+        trusts = trusts_silence(store.last_pass(), env.timing, in_pass=False)
+        return {look(store, token, now=time.time(), trusts_silence=trusts).value: 1}
     except Exception:
         logger.exception("the first look failed; the clock looks again", job=token.job)
         return {}
 
 
 def _tokens(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment) -> Iterable[Token]:
-    """The waiting attempts that an event may concern: events say where to look, never what is so."""
-    detail = event.get("detail", {})
-    if event.get("source") == "aws.s3":
+    """The waiting attempts that an event of S3 or EC2 may concern: events are hints, never evidence."""
+    detail = event["detail"]
+    if event["source"] == "aws.s3":
         job = keys.job_of(detail["object"]["key"])
         return store.tokens(job) if job else []
-    if event.get("source") == "aws.ec2":
-        found = Ec2(event["region"]).of_deployment(detail["instance-id"], env.deployment)
-        return store.tokens(found.job) if found and found.job else []
-    return store.tokens()
+    found = Ec2(event["region"]).of_deployment(detail["instance-id"], env.deployment)
+    return store.tokens(found.job) if found and found.job else []
 
 
-def _look_at(store: JobStore, tokens: list[Token]) -> Counter[str]:
+def _look_at(store: JobStore, tokens: list[Token], *, trusts: bool) -> Counter[str]:
     """Looks at each; one that fails does not keep the others from being looked at, and is raised at the end."""
     done, failures = Counter[str](), []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        looks = {pool.submit(look, store, token, now=time.time()): token for token in tokens}
+        looks = {pool.submit(look, store, token, now=time.time(), trusts_silence=trusts): token for token in tokens}
         for future, token in looks.items():
             try:
                 action: Action = future.result()

@@ -9,21 +9,25 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from attendant import console
-from attendant.policy import Action, Facts, Verdict, judge
+from attendant.facts import Facts
+from attendant.policy import Action, Verdict, judge
 from aws import states
 from aws.ec2 import Ec2
 from aws.facts import Instance
+from aws.heard import heard, strange
 from aws.s3 import JobStore, Raced, Token
 from contract.errors import NodeLost
 from contract.intents import Answer
 from contract.jobs import Job
 
 logger = Logger(service="attendant")
+TOLD = 20
+"""Lines of a log entry, at most."""
 
 
-def look(store: JobStore, token: Token, *, now: float) -> Action:
+def look(store: JobStore, token: Token, *, now: float, trusts_silence: bool = True) -> Action:
     """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is no error."""
-    verdict = _verdict(store, token, now)
+    verdict = _verdict(store, token, now, trusts_silence=trusts_silence)
     logger.info(
         "judged",
         job=token.job,
@@ -53,7 +57,7 @@ def _send(token: Token, verdict: Verdict) -> bool:
     return states.heartbeat(token.token)
 
 
-def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
+def _verdict(store: JobStore, token: Token, now: float, *, trusts_silence: bool) -> Verdict:
     job = store.job(token.job)
     if job is None:
         return Verdict(action=Action.FAIL, error=NodeLost.__name__, reason=f"job {token.job} has no job.json any more")
@@ -66,14 +70,18 @@ def _verdict(store: JobStore, token: Token, now: float) -> Verdict:
     job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
     # Instances before reports: a node that is gone reported before it went.
     instances = _instances(job, step.rung.region, answer)
+    reports = store.reports(job.id, token.attempt)
+    if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
+        logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
     facts = Facts(
         job=job,
         attempt=token.attempt,
         launched_at=answer.at,
         ids=answer.instances,
         instances=instances,
-        reports=store.reports(job.id, token.attempt),
+        nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
         order=store.order(job.id, token.attempt),
+        trusts_silence=trusts_silence,
     )
     verdict = judge(facts, now=now)
     if not verdict.unheard:

@@ -1,4 +1,8 @@
-"""Judges an attempt: all nodes' reports and instances and the time in, one verdict with its reason out."""
+"""Judges an attempt: all nodes' reports and instances and the time in, one verdict with its reason out.
+
+A cause explains its effects: a lost node the errors of its peers, an order the exits that it caused, the earliest error of the
+code those that follow it (docs/decisions/0015-a-cause-explains-its-effects.md has the rules).
+"""
 
 from __future__ import annotations
 
@@ -6,45 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from aws.facts import ENDING, Instance, Seen
-from contract import names
-from contract.errors import DeadlineReached, NodeLost, TrainingFailed
-from contract.jobs import Job
+from attendant import words
+from attendant.facts import Facts
+from attendant.silence import why_lost
+from contract.errors import DeadlineReached, NodeLost, Stalled, TrainingFailed
 from contract.orders import Order, OrderKind
-from contract.reports import Exit
+from contract.reports import Exit, Phase
 
-GONE = ENDING | {"stopping", "stopped"}
-"""States in which a node works no more. A stopped one has not ended, but its work has."""
-UNSEEN_S = 60.0
-"""An instance that EC2 does not know so long after its launch is gone. EC2 calls itself eventually consistent without a
-figure; seconds are usual, so a minute, and ten of the visibility setting at most."""
+SURE_S = 2.0
+"""S3 tells whole seconds: of two of its moments that are closer, nobody knows which came first."""
 
 
 class Action(str, Enum):
     """What the attendant does with Train's token."""
 
     HEARTBEAT = "heartbeat"
+    AWAIT = "await"
+    """A heartbeat; a command has failed, and a look seconds later may know why."""
     ORDER = "order"
     """A heartbeat, and an order for the nodes."""
     SUCCEED = "succeed"
     FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything known of an attempt, instances looked at before reports: a node that is gone reported before it went."""
-
-    job: Job
-    attempt: int
-    launched_at: float
-    ids: tuple[str, ...]
-    """Instance ids by rank, from the intent."""
-    instances: Mapping[str, Instance] | None
-    """By id; None when EC2 could not be asked, which proves nothing."""
-    reports: Mapping[int, Seen]
-    order: Order | None = None
-    console: Mapping[int, str] = field(default_factory=dict)
-    """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,86 +48,133 @@ class Verdict:
 
 def judge(facts: Facts, *, now: float) -> Verdict:
     """One verdict over all nodes; one lost node fails the gang. Without a reason to end, a heartbeat."""
-    exits = {rank: heard.report.exit for rank, heard in facts.reports.items() if heard.report.exit is not None}
+    lost = why_lost(facts, now)
     return (
-        _failed(facts, exits)
-        or _succeeded(facts, exits)
-        or _lost(facts, exits, now)
+        _succeeded(facts)
+        or _failed(facts, lost)
+        or _lost(facts, lost)
+        or _stopped(facts)
         or _overdue(facts, now)
+        or _stalled(facts)
         or _ordered(facts, now)
-        or Verdict(action=Action.HEARTBEAT, reason=_summary(facts, exits), progress=_progress(facts))
+        or Verdict(action=Action.HEARTBEAT, reason=words.summary(facts), progress=words.progress(facts))
     )
 
 
-def _failed(facts: Facts, exits: Mapping[int, Exit]) -> Verdict | None:
-    """A node that ended with an error ends the attempt; after an order, all nodes get until its time to end by themselves."""
-    bad = {rank: exit_ for rank, exit_ in exits.items() if exit_.code != 0 or exit_.error or exit_.ordered}
-    unordered = {rank: exit_ for rank, exit_ in bad.items() if not exit_.ordered}
-    if unordered:
-        rank = min(unordered, key=lambda one: facts.reports[one].report.timeline.get("ended", float("inf")))
-        exit_ = unordered[rank]
-        return _fail(
-            exit_.error or TrainingFailed.__name__, _cause(facts, rank, exit_, others=sorted(bad.keys() - {rank}))
-        )
-    if bad and len(exits) == facts.job.nodes:
-        rank = min(bad)
-        error = facts.order.error if facts.order else bad[rank].error or DeadlineReached.__name__
-        why = facts.order.reason if facts.order else bad[rank].reason
-        return _fail(error, f"{why} All {facts.job.nodes} nodes stopped as ordered. {_checkpoints(facts)}")
-    return None
-
-
-def _succeeded(facts: Facts, exits: Mapping[int, Exit]) -> Verdict | None:
-    if len(exits) < facts.job.nodes:
+def _succeeded(facts: Facts) -> Verdict | None:
+    exits = [node.report.exit for node in facts.nodes.values()]
+    if len(exits) < facts.job.nodes or not all(exit_ is not None and not _bad(exit_) for exit_ in exits):
         return None
-    return Verdict(
-        action=Action.SUCCEED, reason=f"all {facts.job.nodes} nodes ended with exit code 0", progress=_progress(facts)
-    )
+    reason = f"all {facts.job.nodes} nodes ended with exit code 0"
+    return Verdict(action=Action.SUCCEED, reason=reason, progress=words.progress(facts))
 
 
-def _lost(facts: Facts, exits: Mapping[int, Exit], now: float) -> Verdict | None:
-    for rank, id_ in enumerate(facts.ids):
-        if rank not in exits and (why := _why_lost(facts, rank, id_, now)):
-            error, reason = (
-                (NodeLost.__name__, "") if facts.order is None else (facts.order.error, f" {facts.order.reason}")
+def _bad(end: Exit) -> bool:
+    return end.code != 0 or bool(end.error) or end.ordered
+
+
+def _failed(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
+    """The first error that no order explains. It is the code's own only once every other node has ended, or was heard after it:
+    until then one of them may be lost, and the error no more than a broken connection."""
+    errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
+    if not errors:
+        return None
+    first = _first(facts, errors)
+    end, others = facts.ends[first], sorted(facts.ends.keys() - {first})
+    if end.error == NodeLost.__name__:
+        return _fail(NodeLost.__name__, words.own_failure(facts, first, others), words.checkpoints(facts))
+    if "started" in facts.nodes[first].report.timeline:  # before its start, code depends on no other node
+        unheard = [
+            rank for rank in range(facts.job.nodes) if rank not in facts.ends and not _heard_after(facts, rank, first)
+        ]
+        for rank in unheard:
+            if rank in lost:
+                return _loss(facts, rank, lost[rank])
+        if unheard:
+            return Verdict(
+                action=Action.AWAIT, reason=words.waiting(facts, first, unheard), progress=words.progress(facts)
             )
-            lost = _fail(error, f"rank {rank} ({id_}) {why}.{reason} {_last_words(facts, rank)} {_checkpoints(facts)}")
-            return replace(lost, unheard=() if rank in facts.reports else (rank,))
+    return _fail(end.error or TrainingFailed.__name__, words.own_failure(facts, first, others))
+
+
+def _first(facts: Facts, ranks: list[int]) -> int:
+    """Whose error came first by S3's clock. Among those within its precision a node that calls itself lost explains the others;
+    then the nodes' own clocks are better than a guess."""
+    earliest = max(facts.nodes[rank].failed_s for rank in ranks)
+    close = [rank for rank in ranks if facts.nodes[rank].failed_s >= earliest - SURE_S]
+
+    def order(rank: int) -> tuple[bool, float, int]:
+        failed_at = facts.nodes[rank].report.timeline.get("failed", float("inf"))
+        return facts.ends[rank].error != NodeLost.__name__, failed_at, rank
+
+    return min(close, key=order)
+
+
+def _heard_after(facts: Facts, rank: int, failed: int) -> bool:
+    node = facts.nodes.get(rank)
+    return node is not None and node.age_s <= facts.nodes[failed].failed_s - SURE_S
+
+
+def _of_order(facts: Facts, rank: int) -> bool:
+    """Whether the order came first, so that the node's end is its effect: a peer that obeyed sooner broke its connection."""
+    return facts.obeyed is not None and facts.ordered_s >= facts.nodes[rank].failed_s - SURE_S
+
+
+def _lost(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
+    for rank, why in lost.items():
+        return _loss(facts, rank, why)
     return None
 
 
-def _why_lost(facts: Facts, rank: int, id_: str, now: float) -> str:
-    timing, age = facts.job.timing, now - facts.launched_at
-    heard = facts.reports.get(rank)
-    if facts.instances is not None:
-        instance = facts.instances.get(id_)
-        if instance is not None and instance.state in GONE:
-            return f"is {instance.state} before its work was done ({instance.why or 'EC2 gives no reason'})"
-        if instance is None and age > min(UNSEEN_S, 12 * timing.visibility_s):
-            return "is unknown to EC2"
-    if heard is None:
-        return (
-            f"has sent no report {age:.0f} s after its launch (allowed: {timing.boot_allowance_s:.0f} s)"
-            if age > timing.boot_allowance_s
-            else ""
-        )
-    if heard.age_s > timing.silence_s:
-        return f"has been silent for {heard.age_s:.0f} s (allowed: {timing.silence_s:.0f} s)"
-    return ""
+def _loss(facts: Facts, rank: int, why: str) -> Verdict:
+    verdict = _fail(_error(facts), words.loss(facts, rank, why), words.checkpoints(facts))
+    return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
+
+
+def _error(facts: Facts) -> str:
+    """The error of an attempt that lost a node: an order explains that nodes go away."""
+    return facts.obeyed.error if facts.obeyed else NodeLost.__name__
+
+
+def _stopped(facts: Facts) -> Verdict | None:
+    """All nodes are over, and an order explains it; until its time is over they may take theirs."""
+    order = facts.obeyed
+    exits = [node for node in facts.nodes.values() if node.report.exit is not None]
+    if order is None or len(exits) < facts.job.nodes:
+        return None
+    return _fail(
+        order.error, f"{order.reason} All {facts.job.nodes} nodes stopped as ordered.", words.checkpoints(facts)
+    )
 
 
 def _overdue(facts: Facts, now: float) -> Verdict | None:
     """Past an order's time, or past the deadline: the nodes had their chance."""
-    grace = facts.job.timing.silence_s
-    if facts.order is not None and now > facts.order.by + grace:
-        return _fail(
-            facts.order.error,
-            f"{facts.order.reason} Nodes were still running {now - facts.order.by:.0f} s later. {_checkpoints(facts)}",
-        )
-    if now > facts.job.deadline + grace:
-        return _fail(
-            DeadlineReached.__name__, f"The job's {facts.job.max_hours:g} hours are over. {_checkpoints(facts)}"
-        )
+    grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
+    if order is not None and now > order.by + grace:
+        late = f"Nodes were still running {now - order.by:.0f} s later."
+        return _fail(order.error, f"{order.reason} {late}", words.checkpoints(facts))
+    if now > job.deadline + grace:
+        return _fail(DeadlineReached.__name__, f"The job's {job.max_hours:g} hours are over.", words.checkpoints(facts))
+    return None
+
+
+def _stalled(facts: Facts) -> Verdict | None:
+    """Nodes that live and get nowhere; how long a training may take between two steps is not judged here."""
+    timing = facts.job.timing
+    allowed = {
+        Phase.RESTORING: ("restore_allowance_s", timing.restore_allowance_s),
+        Phase.PREPARING: ("prepare_allowance_s", timing.prepare_allowance_s),
+        Phase.WAITING: ("meet_allowance_s", timing.meet_allowance_s),
+        Phase.SAVING: ("save_allowance_s", timing.save_allowance_s),
+    }
+    for rank, node in sorted(facts.nodes.items()):
+        setting, most = allowed.get(node.report.phase, ("", float("inf")))
+        if node.phase_s > most:
+            return _fail(Stalled.__name__, words.stall(facts, rank, setting, most), words.checkpoints(facts))
+    done = [rank for rank, node in facts.nodes.items() if node.report.exit is not None]
+    first = max(done, key=lambda rank: facts.nodes[rank].age_s, default=None)
+    if first is not None and facts.obeyed is None and facts.nodes[first].age_s > timing.uneven_allowance_s:
+        return _fail(Stalled.__name__, words.uneven(facts, first), words.checkpoints(facts))
     return None
 
 
@@ -156,55 +189,8 @@ def _ordered(facts: Facts, now: float) -> Verdict | None:
         by=facts.job.deadline,
         author="attendant",
     )
-    return Verdict(action=Action.ORDER, reason="its deadline is near", order=order, progress=_progress(facts))
+    return Verdict(action=Action.ORDER, reason="its deadline is near", order=order, progress=words.progress(facts))
 
 
-def _fail(error: str, reason: str) -> Verdict:
-    return Verdict(action=Action.FAIL, error=error, reason=reason.strip())
-
-
-def _cause(facts: Facts, rank: int, exit_: Exit, *, others: list[int]) -> str:
-    """For a person: what happened, the last lines, where the whole log is."""
-    also = f" (so did ranks {', '.join(map(str, others))})" if others else ""
-    lines = [f"{exit_.reason or f'rank {rank}: the command exited with code {exit_.code}'}{also}."]
-    if exit_.tail:
-        lines += ["Last lines of its output:", *(f"  {line}" for line in exit_.tail)]
-    stream = names.log_stream(facts.job.id, facts.attempt, rank)
-    return "\n".join([*lines, f"The whole log: log group {facts.job.log_group}, stream {stream}."])
-
-
-def _last_words(facts: Facts, rank: int) -> str:
-    heard = facts.reports.get(rank)
-    if heard is None:
-        return f"It never reported.{facts.console.get(rank, '')}"
-    report = heard.report
-    return f"Its last report, {heard.age_s:.0f} s old, said: {report.phase.value}{f', {report.note}' if report.note else ''}."
-
-
-def _checkpoints(facts: Facts) -> str:
-    steps = [heard.report.checkpoint_step for heard in facts.reports.values() if heard.report.checkpoint]
-    return f"The newest checkpoint is of step {max(steps)}." if steps else "There is no checkpoint of this attempt."
-
-
-def _summary(facts: Facts, exits: Mapping[int, Exit]) -> str:
-    phases = [
-        facts.reports[rank].report.phase.value if rank in facts.reports else "booting"
-        for rank in range(facts.job.nodes)
-    ]
-    counts = ", ".join(f"{phases.count(phase)} {phase}" for phase in dict.fromkeys(phases))
-    return f"{counts}; {len(exits)} of {facts.job.nodes} have ended"
-
-
-def _progress(facts: Facts) -> dict[str, object]:
-    """What the execution shows of the training: the progress of the lowest rank that reports one."""
-    for rank in sorted(facts.reports):
-        report = facts.reports[rank].report
-        if report.progress is not None:
-            progress = report.progress
-            return {
-                "step": progress.step,
-                "world_size": progress.world_size,
-                "metric": progress.metric,
-                "restored_step": report.restored_step,
-            }
-    return {}
+def _fail(error: str, *sentences: str) -> Verdict:
+    return Verdict(action=Action.FAIL, error=error, reason=" ".join(sentences).strip())

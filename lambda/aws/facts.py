@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from contract.reports import NodeReport
+from contract.orders import Order
+from contract.reports import Exit, NodeReport
 
 ENDING = frozenset({"shutting-down", "terminated"})
 """States after which an instance neither runs nor costs, and from which it never returns."""
@@ -82,9 +83,52 @@ class Object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A node's newest report and its age in seconds, both times by S3's clock."""
+    """One object with a node's report, and its age in seconds by S3's clock."""
+
+    key: str
+    report: NodeReport | None
+    """None of what nobody can read."""
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What is known of a node: its newest report, and how long ago S3 heard of it last."""
 
     report: NodeReport
+    age_s: float
+
+    @property
+    def end(self) -> Exit | None:
+        """How its work ended; its last commits may still be on their way."""
+        return self.report.exit or self.report.outcome
+
+    @property
+    def phase_s(self) -> float:
+        """How long it has been in its phase."""
+        return self.report.phase_s + self.age_s
+
+    @property
+    def failed_s(self) -> float:
+        """How long ago its work ended, by S3's clock and a duration of the node's."""
+        return self.report.failed_s + self.age_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A pass of the attendant over all jobs."""
+
+    age_s: float
+    """By S3's clock."""
+    trusts_silence: bool
+    """Whether it took a silent node for a lost one; see attendant.policy.trusts_silence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An attempt's order, and its age in seconds by S3's clock."""
+
+    order: Order
     age_s: float
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from botocore.exceptions import ClientError
 
 from aws import copies
 from aws.clients import PATIENT, client
-from aws.facts import Object, Seen
+from aws.facts import Given, Object, Pass, Seen
 from contract import keys
-from contract.codec import decode, encode
+from contract.codec import Garbled, decode, encode
 from contract.commits import Commit
 from contract.intents import Intent, Step
 from contract.jobs import Job
@@ -29,9 +30,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ABSENT = frozenset({"NoSuchKey", "404", "NoSuchVersion", "NotFound"})
 NO_BUCKET = frozenset({"NoSuchBucket", "404"})
-RACED = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409"})
+CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
+"""Another conditional write of the same key was under way: this one did nothing, and says nothing of what is there now."""
+RACED = frozenset({"PreconditionFailed", "412"}) | CONFLICT
 ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
+AGAIN_S = (0.1, 0.4, 1.6)
+"""Pauses before a conditional write is sent again that met another one."""
 AT_ONCE = 16
 """Reports read side by side."""
 
@@ -87,6 +92,17 @@ class Bucket:
             raise
         return answer["Body"].read(), answer["ETag"]
 
+    def get_aged(self, key: str) -> tuple[bytes, float] | None:
+        """Body, and age in seconds by S3's own clock; None where there is no such object."""
+        try:
+            answer = self._client.get_object(Bucket=self.name, Key=key)
+        except ClientError as problem:
+            if problem.response["Error"]["Code"] in ABSENT:
+                return None
+            raise
+        now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+        return answer["Body"].read(), max(0.0, (now - answer["LastModified"]).total_seconds())
+
     def put(self, key: str, body: bytes) -> None:
         self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
 
@@ -95,13 +111,11 @@ class Bucket:
         return self._conditional(key, body, IfNoneMatch="*")
 
     def ensure(self, key: str, body: bytes) -> None:
-        """The object is there afterwards, whoever wrote it; one call, and no right to read is wanted."""
+        """The object is there afterwards, whoever wrote it; mostly one call, and no right to read is wanted."""
         try:
-            self._client.put_object(
-                Bucket=self.name, Key=key, Body=body, ContentType="application/json", IfNoneMatch="*"
-            )
+            self._put_if(key, body, IfNoneMatch="*")
         except ClientError as problem:
-            if problem.response["Error"]["Code"] not in RACED:
+            if problem.response["Error"]["Code"] not in RACED - CONFLICT:
                 raise
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
@@ -110,13 +124,7 @@ class Bucket:
 
     def _conditional(self, key: str, body: bytes, **condition: str) -> str:
         try:
-            answer = self._client.put_object(
-                Bucket=self.name,
-                Key=key,
-                Body=body,
-                ContentType="application/json",
-                **condition,  # type: ignore[arg-type]
-            )
+            return self._put_if(key, body, **condition)
         except ClientError as problem:
             if problem.response["Error"]["Code"] not in RACED:
                 raise
@@ -125,7 +133,25 @@ class Bucket:
             if found is None or found[0] != body:
                 raise Raced(key) from None
             return found[1]
-        return answer["ETag"]
+
+    def _put_if(self, key: str, body: bytes, **condition: str) -> str:
+        """One conditional write, sent again where it meets another one; S3 wants that of its callers."""
+        for pause in (*AGAIN_S, None):
+            try:
+                answer = self._client.put_object(
+                    Bucket=self.name,
+                    Key=key,
+                    Body=body,
+                    ContentType="application/json",
+                    **condition,  # type: ignore[arg-type]
+                )
+            except ClientError as problem:
+                if pause is None or problem.response["Error"]["Code"] not in CONFLICT:
+                    raise
+                time.sleep(pause)
+            else:
+                return answer["ETag"]
+        raise AssertionError("the last write either answers or raises")
 
     def delete(self, key: str) -> None:
         self._client.delete_object(Bucket=self.name, Key=key)
@@ -258,23 +284,20 @@ class JobStore(Bucket):
         """Every region where anything was ever launched."""
         return {key.removeprefix(keys.LAUNCHED_REGIONS) for key, _, _ in self.listed(keys.LAUNCHED_REGIONS)}
 
-    def reports(self, job: str, attempt: int) -> dict[int, Seen]:
-        """The newest report of each rank, regular or urgent."""
+    def reports(self, job: str, attempt: int) -> list[Seen]:
+        """Every report of the attempt's nodes, regular and urgent; aws.heard says what they mean together."""
         listed = list(self.listed(keys.JobPrefix(job).reports(attempt)))
         with ThreadPoolExecutor(AT_ONCE) as pool:
             bodies = list(pool.map(lambda entry: self.get(entry[0]), listed))
-        newest: dict[int, Seen] = {}
-        for (_, _, age), body in zip(listed, bodies, strict=True):
-            if body is None:
-                continue
-            seen = Seen(report=decode(NodeReport, body), age_s=age)
-            known = newest.get(seen.report.rank)
-            if known is None or seen.report.sequence > known.report.sequence:
-                newest[seen.report.rank] = seen
-        return newest
+        return [
+            Seen(key=key, report=_report(body), age_s=age)
+            for (key, _, age), body in zip(listed, bodies, strict=True)
+            if body is not None
+        ]
 
-    def order(self, job: str, attempt: int) -> Order | None:
-        return self._read(Order, keys.JobPrefix(job).order(attempt))
+    def order(self, job: str, attempt: int) -> Given | None:
+        found = self.get_aged(keys.JobPrefix(job).order(attempt))
+        return None if found is None else Given(order=decode(Order, found[0]), age_s=found[1])
 
     def create_order(self, job: str, attempt: int, order: Order) -> None:
         """Raises Raced where the attempt has its order already."""
@@ -291,12 +314,32 @@ class JobStore(Bucket):
                 found.append(Token(**json.loads(body), key=key))
         return found
 
+    def last_pass(self) -> Pass | None:
+        """The attendant's last pass over all jobs, None where none is known."""
+        found = self.get_aged(keys.PASS)
+        if found is None:
+            return None
+        try:
+            return Pass(age_s=found[1], trusts_silence=json.loads(found[0])["trusts_silence"] is True)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def note_pass(self, *, trusts_silence: bool) -> None:
+        self.put(keys.PASS, as_json({"trusts_silence": trusts_silence}))
+
     def commit(self, key: str) -> Commit | None:
         return self._read(Commit, key)
 
     def _read(self, kind: type[T], key: str) -> T | None:
         body = self.get(key)
         return None if body is None else decode(kind, body)
+
+
+def _report(body: bytes) -> NodeReport | None:
+    try:
+        return decode(NodeReport, body)
+    except Garbled:
+        return None
 
 
 def as_json(value: Any) -> bytes:

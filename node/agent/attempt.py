@@ -135,6 +135,7 @@ class Attempt:
 
     def _prepare(self) -> tuple[Python, dict[str, str]]:
         """The code in its folder, and an environment with what the job's requirements ask for."""
+        self._reporter.enter(Phase.PREPARING)
         archive = self._work / self._job.code.key.rpartition("/")[2]
         folder = self._work / "code"
         try:
@@ -180,7 +181,7 @@ class Attempt:
     def _meet(self) -> str:
         """Waits for the master address."""
         self._reporter.enter(Phase.WAITING, "waits for the master address")
-        patience_s = self._job.timing.boot_allowance_s
+        patience_s = self._job.timing.meet_allowance_s
         until = self._now() + patience_s
         while self._now() < until:
             with suppress(OSError):
@@ -205,7 +206,6 @@ class Attempt:
         self._saver.start()
         status = self._accompany(child)
         self._tail = tuple(child.tail)
-        self._reporter.enter(Phase.SAVING, "the last commits are on their way")
         self._note(f"the command {described(status)}")
         if status == 0:
             return Exit(code=0)
@@ -219,7 +219,8 @@ class Attempt:
             if self._watch.came.is_set():
                 return self._obey(child)
             started = started or self._has_stepped()
-        self._obeyed = self._watch.order
+        # A peer that obeyed an order first breaks this one's connections before the order was looked for.
+        self._obeyed = self._watch.look() if status else self._watch.order
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -242,6 +243,7 @@ class Attempt:
 
     def _end(self, ending: Exit) -> Exit:
         """Last commits, last lines, last report, in that order: the report promises the other two."""
+        self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=""))
         unsaved = self._saver.finish()
         self._watch.close()
         if self._kernel is not None:
@@ -273,9 +275,9 @@ class Attempt:
         return status, tuple(child.tail)
 
     def _on_order(self, order: Order) -> None:
-        self._reporter.change(note=f"ordered by {order.author}: {order.reason}")
+        self._reporter.change(order=order, note=f"ordered by {order.author}: {order.reason}")
         if order.author == f"rank {self._node.rank}":
-            self._reporter.send(urgent=True)
+            self._reporter.hurry()
 
     def _committer(self, kind: Kind) -> Committer:
         committer = Committer(

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from agent.metadata import Metadata
@@ -65,6 +66,7 @@ class Watch:
     ) -> None:
         self._job, self._rank, self._home, self._key = job, rank, home, key
         self._metadata, self._on_order, self._note, self._now = metadata, on_order, note, now
+        self._looking = threading.Lock()
         self.order: Order | None = None
         self.came = threading.Event()
         self._done = threading.Event()
@@ -77,14 +79,14 @@ class Watch:
         self._done.set()
 
     def look(self) -> Order | None:
-        """One look. The order of the attempt comes before the node's own."""
-        order = self._given() or self._after_notice() or deadline_order(self._job, self._rank, self._now())
-        if order is not None and self.order is None:
-            self.order = order
-            self.came.set()
-            self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
-            self._on_order(order)
-        return self.order
+        """One look, by whoever wants to know now. The order of the attempt comes before the node's own."""
+        with self._looking:
+            if self.order is None and (order := self._given() or self._own()) is not None:
+                self.order = order
+                self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
+                self._on_order(order)
+                self.came.set()  # last: why the trainer is ended is in every report from before it ends
+            return self.order
 
     def _run(self) -> None:
         while self.look() is None and not self._done.wait(self._job.timing.orders_every_s):
@@ -101,18 +103,22 @@ class Watch:
             self._note(f"no look at the orders: {problem}")
         return None
 
-    def _after_notice(self) -> Order | None:
-        try:
+    def _own(self) -> Order | None:
+        """After a spot notice, or at the deadline: written down before it is obeyed, for the others, whose trainers break when this
+        node's leaves."""
+        notice, now = None, self._now()
+        with suppress(OSError):
             notice = self._metadata.spot_notice()
-        except OSError:
-            return None
-        if notice is None:
-            return None
-        order = spot_order(notice, self._rank, self._now())
+        order = (
+            spot_order(notice, self._rank, now) if notice is not None else deadline_order(self._job, self._rank, now)
+        )
+        return None if order is None else self._written(order)
+
+    def _written(self, order: Order) -> Order:
         try:
             if not self._home.create(self._key, encode(order)):
                 return self._given() or order
-        except Exception as problem:  # this node still has its two minutes
+        except Exception as problem:  # this node still has its time
             self._note(f"the order for the others could not be written: {problem}")
             return replace(order, reason=f"{order.reason} (the order could not be written)")
         return order

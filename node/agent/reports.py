@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ from agent.store import Store
 from contract.codec import encode
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase, Progress
+
+SAVING = "the last commits are on their way"
 
 
 class Reporter:
@@ -31,8 +34,9 @@ class Reporter:
         keys = JobPrefix(first.job)
         self._key = keys.report(first.attempt, first.rank)
         self._urgent = keys.urgent(first.attempt, first.rank)
+        self._entered, self._failed = time.monotonic(), 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
-        self._wake, self._closed = threading.Event(), False
+        self._wake, self._closed, self._hurried = threading.Event(), False, False
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     @property
@@ -57,7 +61,26 @@ class Reporter:
 
     def enter(self, phase: Phase, note: str = "") -> None:
         """A new phase is told at once, without waiting for it to arrive."""
-        self.change(phase=phase, note=note)
+        self._turn(phase, note=note)
+        self._wake.set()
+
+    def outcome(self, ending: Exit) -> None:
+        """How the work ended, told at once where it was by an error: last commits may take minutes, and the peers of a node that
+        is gone tell of theirs within a second."""
+        if not ending.error:
+            self.enter(Phase.SAVING, SAVING)
+            return
+        self.moment("failed")
+        self._failed = time.monotonic()
+        self._turn(Phase.SAVING, note=SAVING, outcome=ending)
+        if ending.ordered:
+            self._wake.set()
+        else:
+            self.hurry()
+
+    def hurry(self) -> None:
+        """The next report goes now, and is urgent; nobody waits for it to arrive."""
+        self._hurried = True
         self._wake.set()
 
     def send(self, *, urgent: bool = False) -> bool:
@@ -65,7 +88,12 @@ class Reporter:
         with self._sending:
             with self._lock:
                 self._report = replace(
-                    self._report, sequence=self._report.sequence + 1, sent_at=self._now(), progress=self._progress()
+                    self._report,
+                    sequence=self._report.sequence + 1,
+                    sent_at=self._now(),
+                    progress=self._progress(),
+                    phase_s=_since(self._entered),
+                    failed_s=_since(self._failed) if self._report.outcome else 0.0,
                 )
                 document = encode(self._report)
             try:
@@ -82,16 +110,27 @@ class Reporter:
         self._closed = True
         self._wake.set()
         self.moment("ended")
-        self.change(phase=Phase.ENDED, exit=ending)
+        self._turn(Phase.ENDED, exit=ending)
         for pause in range(tries):
             if self.send(urgent=True):
                 return True
             sleep(min(1.0 + pause, self._every_s))
         return False
 
+    def _turn(self, phase: Phase, **facts: Any) -> None:
+        with self._lock:
+            self._entered = time.monotonic()
+            self.change(phase=phase, **facts)
+
     def _run(self) -> None:
         while not self._closed:
             self._wake.wait(self._every_s)
             self._wake.clear()
             if not self._closed:
-                self.send()
+                urgent, self._hurried = self._hurried, False
+                if not self.send(urgent=urgent) and urgent:
+                    self._hurried = True  # at the next tick again
+
+
+def _since(moment: float) -> float:
+    return round(time.monotonic() - moment, 3)

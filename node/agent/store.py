@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from botocore.exceptions import ClientError
 MIB = 1024 * 1024
 PART = 32 * MIB
 """Of an upload in parts: 10,000 parts make 320 GB; boto3 takes larger ones for larger files."""
+
+AGAIN_S = (0.1, 0.4, 1.6)
+"""Pauses before a conditional write is sent again that met another one under way: it did nothing, and says nothing of what is there."""
 
 
 class Missing(LookupError):
@@ -44,15 +48,20 @@ class Store:
 
     def create(self, key: str, document: bytes) -> bool:
         """A JSON document, never replaced: False when it is there already."""
-        try:
-            self._client.put_object(
-                Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
-            )
-        except ClientError as problem:
-            if code_of(problem) in ("PreconditionFailed", "412"):
-                return False
-            raise
-        return True
+        for pause in (*AGAIN_S, None):
+            try:
+                self._client.put_object(
+                    Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
+                )
+            except ClientError as problem:
+                if code_of(problem) in ("PreconditionFailed", "412"):
+                    return False
+                if pause is None or code_of(problem) not in ("ConditionalRequestConflict", "409"):
+                    raise
+                time.sleep(pause)
+            else:
+                return True
+        raise AssertionError("the last write either answers or raises")
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, page by page."""

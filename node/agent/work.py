@@ -55,7 +55,7 @@ def work(world: World) -> Exit:
         attempt=node.attempt,
         rank=node.rank,
         instance=node.instance,
-        phase=Phase.PREPARING,
+        phase=Phase.RESTORING,
         sent_at=world.now(),
         timeline={"booted": round(world.booted, 3)},
     )

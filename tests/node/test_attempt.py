@@ -16,7 +16,7 @@ from contract.codec import decode
 from contract.commits import Commit
 from contract.keys import JobPrefix
 from contract.orders import Order, OrderKind
-from contract.reports import Phase
+from contract.reports import NodeReport, Phase
 from tests.builders import PLACE
 from tests.node.fakes import refusal
 from tests.node.world import FAST, Site
@@ -166,6 +166,77 @@ def test_a_trainer_that_ignores_an_order_is_killed_after_its_grace(site: Site) -
     assert (ending.code, ending.error, ending.ordered) == (137, "Interrupted", True)
 
 
+def test_a_trainer_that_breaks_because_a_peer_obeyed_first_stopped_as_ordered(site: Site) -> None:
+    """The order comes and the trainer dies between two looks."""
+    site.offer(
+        "import sys\nprint('up', flush=True)\nsys.stdin.read()\nsys.exit(1)", timing=replace(FAST, orders_every_s=60.0)
+    )
+    real = site.aws.s3.put_object
+
+    def order_when_it_trains(Bucket: str, Key: str, Body: bytes, **options: object) -> None:  # noqa: N803
+        if b'"training"' in Body:
+            site.order(ORDER)
+        real(Bucket, Key, Body, **options)
+
+    site.aws.s3.put_object = order_when_it_trains  # type: ignore[method-assign]
+    ending = site.run()
+    assert (ending.code, ending.error, ending.ordered) == (1, "Interrupted", True)
+
+
+def test_a_trainer_that_succeeded_is_asked_for_no_order(site: Site) -> None:
+    site.offer("print('up', flush=True)", timing=replace(FAST, orders_every_s=60.0))
+    site.run()
+    assert [key for call, key in site.aws.s3.calls if call == "get" and "order.json" in key] == [
+        JobPrefix("job-1").order(1)
+    ]
+
+
+def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> None:
+    site.offer(
+        "import os, sys\nopen(os.environ['CHECKPOINT_DIR'] + '/model', 'w').write('x')\nprint('why', flush=True)\nsys.exit(3)"
+    )
+    told: list[NodeReport] = []
+
+    def wait_for_the_report(call: str, key: str) -> None:
+        if call == "put" and "commits/" in key and not told:
+            until(lambda: site.aws.s3.sent("urgent"))
+            told.append(site.report(urgent=True))
+
+    site.aws.s3.fault = wait_for_the_report  # type: ignore[assignment]
+    ending = site.run()
+    assert (told[0].phase, told[0].exit) == (Phase.SAVING, None)
+    assert told[0].outcome == ending
+    assert ending.tail == ("why",)
+    last = site.report(urgent=True)
+    assert last.failed_s > told[0].failed_s
+    assert "failed" in last.timeline
+
+
+def test_the_order_that_a_node_obeys_is_in_its_reports_before_its_trainer_ends(site: Site) -> None:
+    site.offer(SAVES_ON_TERM)
+    with once_it_trains(site, lambda: site.order(ORDER)):
+        site.run()
+    assert site.report().order == ORDER
+
+
+def test_the_phases_are_told_with_how_long_they_have_lasted(site: Site) -> None:
+    site.offer("import time\ntime.sleep(0.5)")
+    phases: list[NodeReport] = []
+    real = site.aws.s3.put_object
+
+    def keep(Bucket: str, Key: str, Body: bytes, **options: object) -> None:  # noqa: N803
+        if "nodes/" in Key:
+            phases.append(decode(NodeReport, Body))
+        real(Bucket, Key, Body, **options)
+
+    site.aws.s3.put_object = keep  # type: ignore[method-assign]
+    site.run()
+    assert phases[0].phase is Phase.RESTORING
+    training = [report.phase_s for report in phases if report.phase is Phase.TRAINING]
+    assert training == sorted(training)
+    assert training[-1] > 0.2
+
+
 def test_an_order_to_dump_writes_stacks(site: Site) -> None:
     site.offer("import time\ndef waits_forever():\n    print('up', flush=True)\n    time.sleep(60)\nwaits_forever()")
     order = replace(ORDER, kind=OrderKind.DUMP, error="Stalled")
@@ -190,6 +261,11 @@ def test_a_node_stops_itself_ahead_of_the_deadline(site: Site) -> None:
     site.offer(SAVES_ON_TERM, deadline=int(now) + 3, admitted_at=now - 100)
     ending = site.run()
     assert (ending.error, ending.ordered) == ("DeadlineReached", True)
+    order = decode(Order, site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)])
+    assert (order.error, order.author) == (
+        "DeadlineReached",
+        "rank 0",
+    )  # its peers break when it leaves, and look for it
 
 
 def test_an_order_while_requirements_install_ends_the_preparation(site: Site) -> None:
@@ -219,7 +295,7 @@ def test_late_tags_and_a_late_master_address_are_waited_for(site: Site) -> None:
 
 
 def test_a_master_address_that_never_comes_is_a_lost_node(site: Site) -> None:
-    site.offer("print('never')", timing=replace(FAST, boot_allowance_s=0.3))
+    site.offer("print('never')", timing=replace(FAST, meet_allowance_s=0.3))
     del site.imds.values[f"tags/instance/{tags.MASTER_ADDRESS}"]
     ending = site.run()
     assert ending.error == "NodeLost"

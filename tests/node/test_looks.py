@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from agent import requirements
 from agent.failures import CannotStart
@@ -123,6 +124,23 @@ def test_a_notice_counts_also_when_the_order_cannot_be_written() -> None:
     assert order is not None
     assert order.error == "Interrupted"
     assert "could not be written" in order.reason
+
+
+def test_an_order_that_meets_another_one_under_way_is_written_again() -> None:
+    """S3 answers 409 while another conditional write of the key is not over: it did nothing."""
+    s3, conflicts = FakeS3(), iter(range(2))
+    s3.fault = lambda call, _key: (
+        refusal("ConditionalRequestConflict") if call == "put" and next(conflicts, None) is not None else None
+    )
+    assert Store(s3, JOB.home_bucket).create("a", b"{}") is True
+    assert s3.objects[JOB.home_bucket, "a"] == b"{}"
+
+
+def test_a_conflict_that_does_not_end_is_no_order_of_somebody_else() -> None:
+    s3 = FakeS3()
+    s3.fault = lambda call, _key: refusal("ConditionalRequestConflict") if call == "put" else None
+    with pytest.raises(ClientError, match="ConditionalRequestConflict"):
+        Store(s3, JOB.home_bucket).create("a", b"{}")
 
 
 def test_a_notice_that_says_nothing_is_still_one() -> None:

@@ -29,6 +29,7 @@ FAST = Timing(
     logs_every_s=0.1,
     stop_grace_s=3.0,
     boot_allowance_s=5.0,
+    meet_allowance_s=5.0,
     deadline_notice_s=2.0,
 )
 REGION = "eu-central-1"

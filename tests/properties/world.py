@@ -186,6 +186,7 @@ class World:
             sequence=node.sequence,
             progress=Progress(step=node.sequence) if node.phase is Phase.TRAINING else None,
             exit=node.exit,
+            timeline={"started": self.aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
         )
         prefix = keys.JobPrefix(self.job.id)
         self.aws.s3.write(self.job.home_bucket, prefix.report(node.attempt, node.machine.index), encode(report))

@@ -1,0 +1,58 @@
+"""Everything that is known of an attempt when it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aws.facts import Given, Heard, Instance
+from contract.errors import DeadlineReached
+from contract.jobs import Job
+from contract.orders import Order, OrderKind
+from contract.reports import Exit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Instances are looked at before reports: a node that is gone reported before it went."""
+
+    job: Job
+    attempt: int
+    launched_at: float
+    ids: tuple[str, ...]
+    """Instance ids by rank, from the intent."""
+    instances: Mapping[str, Instance] | None
+    """By id; None when EC2 could not be asked, which proves nothing."""
+    nodes: Mapping[int, Heard]
+    """By rank; none for a node that was never heard of."""
+    order: Given | None = None
+    console: Mapping[int, str] = field(default_factory=dict)
+    """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
+    trusts_silence: bool = True
+    """False when nobody had looked for a while; see attendant.policy.trusts_silence."""
+
+    @property
+    def ends(self) -> dict[int, Exit]:
+        """How the work of each node ended that is over; its last commits may still be on their way."""
+        return {rank: node.end for rank, node in sorted(self.nodes.items()) if node.end is not None}
+
+    @property
+    def obeyed(self) -> Order | None:
+        """The attempt's order, or one that a node obeys and could not write down for the others."""
+        if self.order is not None:
+            return self.order.order
+        given = (node.report.order for _, node in sorted(self.nodes.items()))
+        return next((order for order in given if order is not None), None) or self._told()
+
+    @property
+    def ordered_s(self) -> float:
+        """How long ago the order came; an order that only nodes know of came before everything."""
+        return float("inf") if self.order is None else self.order.age_s
+
+    def _told(self) -> Order | None:
+        """The order of a node whose agent is older than the field `order`."""
+        end = next((end for end in self.ends.values() if end.ordered), None)
+        if end is None:
+            return None
+        error, by = end.error or DeadlineReached.__name__, self.job.deadline
+        return Order(kind=OrderKind.STOP, error=error, reason=end.reason, by=by, author="a node")

@@ -1,0 +1,121 @@
+"""Words for a person: what happened to an attempt, what followed from it, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attendant.facts import Facts
+from contract import names
+from contract.reports import Exit
+
+LINE = 200
+"""Characters of a line of output that is quoted in a sentence."""
+
+
+def own_failure(facts: Facts, rank: int, others: Sequence[int]) -> str:
+    """The earliest error: how it ended, who followed, the last lines of output, where the whole log is."""
+    end = facts.ends[rank]
+    lines = [f"{end.reason or f'rank {rank}: the command {_how(end)}'}."]
+    if followed := after(facts, [one for one in others if facts.ends[one].code or facts.ends[one].error]):
+        lines.append(followed)
+    if end.tail:
+        lines += ["Last lines of its output:", *(f"  {line}" for line in end.tail)]
+    stream = names.log_stream(facts.job.id, facts.attempt, rank)
+    return "\n".join([*lines, f"The whole log: log group {facts.job.log_group}, stream {stream}."])
+
+
+def loss(facts: Facts, rank: int, why: str) -> str:
+    """A lost node, the order that explains it if there is one, and what its peers died of."""
+    told = [
+        f"rank {rank} ({facts.ids[rank]}) {why}.",
+        facts.obeyed.reason if facts.obeyed else "",
+        _last_words(facts, rank),
+    ]
+    return " ".join(
+        filter(None, [*told, after(facts, [one for one, end in facts.ends.items() if end.code or end.error])])
+    )
+
+
+def after(facts: Facts, ranks: Sequence[int]) -> str:
+    """What followed, in one sentence for all ranks that ended in the same way: `Ranks 0, 1 exited with code 1 after it: ...`."""
+    ways: dict[str, list[int]] = {}
+    for rank in ranks:
+        ways.setdefault(_how(facts.ends[rank]), []).append(rank)
+    return " ".join(
+        f"{_ranks(same).capitalize()} {how} after it{_quoted(facts.ends[same[0]])}." for how, same in ways.items()
+    )
+
+
+def waiting(facts: Facts, failed: int, unheard: Sequence[int]) -> str:
+    return (
+        f"rank {failed} {_how(facts.ends[failed])}; whether that is its own error is known once {_ranks(unheard)} "
+        f"{'were' if len(unheard) > 1 else 'was'} heard after it"
+    )
+
+
+def stall(facts: Facts, rank: int, setting: str, most: float) -> str:
+    node = facts.nodes[rank]
+    note = f", {node.report.note}" if node.report.note else ""
+    return (
+        f"rank {rank} ({facts.ids[rank]}) lives and has been {node.report.phase.value} for {node.phase_s:.0f} s "
+        f"(allowed: {most:.0f} s, by {setting}){note}."
+    )
+
+
+def uneven(facts: Facts, first: int) -> str:
+    left = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
+    timing = facts.job.timing
+    return (
+        f"rank {first} ended {facts.nodes[first].age_s:.0f} s ago, and {_ranks(left)} went on "
+        f"(allowed: {timing.uneven_allowance_s:.0f} s, by uneven_allowance_s)."
+    )
+
+
+def checkpoints(facts: Facts) -> str:
+    steps = [node.report.checkpoint_step for node in facts.nodes.values() if node.report.checkpoint]
+    return f"The newest checkpoint is of step {max(steps)}." if steps else "There is no checkpoint of this attempt."
+
+
+def summary(facts: Facts) -> str:
+    phases = [
+        facts.nodes[rank].report.phase.value if rank in facts.nodes else "booting" for rank in range(facts.job.nodes)
+    ]
+    counts = ", ".join(f"{phases.count(phase)} {phase}" for phase in dict.fromkeys(phases))
+    ended = sum(node.report.exit is not None for node in facts.nodes.values())
+    return f"{counts}; {ended} of {facts.job.nodes} have ended"
+
+
+def progress(facts: Facts) -> dict[str, object]:
+    """What the execution shows of the training: the progress of the lowest rank that reports one."""
+    for rank in sorted(facts.nodes):
+        report = facts.nodes[rank].report
+        if report.progress is not None:
+            return {
+                "step": report.progress.step,
+                "world_size": report.progress.world_size,
+                "metric": report.progress.metric,
+                "restored_step": report.restored_step,
+            }
+    return {}
+
+
+def _last_words(facts: Facts, rank: int) -> str:
+    node = facts.nodes.get(rank)
+    if node is None:
+        return f"It never reported.{facts.console.get(rank, '')}"
+    note = f", {node.report.note}" if node.report.note else ""
+    return f"Its last report, {node.age_s:.0f} s old, said: {node.report.phase.value}{note}."
+
+
+def _how(end: Exit) -> str:
+    return f"ended as ordered ({end.error})" if end.ordered else f"exited with code {end.code}"
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def _quoted(end: Exit) -> str:
+    """The last line that says something."""
+    line = next((line.strip() for line in reversed(end.tail) if line.strip()), "")
+    return f": {line[:LINE]}" if line else ""
