@@ -28,8 +28,8 @@ class Facts:
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
     """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
-    trusts_silence: bool = True
-    """False when nobody had looked for a while; see attendant.policy.trusts_silence."""
+    gaps_s: tuple[float, ...] | None = None
+    """Seconds between the attendant's passes over all jobs, from now backwards; None: nobody has missed any."""
 
     @property
     def ends(self) -> dict[int, Exit]:

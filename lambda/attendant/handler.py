@@ -13,7 +13,7 @@ from aws_lambda_powertools import Logger
 
 from attendant.look import look
 from attendant.policy import Action
-from attendant.silence import trusts_silence
+from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.s3 import JobStore, Token
 from contract import keys
@@ -33,22 +33,21 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     env = AttendantEnvironment.read()
     store = JobStore(env.bucket)
     if event.get("door") == "token":
-        return _token(store, event, env)
+        return _token(store, event)
     if event.get("source") not in ("aws.s3", "aws.ec2"):
-        return dict(_pass(store, env))
-    trusts = trusts_silence(store.last_pass(), env.timing, in_pass=False)
-    done = _look_at(store, list(_tokens(store, event, env)), trusts=trusts)
+        return dict(_pass(store))
+    done = _look_at(store, list(_tokens(store, event, env)), gaps(store.last_pass()))
     while done[Action.AWAIT.value] and _has_time(context, env):
         time.sleep(env.timing.report_every_s / LOOKS_A_REPORT)
-        done = _look_at(store, list(_tokens(store, event, env)), trusts=trusts)
+        done = _look_at(store, list(_tokens(store, event, env)), gaps(store.last_pass()))
     return dict(done)
 
 
-def _pass(store: JobStore, env: AttendantEnvironment) -> Counter[str]:
+def _pass(store: JobStore) -> Counter[str]:
     """The clock's look at every job; the next one reads in the note when this one was."""
-    trusts = trusts_silence(store.last_pass(), env.timing, in_pass=True)
-    store.note_pass(trusts_silence=trusts)
-    return _look_at(store, store.tokens(), trusts=trusts)
+    before = gaps(store.last_pass())
+    store.note_pass(before)
+    return _look_at(store, store.tokens(), before)
 
 
 def _has_time(context: Any, env: AttendantEnvironment) -> bool:
@@ -57,7 +56,7 @@ def _has_time(context: Any, env: AttendantEnvironment) -> bool:
     return left_s > env.timing.report_every_s / LOOKS_A_REPORT + A_LOOK_S
 
 
-def _token(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment) -> dict[str, int]:
+def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
     """Keeps the token of a Train state, and looks at once: a redriven execution finds its nodes gone here.
 
     The look may fail without failing Train: the clock looks again.
@@ -67,8 +66,7 @@ def _token(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment)
     token = Token(job=event["job"], attempt=event["attempt"], token=event["token"], key=key)
     store.keep_token(token)
     try:
-        trusts = trusts_silence(store.last_pass(), env.timing, in_pass=False)
-        return {look(store, token, now=time.time(), trusts_silence=trusts).value: 1}
+        return {look(store, token, now=time.time(), gaps_s=gaps(store.last_pass())).value: 1}
     except Exception:
         logger.exception("the first look failed; the clock looks again", job=token.job)
         return {}
@@ -84,11 +82,11 @@ def _tokens(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment
     return store.tokens(found.job) if found and found.job else []
 
 
-def _look_at(store: JobStore, tokens: list[Token], *, trusts: bool) -> Counter[str]:
+def _look_at(store: JobStore, tokens: list[Token], gaps_s: tuple[float, ...]) -> Counter[str]:
     """Looks at each; one that fails does not keep the others from being looked at, and is raised at the end."""
     done, failures = Counter[str](), []
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        looks = {pool.submit(look, store, token, now=time.time(), trusts_silence=trusts): token for token in tokens}
+        looks = {pool.submit(look, store, token, now=time.time(), gaps_s=gaps_s): token for token in tokens}
         for future, token in looks.items():
             try:
                 action: Action = future.result()

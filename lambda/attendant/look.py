@@ -25,9 +25,9 @@ TOLD = 20
 """Lines of a log entry, at most."""
 
 
-def look(store: JobStore, token: Token, *, now: float, trusts_silence: bool = True) -> Action:
+def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Action:
     """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is no error."""
-    verdict = _verdict(store, token, now, trusts_silence=trusts_silence)
+    verdict = _verdict(store, token, now, gaps_s=gaps_s)
     logger.info(
         "judged",
         job=token.job,
@@ -57,7 +57,7 @@ def _send(token: Token, verdict: Verdict) -> bool:
     return states.heartbeat(token.token)
 
 
-def _verdict(store: JobStore, token: Token, now: float, *, trusts_silence: bool) -> Verdict:
+def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, ...]) -> Verdict:
     job = store.job(token.job)
     if job is None:
         return Verdict(action=Action.FAIL, error=NodeLost.__name__, reason=f"job {token.job} has no job.json any more")
@@ -81,7 +81,7 @@ def _verdict(store: JobStore, token: Token, now: float, *, trusts_silence: bool)
         instances=instances,
         nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
         order=store.order(job.id, token.attempt),
-        trusts_silence=trusts_silence,
+        gaps_s=gaps_s,
     )
     verdict = judge(facts, now=now)
     if not verdict.unheard:

@@ -120,8 +120,8 @@ class Pass:
 
     age_s: float
     """By S3's clock."""
-    trusts_silence: bool
-    """Whether it took a silent node for a lost one; see attendant.policy.trusts_silence."""
+    gaps_s: tuple[float, ...]
+    """Seconds between the passes before it, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -320,12 +320,12 @@ class JobStore(Bucket):
         if found is None:
             return None
         try:
-            return Pass(age_s=found[1], trusts_silence=json.loads(found[0])["trusts_silence"] is True)
+            return Pass(age_s=found[1], gaps_s=tuple(map(float, json.loads(found[0])["gaps_s"])))
         except (ValueError, KeyError, TypeError):
             return None
 
-    def note_pass(self, *, trusts_silence: bool) -> None:
-        self.put(keys.PASS, as_json({"trusts_silence": trusts_silence}))
+    def note_pass(self, gaps_s: Sequence[float]) -> None:
+        self.put(keys.PASS, as_json({"gaps_s": gaps_s}))
 
     def commit(self, key: str) -> Commit | None:
         return self._read(Commit, key)

@@ -202,7 +202,7 @@ def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> 
             until(lambda: site.aws.s3.sent("urgent"))
             told.append(site.report(urgent=True))
 
-    site.aws.s3.fault = wait_for_the_report  # type: ignore[assignment]
+    site.aws.s3.fault = wait_for_the_report
     ending = site.run()
     assert (told[0].phase, told[0].exit) == (Phase.SAVING, None)
     assert told[0].outcome == ending

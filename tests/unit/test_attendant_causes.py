@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from contract.reports import Exit, Phase
 from tests.builders import JOB, NOW
 from tests.unit.test_attendant_policy import FOUR, LATER, ORDER, TRAINING, ended, heard
 
-RESET = {"tail": ("step 7", "RuntimeError: Connection reset by peer", "")}
+RESET: dict[str, Any] = {"tail": ("step 7", "RuntimeError: Connection reset by peer", "")}
 ALONE = replace(TRAINING, nodes={0: heard(0, age_s=5), 1: ended(1, 3, ago_s=20, tail=("ValueError: x",))})
 """Rank 1 failed, and rank 0 was heard after it."""
 PEERS = {rank: ended(rank, 1, ago_s=10, **RESET) for rank in (0, 1, 3)}
@@ -152,7 +153,7 @@ def test_a_node_that_calls_itself_lost_long_after_an_error_does_not_explain_it()
 def test_an_error_waits_no_longer_than_the_silence_that_is_allowed_unless_nobody_looked() -> None:
     facts = replace(TRAINING, nodes={0: heard(0, age_s=200), 1: ended(1, 1, ago_s=190)})
     assert judge(facts, now=LATER).error == "NodeLost"
-    assert judge(replace(facts, trusts_silence=False), now=LATER).action is Action.AWAIT
+    assert judge(replace(facts, gaps_s=(5.0, 900.0)), now=LATER).action is Action.AWAIT
 
 
 # An order explains the exits that it caused

@@ -7,56 +7,63 @@ from dataclasses import replace
 import pytest
 
 from attendant.policy import Action, judge
-from attendant.silence import trusts_silence
+from attendant.silence import counted, gaps
 from aws.facts import Pass
-from contract.timing import Timing
+from tests.builders import JOB, NOW
 from tests.unit.test_attendant_policy import FOUR, LATER, TRAINING, heard
 
 SILENT = replace(TRAINING, nodes={0: heard(0), 1: heard(1, age_s=181)})
-TIMING = Timing()
 
 
-def test_the_first_look_after_a_gap_loses_no_node_to_its_silence() -> None:
+def test_time_that_nobody_watched_is_no_silence_of_a_node() -> None:
     assert judge(SILENT, now=LATER).error == "NodeLost"
-    assert judge(replace(SILENT, trusts_silence=False), now=LATER).action is Action.HEARTBEAT
+    assert judge(replace(SILENT, gaps_s=(5.0, 900.0)), now=LATER).action is Action.HEARTBEAT
 
 
 def test_a_gap_does_not_hide_what_ec2_says() -> None:
     states = dict(SILENT.instances or {})
     states["i-1"] = replace(states["i-1"], state="terminated")
-    assert judge(replace(SILENT, instances=states, trusts_silence=False), now=LATER).error == "NodeLost"
+    assert judge(replace(SILENT, instances=states, gaps_s=(5.0, 900.0)), now=LATER).error == "NodeLost"
 
 
 def test_a_boot_that_nobody_could_hear_of_has_one_more_look() -> None:
-    booting = replace(TRAINING, nodes={0: heard(0)}, trusts_silence=False)
-    assert judge(booting, now=LATER + 900).action is Action.HEARTBEAT
+    booting = replace(TRAINING, nodes={0: heard(0)}, gaps_s=(5.0, 900.0, *[60.0] * 13))
+    assert judge(booting, now=NOW + 1500).action is Action.HEARTBEAT
+    assert judge(replace(booting, gaps_s=(60.0,) * 15), now=NOW + 901).error == "NodeLost"
 
 
 @pytest.mark.parametrize(
-    ("before", "in_pass", "trusts"),
+    ("silent_s", "gaps_s", "counted_s"),
     [
-        (None, True, False),
-        (None, False, False),
-        (Pass(age_s=60, trusts_silence=True), True, True),
-        (Pass(age_s=60, trusts_silence=True), False, True),
-        (Pass(age_s=121, trusts_silence=True), True, False),
-        (Pass(age_s=121, trusts_silence=True), False, False),
-        (Pass(age_s=5, trusts_silence=False), False, False),
-        (Pass(age_s=60, trusts_silence=False), True, True),
-        (Pass(age_s=600, trusts_silence=False), True, True),
+        (200, (20.0, 60.0, 60.0, 60.0, 60.0), 200.0),
+        (930, (5.0, 900.0, 60.0), 5 + 90 + 25.0),
+        (930, (900.0, 60.0), 90 + 30.0),
+        (930, (900.0,), 90 + 30.0),
+        (930, (), 90.0),
+        (930, (30.0, 60.0, 900.0), 30 + 60 + 90.0),
     ],
 )
-def test_silence_is_trusted_from_the_second_pass_after_a_gap(before: Pass | None, in_pass: bool, trusts: bool) -> None:
-    assert trusts_silence(before, TIMING, in_pass=in_pass) is trusts
+def test_of_the_time_between_two_passes_half_of_the_allowed_silence_counts_at_most(
+    silent_s: float, gaps_s: tuple[float, ...], counted_s: float
+) -> None:
+    assert counted(silent_s, replace(TRAINING, gaps_s=gaps_s)) == counted_s
 
 
 def test_a_clock_that_is_always_slow_only_delays_the_end_of_a_lost_node() -> None:
-    before, trusted = None, []
-    for _ in range(6):
-        now = trusts_silence(before, TIMING, in_pass=True)
-        trusted.append(now)
-        before = Pass(age_s=500, trusts_silence=now)
-    assert trusted == [False, True, False, True, False, True]
+    passes = [(500.0,) * number for number in range(4)]
+    lost = [
+        judge(replace(SILENT, nodes={0: heard(0), 1: heard(1, age_s=5000)}, gaps_s=one), now=LATER) for one in passes
+    ]
+    assert [verdict.error for verdict in lost] == ["", "", "NodeLost", "NodeLost"]
+
+
+def test_passes_are_remembered_for_longer_than_any_silence_that_is_allowed() -> None:
+    before = Pass(age_s=60, gaps_s=(61.0,) * 100)
+    kept = gaps(before)
+    assert kept[:2] == (60, 61.0)
+    assert sum(kept) > 2 * JOB.timing.silence_s
+    assert len(kept) < len(before.gaps_s)
+    assert gaps(None) == ()
 
 
 def test_nodes_that_fall_silent_together_while_ec2_says_they_run_have_twice_the_time() -> None:
@@ -79,10 +86,8 @@ def test_nodes_that_fall_silent_together_while_ec2_says_that_one_is_gone_have_no
     assert judge(replace(FOUR, nodes=silent, instances=states), now=LATER).error == "NodeLost"
 
 
-def test_a_node_that_was_heard_a_moment_ago_is_not_lost_because_one_look_at_ec2_does_not_know_it() -> None:
+@pytest.mark.parametrize("age_s", [5.0, 100.0, 180.0])
+def test_a_node_that_was_heard_is_not_lost_because_one_look_at_ec2_does_not_know_it(age_s: float) -> None:
     unknown = {id_: one for id_, one in (TRAINING.instances or {}).items() if id_ != "i-1"}
-    facts = replace(TRAINING, instances=unknown)
-    assert judge(replace(facts, nodes={0: heard(0), 1: heard(1, age_s=60)}), now=LATER).action is Action.HEARTBEAT
-    verdict = judge(replace(facts, nodes={0: heard(0), 1: heard(1, age_s=61)}), now=LATER)
-    assert verdict.error == "NodeLost"
-    assert "rank 1 (i-1) is unknown to EC2, and has been silent for 61 s" in verdict.reason
+    facts = replace(TRAINING, instances=unknown, nodes={0: heard(0), 1: heard(1, age_s=age_s)})
+    assert judge(facts, now=LATER).action is Action.HEARTBEAT
