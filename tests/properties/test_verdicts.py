@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.properties.rounds import ROUNDS, play
+from tests.properties.rounds import DEEP, ROUNDS, play
 from tests.properties.verdict_world import Node, VerdictWorld
 
 RANK = st.integers(0, 3)
 BREAKS_S = st.sampled_from([0.01, 0.01, 0.3, 2.0, 30.0, 600.0, math.inf])
 """After a peer is gone: gloo takes milliseconds, NCCL ten minutes, and some hang."""
 EC2_S = st.sampled_from([0.5, 5.0, 60.0, 240.0, math.inf])
+THEN_S = st.sampled_from([0.0, 1.0, 5.0, 20.0, 61.0])
+PAIRS = list(itertools.permutations(("fails", "is lost", "is ordered"), 2))
+PAIRS_EACH = 1000 if DEEP else 60
 HOURS_S = 4 * 3600.0
 
 
 class Attempt(RuleBasedStateMachine):
-    """One attempt."""
+    """One attempt after the other."""
 
     @initialize(
         nodes=st.sampled_from([1, 2, 2, 3, 4, 4]),
@@ -37,21 +42,26 @@ class Attempt(RuleBasedStateMachine):
     def time_goes_on(self, seconds: float) -> None:
         self.world.run(seconds)
 
-    @rule(which=RANK, breaks_s=BREAKS_S)
-    def the_code_fails(self, which: int, breaks_s: float) -> None:
+    @rule(which=RANK, breaks_s=BREAKS_S, then_s=THEN_S)
+    def the_code_fails(self, which: int, breaks_s: float, then_s: float) -> None:
         self.world.fail(self.node(which), breaks_s)
+        self.world.run(then_s)
 
-    @rule(which=RANK, breaks_s=BREAKS_S, ec2_s=EC2_S)
-    def a_node_is_lost(self, which: int, breaks_s: float, ec2_s: float) -> None:
+    @rule(which=RANK, breaks_s=BREAKS_S, ec2_s=EC2_S, then_s=THEN_S)
+    def a_node_is_lost(self, which: int, breaks_s: float, ec2_s: float, then_s: float) -> None:
         self.world.lose(self.node(which), breaks_s, ec2_s)
+        self.world.run(then_s)
 
     @rule(which=RANK, error=st.sampled_from(["Interrupted", "DeadlineReached"]), breaks_s=BREAKS_S)
     def a_node_orders(self, which: int, error: str, breaks_s: float) -> None:
         self.world.give_order(error, self.node(which), breaks_s)
 
-    @rule()
-    def the_attendant_orders(self) -> None:
+    @rule(then_s=THEN_S)
+    @precondition(lambda self: self.world.seed % 4 == 0)
+    def the_attendant_orders(self, then_s: float) -> None:
+        """In the attempts whose time is over."""
         self.world.give_order("DeadlineReached", None, math.inf)
+        self.world.run(then_s)
 
     @rule()
     @precondition(lambda self: len(self.world.training()) == self.world.nodes)
@@ -74,7 +84,9 @@ class Attempt(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([20.0, 90.0]))
     def s3_is_away_from_the_nodes(self, seconds: float) -> None:
-        """And then from nobody for a while: two such times in a row are a silence that proves something."""
+        """And then from nobody for a while: several such troubles in a row are a silence that proves something."""
+        for node in self.world.all:
+            node.slow_s = 0.0
         self.world.nodes_away_until = self.world.now + seconds
         self.world.run(seconds + 60)
 
@@ -106,6 +118,8 @@ class Attempt(RuleBasedStateMachine):
     def the_end_is_the_oracles(self) -> None:
         if hasattr(self, "world"):
             assert self.world.wrong == [], self.world.wrong
+            if self.world.verdict is not None:  # the next attempt of the job
+                self.launch(self.world.nodes, self.world.seed + 1, 90.0)
 
     def teardown(self) -> None:
         """Whatever happened, there is an end."""
@@ -125,6 +139,31 @@ class Attempt(RuleBasedStateMachine):
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_the_end_has_the_name_that_the_oracle_gives_it(number: int) -> None:
     play(number, Attempt)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("causes", PAIRS, ids=" then ".join)
+def test_of_two_causes_the_one_that_explains_the_other_names_the_end(causes: tuple[str, str]) -> None:
+    """Two nodes, seconds apart, often while nobody looks."""
+    for seed in range(PAIRS_EACH):
+        chance = random.Random(seed)
+        world = VerdictWorld(chance.choice([2, 3, 4]), seed)
+        world.run(chance.uniform(70, 200))
+        world.attendant_dead_until = world.now + chance.choice([0.0, 100.0, 200.0])
+        world.events_lost = chance.random() < 0.3
+        breaks_s = chance.choice([0.01, 0.3, 30.0, math.inf])
+        for cause, node in zip(causes, chance.sample(world.all, 2), strict=True):
+            match cause:
+                case "fails":
+                    world.fail(node, breaks_s)
+                case "is lost":
+                    world.lose(node, breaks_s, chance.choice([0.5, 60.0, math.inf]))
+                case "is ordered":
+                    world.give_order("Interrupted", node, breaks_s)
+            world.run(chance.choice([0.5, 3.0, 10.0, 40.0, 61.0]))
+        world.run(HOURS_S)
+        assert world.verdict is not None, seed
+        assert world.wrong == [], seed
 
 
 @pytest.mark.parametrize("seed", range(20))
