@@ -295,6 +295,14 @@ class JobStore(Bucket):
             if body is not None
         ]
 
+    def result(self, job: str) -> object:
+        """The job's report as it stands there, whoever wrote it; None where there is none that is JSON."""
+        written = self.get(keys.JobPrefix(job).result)
+        try:
+            return json.loads(written) if written else None
+        except ValueError:
+            return None
+
     def order(self, job: str, attempt: int) -> Given | None:
         found = self.get_aged(keys.JobPrefix(job).order(attempt))
         return None if found is None else Given(order=decode(Order, found[0]), age_s=found[1])

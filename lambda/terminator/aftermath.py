@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import Enum
 
 from aws import executions
@@ -49,14 +48,7 @@ def clear(end: Ending, execution: str) -> Found:
 
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
     """The machine's own report of this very end, which says more, stays."""
-    key, ours = keys.JobPrefix(job).result, report(job, attempts, ending(status), ended.intents, ended.kept)
-    if not tells_of(_read(end.store.get(key)), ours):
-        end.store.put(key, as_json(ours))
-
-
-def _read(written: bytes | None) -> object:
-    """A report that is no JSON tells nothing."""
-    try:
-        return json.loads(written) if written else None
-    except ValueError:
-        return None
+    before = end.store.result(job)
+    ours = report(job, attempts, ending(status), ended.intents, ended.kept, before)
+    if not tells_of(before, ours):
+        end.store.put(keys.JobPrefix(job).result, as_json(ours))

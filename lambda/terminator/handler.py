@@ -22,9 +22,10 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     store = JobStore(env.bucket)
     ending = Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
     ended = ending.end(job, attempt)
-    written = as_json(report(job, attempt, event.get("problem"), ended.intents, ended.kept))
+    key = keys.JobPrefix(job).result
     try:
-        store.put(keys.JobPrefix(job).result, written)
+        before = store.result(job)
+        store.put(key, as_json(report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)))
     except (ClientError, BotoCoreError) as problem:
         raise StillRunning(f"nothing of job {job} runs, but its report could not be written: {problem}") from problem
     return {"terminated": ended.instances}

@@ -83,13 +83,18 @@ def report(
     problem: Mapping[str, Any] | None,
     intents: Iterable[Intent],
     kept: Iterable[Instance] = (),
+    before: object = None,
 ) -> dict[str, Any]:
-    """What the job came to so far; the newest attempt's word stands. `problem` is {error, cause}."""
+    """What the job came to so far; the newest attempt's word stands, and `recovered` says why there were others before it.
+
+    `problem` is {error, cause}, `before` the report that is there, whoever wrote it.
+    """
     return {
         "job": job,
         "attempts": attempts,
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
+        "recovered": recovered(before, attempts),
         "protected": [{"instance": one.id, "region": one.region} for one in kept],
         "launches": [
             {
@@ -105,6 +110,20 @@ def report(
             if step.answer
         ],
     }
+
+
+def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
+    """Attempt, error and cause of every attempt before the one that `attempts` numbers, as the report before told them."""
+    if not isinstance(before, dict):
+        return []
+    told = before.get("recovered")
+    entries = [*(told if isinstance(told, list) else []), {**before, "attempt": before.get("attempts")}]
+    known: dict[int, dict[str, Any]] = {}
+    for one in entries:
+        number = one.get("attempt") if isinstance(one, dict) else None
+        if isinstance(number, int) and number < attempts and one.get("error"):
+            known[number] = {"attempt": number, "error": one["error"], "cause": one.get("cause")}
+    return [known[number] for number in sorted(known)]
 
 
 def tells_of(written: object, ours: Mapping[str, Any]) -> bool:

@@ -115,6 +115,39 @@ def test_a_report_lists_what_was_asked_and_who_stays() -> None:
     assert (told["error"], told["cause"]) == (None, None)
 
 
+LOST = {"error": "NodeLost", "cause": "rank 1 (i-1) is terminated"}
+
+
+def test_attempts_that_were_recovered_keep_their_reason() -> None:
+    first = report("job-1", 1, LOST, [])
+    second = report("job-1", 2, {"error": "Stalled", "cause": "rank 0 lives"}, [], before=first)
+    third = report("job-1", 3, None, [], before=second)
+    assert third["error"] is None
+    assert third["recovered"] == [{"attempt": 1, **LOST}, {"attempt": 2, "error": "Stalled", "cause": "rank 0 lives"}]
+
+
+def test_a_report_that_is_written_twice_tells_of_each_attempt_once() -> None:
+    first = report("job-1", 1, LOST, [])
+    assert report("job-1", 1, LOST, [], before=first) == first
+    again = report("job-1", 2, None, [], before=report("job-1", 2, None, [], before=first))
+    assert again["recovered"] == [{"attempt": 1, **LOST}]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        None,
+        [],
+        "x",
+        {"recovered": {}},
+        {"recovered": [1, {"attempt": "1"}], "error": "E"},
+        {"attempts": True, "error": ""},
+    ],
+)
+def test_a_report_that_somebody_else_wrote_there_recovers_nothing(before: object) -> None:
+    assert report("job-1", 2, None, [], before=before)["recovered"] == []
+
+
 OURS = report("job-1", 2, {"error": "Aborted", "cause": "ours"}, [])
 
 
