@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -155,18 +155,21 @@ unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside the
 	@nice -n 5 $(PYTEST) -m "not rehearsal"; $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults"; $(NOTED)
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)
 
 local-tests: local-tests-a-b local-tests-c-z ## Tests of the local AWS itself, a part at a time
 
 local-tests-a-b: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults"; $(NOTED)
+	@$(PYTEST) tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults and not losses"; $(NOTED)
 
 local-tests-c-z: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults" --ignore-glob='*/test_local_[ab]*'; $(NOTED)
+	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses" --ignore-glob='*/test_local_[ab]*'; $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
+
+rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
+	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
 
 test-deep: setup ## The property tests, 2,000 examples of 50 steps each
 	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0

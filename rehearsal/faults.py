@@ -170,6 +170,11 @@ FAULTS: dict[str, Kind] = {
         "The agent waits for them, up to the boot allowance. Nothing else.",
         {"seconds": seconds("300", "from the call that sets a tag"), "job": JOB},
     ),
+    "freeze": Kind(
+        "every process of the node stands still (SIGSTOP), its agent among them; its connections stay open",
+        "Its peers hang with it. Silent for longer than allowed: NodeLost, a new attempt.",
+        {"at": moment("training", "when", least="agent"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+    ),
     "no-capacity": Kind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
         "The launcher tries the next rung.",
@@ -183,11 +188,13 @@ FAULTS: dict[str, Kind] = {
     ),
     "node-lost": Kind(
         "a node vanishes without notice",
-        "NodeLost: a new attempt from the newest checkpoint.",
+        "NodeLost, whatever its peers die of: a new attempt from the newest checkpoint. Where EC2 calls it running, once its silence "
+        "is longer than allowed.",
         {
             "step": number("5", "once rank 0 reports so many steps"),
             "rank": Key("1", RANK.what, RANK.allowed, RANK.fits),
             "attempts": ATTEMPTS,
+            "running": seconds("0", "how long EC2 calls it running all the same: for minutes, where a host fails"),
             "job": JOB,
         },
     ),

@@ -87,18 +87,19 @@ def befalls(fault: Fault, node: Node) -> bool:
     return first is not None and first.progress is not None and first.progress.step >= int(when)
 
 
-def strike(fault: Fault, node: Node, vanish: Callable[[Machine], None]) -> None:
-    """Does what the fault says, once. `vanish` loses a machine without notice."""
+def strike(fault: Fault, node: Node, vanish: Callable[[Machine, float], None]) -> None:
+    """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
     strikes: Mapping[str, Callable[[], None]] = {
         "agent-crash": lambda: _kill_agent(node.pid),
         "disk-full": lambda: fill_disk(node.pid),
+        "freeze": lambda: freeze(node.pid),
         "no-network": node.cut_off,
-        "node-lost": lambda: vanish(node.machine),
+        "node-lost": lambda: vanish(node.machine, fault.seconds("running")),
     }
     strikes[fault.name]()
 
 
-STRIKING = frozenset({"agent-crash", "disk-full", "no-network", "node-lost"})
+STRIKING = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-lost"})
 """What `strike` knows."""
 
 
@@ -122,6 +123,16 @@ def fill_disk(init: int) -> None:
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (0, 0))
         limited |= new
+
+
+def freeze(init: int) -> None:
+    """Every process of the node but its process 1, which is the rehearsal's, stands still."""
+    still: set[int] = set()
+    while new := descendants(init) - still:
+        for process in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGSTOP)
+        still |= new
 
 
 def _command(process: int) -> bytes:

@@ -272,8 +272,9 @@ class Nodes:
                     node.struck.add(fault.name)
                     node_faults.strike(fault, node, self._vanish)
 
-    def _vanish(self, machine: Machine) -> None:
-        self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node")
+    def _vanish(self, machine: Machine, running_s: float) -> None:
+        told_after_s = running_s / self._aws.conditions.speed
+        self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node", told_after_s)
 
 
 def _role(machine: Machine) -> tuple[str, str]:

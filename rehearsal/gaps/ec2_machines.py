@@ -264,13 +264,20 @@ class Machines:
             self._enter(machine, "stopping")
         self._later_off(lambda: self._stopped(machine))
 
-    def vanish(self, machine: Machine, code: str, why: str) -> None:
-        """The machine is lost without notice: nothing of it runs when this returns."""
+    def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
+        """The machine is lost without notice: nothing of it runs when this returns. EC2 calls it running for `told_after_s` more."""
         machine.lost = True
         self.host.cut_power(machine)
-        with self.lock:
-            if machine.state != "terminated":
-                self._end(machine, code, f"{code}: {why}")
+
+        def end() -> None:
+            with self.lock:
+                if machine.state != "terminated":
+                    self._end(machine, code, f"{code}: {why}")
+
+        if told_after_s:
+            self.aws.later(told_after_s, end)
+        else:
+            end()
 
     def _later_off(self, then: Callable[[], None]) -> None:
         conditions = self.aws.conditions

@@ -1,9 +1,14 @@
-"""A trainer without a framework: steps, checkpoints, progress, a meeting of all ranks, and the ways to end."""
+"""A trainer without a framework: steps in lockstep, checkpoints, progress, and the ways to end, with its peers or by itself.
+
+As in every collective, no rank finishes a step before all have: a rank whose peer is gone dies of the broken connection after
+BREAKS_S seconds (`never`: it hangs), one whose peer is frozen waits. FAIL_AT makes the rank FAIL_RANK fail by itself at that step.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import sys
@@ -20,22 +25,56 @@ BESIDE = 1000
 does not wait for the port. Rehearsals side by side have ports that are nearer to each other (rehearsal.ports)."""
 
 
-def meet() -> int:
-    """All ranks meet at the master's address; returns how many came."""
-    address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + BESIDE)
-    if RANK == 0:
-        with socket.create_server(address) as server:
-            others = [server.accept()[0] for _ in range(NODES - 1)]
-            for other in others:
-                other.sendall(bytes([NODES]))
-                other.close()
-        return NODES
-    while True:
-        try:
-            with socket.create_connection(address, timeout=1) as peer:
-                return peer.recv(1)[0]
-        except (OSError, IndexError):
-            time.sleep(0.1)
+NOTICES_S = (0.01, 0.1, 1.0, 6.0, 60.0)
+"""When a trainer notices that a peer is gone: gloo within milliseconds, NCCL after up to ten minutes; a rehearsal is ten times as fast."""
+
+
+class Peers:
+    """The other ranks, met at the master's address."""
+
+    def __init__(self) -> None:
+        address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + BESIDE)
+        self._sockets: list[socket.socket] = []
+        if RANK == 0:
+            with socket.create_server(address) as server:
+                self._sockets = [server.accept()[0] for _ in range(NODES - 1)]
+            self._tell_all()
+        else:
+            self._sockets = [self._find(address)]
+
+    def step(self) -> None:
+        """Returns when every rank has come so far. Raises ConnectionError where one is gone."""
+        if RANK:
+            self._sockets[0].sendall(b".")
+        for peer in self._sockets:
+            if not peer.recv(1):
+                raise ConnectionResetError("a peer closed its connection")
+        if RANK == 0:
+            self._tell_all()
+
+    def _tell_all(self) -> None:
+        for peer in self._sockets:
+            peer.sendall(b".")
+
+    @staticmethod
+    def _find(address: tuple[str, int]) -> socket.socket:
+        while True:
+            try:
+                peer = socket.create_connection(address, timeout=1)
+                if peer.recv(1):
+                    peer.settimeout(None)
+                    return peer
+            except OSError:
+                time.sleep(0.1)
+
+
+def broken(problem: ConnectionError) -> int:
+    """A collective that breaks: it says so after a while, or never."""
+    told = os.environ.get("BREAKS_S", "")
+    notices_s = random.Random(f"{os.environ['JOB_ID']}{RANK}").choice(NOTICES_S)
+    time.sleep(1e6 if told == "never" else float(told or notices_s))
+    print(f"rank {RANK}: {type(problem).__name__}: {problem}", flush=True)
+    return 1
 
 
 def put(path: Path, value: dict[str, Any]) -> None:
@@ -45,16 +84,22 @@ def put(path: Path, value: dict[str, Any]) -> None:
 
 
 def main(steps: int, pause: float, code: int) -> int:
-    world = meet()
+    peers = Peers()
     done = json.loads(CHECKPOINT.read_text())["step"] if CHECKPOINT.exists() else 0
-    print(f"rank {RANK} of {world}, from step {done}", flush=True)
+    print(f"rank {RANK} of {NODES}, from step {done}", flush=True)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
     for step in range(done + 1, steps + 1):
         time.sleep(pause)
+        if (step, RANK) == (int(os.environ.get("FAIL_AT", "-1")), int(os.environ.get("FAIL_RANK", "0"))):
+            raise ValueError("the code's own mistake")
+        try:
+            peers.step()
+        except ConnectionError as problem:
+            return 143 if stop else broken(problem)
         if RANK == 0:
             put(CHECKPOINT, {"step": step})
-            put(PROGRESS, {"step": step, "world_size": world, "metric": step / steps})
+            put(PROGRESS, {"step": step, "world_size": NODES, "metric": step / steps})
         if stop:
             print(f"rank {RANK} stops at step {step}", flush=True)
             return 143

@@ -1,0 +1,141 @@
+"""What a loss costs, and what an error of the code: trainers in lockstep, every rank, at any step, with and without EC2's word.
+
+`make rehearse-losses` runs all of it and prints the table; `-k "2-nodes"` or `-k freeze` a part.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.timing import Timing
+from rehearsal.conditions import Conditions
+from rehearsal.faults import parse_faults
+from rehearsal.yard import Job, Yard
+from tests.rehearsal.jobs import TWO, left, train
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.losses, pytest.mark.timeout(1200)]
+ROOT = Path(__file__).parents[2]
+SPEED = 10.0
+LIMIT_S = 400.0
+AT_ONCE = 8
+"""Nodes that run at the same time, on however few cores."""
+LOSSES = {
+    "told": "node-lost:step={step}",
+    "vanished": "node-lost:step={step},running=600",
+    "crashed": "agent-crash:at={step}",
+    "cut": "no-network:at={step}",
+    "frozen": "freeze:at={step}",
+    "told-unheard": "node-lost:step={step}",
+    "crashed-unheard": "agent-crash:at={step}",
+}
+"""Kind of a loss to its fault. Of the unheard ones no event tells: the clock alone sees them."""
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """Twenty nodes on few cores boot for longer, and are silent for longer, than the divided allowances."""
+    timing = asdict(Timing().divided(SPEED)) | {"boot_allowance_s": 180.0, "meet_allowance_s": 180.0, "silence_s": 30.0}
+    with Yard(
+        tmp_path_factory.mktemp("losses") / "work",
+        Conditions(speed=SPEED),
+        settings={"limits": {"recoveries": 1, "max_nodes": 4}, "timing": timing},
+    ) as deployed:
+        yield deployed
+
+
+def in_waves(yard: Yard, requests: dict[str, dict[str, Any]]) -> Iterator[tuple[Job, dict[str, Any]]]:
+    """Each job with its end, a few at a time."""
+    waiting, running = list(requests), list[Job]()
+    while waiting or running:
+        while waiting and sum(requests[job.name]["nodes"] for job in running) < AT_ONCE:
+            name = waiting.pop(0)
+            running.append(yard.start(requests[name], name))
+        job = running.pop(0)
+        yield job, job.wait(LIMIT_S)
+        job.settle()
+
+
+def tell(line: str) -> None:
+    """Into the table of the run."""
+    with (ROOT / "build" / "losses.txt").open("a") as table:
+        table.write(f"{line}\n")
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("nodes", [2, 4], ids=["2-nodes", "4-nodes"])
+def test_whatever_rank_is_lost_in_whatever_way_the_job_goes_on(yard: Yard, kind: str, nodes: int) -> None:
+    chance = random.Random(f"{kind}{nodes}")
+    code = yard.upload(ROOT / "tests/rehearsal/trainer", "trainer")
+    names = {rank: f"{kind}-{nodes}-{rank}" for rank in range(nodes)}
+    steps = {rank: chance.randint(2, 25) for rank in names}
+    faults = [LOSSES[kind].format(step=steps[rank]) + f",rank={rank},job={name}" for rank, name in names.items()]
+    faults += ["events-dropped"] if kind.endswith("unheard") else []
+    request = {**TWO, "nodes": nodes, "code": code, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
+    wrong = []
+    with yard.faults(parse_faults(faults)):
+        for job, execution in in_waves(yard, dict.fromkeys(names.values(), request)):
+            attempts = json.loads(execution.get("output") or "{}").get("attempts")
+            why = json.loads(
+                yard.client("s3").get_object(Bucket=yard.places.home, Key=f"jobs/{job.name}/report.json")["Body"].read()
+            )
+            recovered = [one["error"] for one in why["recovered"]]
+            tell(
+                f"{job.name}: {execution['status']} {execution.get('error', '')} attempts={attempts} recovered={recovered}"
+            )
+            if (execution["status"], attempts, recovered, left(job)) != ("SUCCEEDED", 2, ["NodeLost"], []):
+                wrong.append(f"{job.name}: {execution['status']} {execution.get('cause', '')} {why['recovered']}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("breaks_s", ["never", "0.01"], ids=["hang", "break"])
+@pytest.mark.parametrize("nodes", [2, 4], ids=["2-nodes", "4-nodes"])
+def test_code_that_fails_by_itself_on_one_rank_ends_the_job_within_a_minute(
+    yard: Yard, nodes: int, breaks_s: str
+) -> None:
+    """Whether its peers hang or break, and on whichever rank."""
+    code = yard.upload(ROOT / "tests/rehearsal/trainer", "trainer")
+    requests = {
+        f"own-{breaks_s.replace('.', '')}-{nodes}-{number}": {
+            **TWO,
+            "nodes": nodes,
+            "code": code,
+            "command": train(40, 0.2),
+            "environment": {"FAIL_AT": str(3 + number), "FAIL_RANK": str(number % nodes), "BREAKS_S": breaks_s},
+        }
+        for number in range(5)
+    }
+    wrong = []
+    for job, execution in in_waves(yard, requests):
+        reports = job.reports(1)
+        rank = int(requests[job.name]["environment"]["FAIL_RANK"])
+        took_s = execution["stopDate"].timestamp() - reports[rank].timeline["failed"]
+        tell(f"{job.name}: {execution['status']} {execution.get('error', '')} after {took_s:.0f} s")
+        cause = execution.get("cause", "")
+        right = execution.get("error") == "TrainingFailed" and f"rank {rank}: the command exited with code 1" in cause
+        if not right or took_s > 60 or "the code's own mistake" not in cause:
+            wrong.append(f"{job.name} after {took_s:.0f} s: {execution['status']} {execution.get('error', '')} {cause}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("running_s", [0, 600], ids=["ddp-told", "ddp-vanished"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_pytorch_goes_on_after_a_loss(yard: Yard, rank: int, running_s: int) -> None:
+    """The example as it is shipped: gloo breaks within milliseconds, and its peers exit with 1."""
+    request = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
+    request |= {"code": yard.upload(ROOT / "examples/ddp_digits", "digits"), "nodes": 2, "checkpoint_minutes": 0.02}
+    request["command"] = [*request["command"], "--seconds-per-epoch", "1"]
+    name = f"digits-{rank}-{running_s}"
+    began = time.monotonic()
+    with yard.faults(parse_faults([f"node-lost:step=60,rank={rank},running={running_s},job={name}"])):
+        execution = yard.start(request, name).wait(LIMIT_S)
+    tell(f"{name}: {execution['status']} {execution.get('error', '')} after {time.monotonic() - began:.0f} s")
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert json.loads(execution["output"])["attempts"] == 2
