@@ -31,6 +31,7 @@ import service_roles.handler
 import terminator.handler
 from contract import keys, names
 from contract.environments import (
+    ArtifactCheckEnvironment,
     AttendantEnvironment,
     CleanupEnvironment,
     DrainEnvironment,
@@ -139,6 +140,7 @@ class Functions:
                 instance_profile=PROFILE,
                 timing=timing,
             ).write()
+            | ArtifactCheckEnvironment(deployment=self.deployment, bucket=self.bucket).write()
             | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()
             | OwnImagesEnvironment(
                 deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing

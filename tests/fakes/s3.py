@@ -75,6 +75,8 @@ class S3:
     clock: Clock
     publish: Publish
     buckets: dict[str, Bucket] = field(default_factory=dict)
+    conflicts: int = 0
+    """So many conditional writes meet another one that is under way: 409, and nothing is written."""
     pages: Pages = field(default_factory=lambda: Pages(size=PAGE, error="InvalidArgument"))
     _number: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -163,6 +165,10 @@ class S3:
             raise Refused("KeyTooLongError", "Your key is too long")
         if params.get("IfNoneMatch") is not None and params["IfNoneMatch"] != "*":
             raise Refused("NotImplemented", "A header you provided implies functionality that is not implemented", 501)
+        if self.conflicts and (params.get("IfNoneMatch") or params.get("IfMatch")):
+            self.conflicts -= 1
+            conflict = "The conditional request cannot succeed due to a conflicting operation against this resource."
+            raise Refused("ConditionalRequestConflict", conflict, 409)
         if params.get("IfNoneMatch") and newest:
             raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
         if wanted := params.get("IfMatch"):

@@ -1,89 +1,119 @@
-"""Sync on the fake: a finished job's artifacts are listed, and AWS's troubles are no verdict about them."""
+"""Sync lets nothing pass that is not whole: every rank's last report, every commit that one names, every file that a commit lists."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import pytest
 
-from contract import errors, keys
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
+from contract.intents import Answer, Outcome
+from contract.keys import BytesPrefix, JobPrefix, Kind
 from contract.reports import Exit, NodeReport, Phase
-from tests.builders import JOB
-from tests.fakes.aws import Aws
-from tests.fakes.faults import Kind, Mishap
-from tests.fakes.functions import Functions, Outcome
+from tests.builders import INTENT, JOB, NOW, PLACE
+from tests.fakes.functions import Functions
+from tests.fakes.functions import Outcome as Ended
 from tests.fakes.yard import admitted, deployed
 
-BYTES = keys.BytesPrefix(JOB.id)
-FILE = CommittedFile(path="model.pt", size=3, sha256="ab", key=BYTES.artifact(0, "model.pt"))
-COMMIT = BYTES.commit(keys.Kind.ARTIFACTS, 1, 7, 0)
+KEYS, BYTES = JobPrefix(JOB.id), BytesPrefix(JOB.id)
 
 
-@dataclass
-class Yard:
-    """A job whose nodes have ended well, rank 0 with an artifact."""
+class Trained:
+    """A job of two nodes whose work is over, and everything of it in S3."""
 
-    aws: Aws
-    functions: Functions
+    def __init__(self) -> None:
+        self.aws = deployed()
+        self.functions = Functions(self.aws)
+        admitted(self.aws)
+        answer = Answer(outcome=Outcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"))
+        intent = replace(INTENT, steps=(replace(INTENT.steps[0], answer=answer),))
+        self.aws.s3.write(JOB.home_bucket, KEYS.intent(1, 1), encode(intent))
+        for rank in (0, 1):
+            self.report(
+                rank, checkpoint=self.commit(Kind.CHECKPOINTS, rank), artifacts=self.commit(Kind.ARTIFACTS, rank)
+            )
 
-    def sync(self, *mishaps: Mishap) -> Outcome:
-        return self.functions.invoke("artifact_check", {"job": JOB.id, "attempt": 1}, mishaps)
+    def commit(self, kind: Kind, rank: int) -> str:
+        """Key of a commit of one file."""
+        key = self.file(kind, rank)
+        self.aws.s3.write(PLACE.bucket, key, b"0123456789")
+        file = CommittedFile(path="model", size=10, sha256="ab", key=key)
+        commit = Commit(job=JOB.id, attempt=1, rank=rank, step=3, created_at=NOW, final=True, files=(file,))
+        name = BYTES.commit(kind, 1, 3, rank)
+        self.aws.s3.write(PLACE.bucket, name, encode(commit))
+        return name
+
+    @staticmethod
+    def file(kind: Kind, rank: int) -> str:
+        return BYTES.artifact(rank, "model") if kind is Kind.ARTIFACTS else BYTES.checkpoint(rank, "ab", "model")
+
+    def report(self, rank: int, **fields: str) -> None:
+        report = NodeReport(
+            job=JOB.id, attempt=1, rank=rank, instance=f"i-{rank}", phase=Phase.ENDED, sent_at=NOW, exit=Exit(code=0)
+        )
+        self.aws.s3.write(JOB.home_bucket, KEYS.report(1, rank), encode(replace(report, **fields)))  # type: ignore[arg-type]
+
+    def lose(self, bucket: str, key: str) -> None:
+        del self.aws.s3.buckets[bucket].objects[key]
+
+    def sync(self) -> Ended:
+        return self.functions.invoke("artifact_check", {"job": JOB.id, "attempt": 1})
+
+    @property
+    def listed(self) -> bytes | None:
+        return self.aws.s3.read(JOB.home_bucket, KEYS.artifacts(1))
 
 
 @pytest.fixture
-def yard() -> Iterator[Yard]:
-    aws = deployed()
-    made = Yard(aws, Functions(aws))
-    job = admitted(aws)
+def trained() -> Iterator[Trained]:
+    made = Trained()
     with made.functions.installed():
-        assert made.functions.invoke("launcher", {"job": job.id, "attempt": 1}, []).error == ""
-        place = job.places[job.ladder[0].region]
-        commit = Commit(job=job.id, attempt=1, rank=0, step=7, created_at=aws.clock.now, final=True, files=(FILE,))
-        aws.s3.write(place.bucket, COMMIT, encode(commit))
-        aws.s3.write(place.bucket, FILE.key, b"abc")
-        for rank in range(job.nodes):
-            report = NodeReport(
-                job=job.id,
-                attempt=1,
-                rank=rank,
-                instance=f"i-{rank}",
-                phase=Phase.ENDED,
-                sent_at=aws.clock.now,
-                sequence=1,
-                exit=Exit(code=0),
-                artifacts="" if rank else COMMIT,
-            )
-            aws.s3.write(job.home_bucket, keys.JobPrefix(job.id).report(1, rank), encode(report))
         yield made
 
 
-def test_a_finished_job_has_its_artifacts_listed(yard: Yard) -> None:
-    outcome = yard.sync()
-    assert outcome.error == ""
-    assert (outcome.value["artifacts"], outcome.value["bytes"]) == (1, 3)
-    body = yard.aws.s3.read(JOB.home_bucket, keys.JobPrefix(JOB.id).artifacts(1))
-    assert body is not None
-    assert [one["path"] for one in json.loads(body)["artifacts"]] == ["model.pt"]
+def test_what_is_whole_passes_and_is_listed(trained: Trained) -> None:
+    outcome = trained.sync()
+    assert (outcome.error, outcome.value["artifacts"], outcome.value["bytes"]) == ("", 2, 20)
+    assert trained.listed is not None
+    assert [one["rank"] for one in json.loads(trained.listed)["artifacts"]] == [0, 1]
 
 
-@pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.ERROR, Kind.UNREACHABLE, Kind.DENIED])
-@pytest.mark.parametrize("call", ["s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"])
-@pytest.mark.parametrize("nth", [1, 2])
-def test_no_trouble_of_aws_is_a_verdict_about_artifacts(yard: Yard, call: str, kind: Kind, nth: int) -> None:
-    """The machine tries again what is no verdict."""
-    outcome = yard.sync(Mishap(call, nth, times=math.inf, fault=kind))
-    assert outcome.error not in errors.BY_NAME
-    assert yard.sync().error == ""
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_file_that_is_not_there_is_named_whatever_folder_and_rank_it_is_of(
+    trained: Trained, kind: Kind, rank: int
+) -> None:
+    trained.lose(PLACE.bucket, trained.file(kind, rank))
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert f"rank {rank}: model is not there" in outcome.cause
+    assert trained.listed is None
 
 
-def test_a_file_that_is_not_whole_is_a_verdict(yard: Yard) -> None:
-    place = JOB.places[JOB.ladder[0].region]
-    yard.aws.s3.write(place.bucket, FILE.key, b"ab")
-    outcome = yard.sync()
-    assert outcome.error == errors.SyncIncomplete.__name__
-    assert "model.pt has 2 bytes, committed were 3" in outcome.cause
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_torn_file_is_no_file(trained: Trained, kind: Kind) -> None:
+    trained.aws.s3.write(PLACE.bucket, trained.file(kind, 1), b"0123")
+    assert "has 4 bytes, committed were 10" in trained.sync().cause
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: Kind) -> None:
+    trained.lose(PLACE.bucket, BYTES.commit(kind, 1, 3, 1))
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert "rank 1: its commit" in outcome.cause
+
+
+def test_no_rank_may_be_without_its_report(trained: Trained) -> None:
+    trained.lose(JOB.home_bucket, KEYS.report(1, 1))
+    outcome = trained.sync()
+    assert (outcome.error, outcome.cause) == ("SyncIncomplete", "no report of ranks 1")
+
+
+@pytest.mark.parametrize("fields", [{"instance": "i-9"}, {"job": "job-10"}])
+def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, str]) -> None:
+    trained.report(1, **fields)
+    assert trained.sync().cause == "no report of ranks 1"
