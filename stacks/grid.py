@@ -244,7 +244,9 @@ class GridStack(cdk.Stack):
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(self, "Alarms", deployment=self._rights.deployment, topic=self._foundation.topic)
+        alarms = Alarms(
+            self, "Alarms", deployment=self._rights.deployment, topic=interfaces.topic(self._foundation.topic)
+        )
         alarms.on_any(
             "grid-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),

@@ -88,8 +88,8 @@ class ReaperStack(cdk.Stack):
             function=drain,
             waiting=drain_machine.drain(timing),
         )
-        drain_first(self, drain)
-        self.exports = ReaperExports(drain=drain)
+        drain_first(self, interfaces.function(drain))
+        self.exports = ReaperExports(drain=interfaces.function(drain))
 
         for output, value, what in (
             ("ReaperFunction", reaper.function_name, "Invoke it with report_only to see what it would end"),

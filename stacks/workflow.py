@@ -287,7 +287,7 @@ class WorkflowStack(cdk.Stack):
             letters=letters,
             description="An execution of the Train machine ended, and not well",
         )
-        alarms = Alarms(self, "Alarms", deployment=rights.deployment, topic=self._foundation.topic)
+        alarms = Alarms(self, "Alarms", deployment=rights.deployment, topic=interfaces.topic(self._foundation.topic))
         alarms.on_any(
             "cleanup-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),

@@ -30,10 +30,9 @@ def loss(facts: Facts, rank: int, why: str) -> str:
         f"rank {rank} ({facts.ids[rank]}) {why}.",
         facts.obeyed.reason if facts.obeyed else "",
         _last_words(facts, rank),
+        after(facts, [one for one, end in facts.ends.items() if end.code or end.error]),
     ]
-    return " ".join(
-        filter(None, [*told, after(facts, [one for one, end in facts.ends.items() if end.code or end.error])])
-    )
+    return " ".join(sentence for sentence in told if sentence)
 
 
 def after(facts: Facts, ranks: Sequence[int]) -> str:

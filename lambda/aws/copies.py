@@ -59,7 +59,7 @@ def copy(s3: S3Client, source: Object, bucket: str, key: str) -> None:
 def _abort(s3: S3Client, upload: dict[str, str]) -> None:
     """Parts without a whole are paid for. What cannot be aborted now, the bucket's own rule takes away."""
     try:
-        s3.abort_multipart_upload(**upload)
+        s3.abort_multipart_upload(Bucket=upload["Bucket"], Key=upload["Key"], UploadId=upload["UploadId"])
     except (ClientError, BotoCoreError) as problem:
         logging.getLogger(__name__).warning(
             "parts of s3://%s/%s are left: %s", upload["Bucket"], upload["Key"], problem

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
@@ -37,6 +38,10 @@ def action(one: actions.SnsAction) -> cloudwatch.IAlarmAction:
 
 
 def key(one: kms.Key) -> kms.IKey:
+    return one  # pyrefly: ignore[bad-return]
+
+
+def subnet(one: ec2.Subnet) -> ec2.ISubnet:
     return one  # pyrefly: ignore[bad-return]
 
 

@@ -9,6 +9,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 
 ZONES = 3
@@ -109,7 +110,7 @@ class Network(Construct):
             assert isinstance(endpoint, ec2.CfnVPCEndpoint)
             every = [*self.vpc.private_subnets, *self.vpc.public_subnets, *subnets]
             endpoint.route_table_ids = list(dict.fromkeys(one.route_table.route_table_id for one in every))
-        return list(subnets)
+        return [*map(interfaces.subnet, subnets)]
 
     def _endpoints(self, services: Sequence[str]) -> None:
         group = ec2.SecurityGroup(

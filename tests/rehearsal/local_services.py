@@ -246,7 +246,7 @@ class Services:
             }
             for policy in ("Retain", "RetainExceptOnCreate")
         }
-        whole = {"Resources": buckets | custom(function, **wishes)}
+        whole: dict[str, Any] = {"Resources": buckets | custom(function, **wishes)}
         whole["Resources"]["Thing"]["DependsOn"] = ["Kept", *buckets]
         self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
 

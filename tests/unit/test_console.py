@@ -75,12 +75,12 @@ def test_without_lines_a_person_learns_how_to_ask_again(output: str) -> None:
 def test_only_a_node_that_never_reported_is_asked_about() -> None:
     gone = {"i-0": instance(0), "i-1": instance(1, "terminated")}
     assert judge(replace(TRAINING, instances=gone), now=LATER).unheard == ()
-    assert judge(replace(TRAINING, instances=gone, reports={0: heard(0)}), now=LATER).unheard == (1,)
-    assert judge(replace(TRAINING, reports={0: heard(0)}), now=TRAINING.launched_at + 1).unheard == ()
+    assert judge(replace(TRAINING, instances=gone, nodes={0: heard(0)}), now=LATER).unheard == (1,)
+    assert judge(replace(TRAINING, nodes={0: heard(0)}), now=TRAINING.launched_at + 1).unheard == ()
 
 
 def test_a_console_is_said_and_changes_nothing_else_about_a_verdict() -> None:
-    lost = replace(TRAINING, reports={0: heard(0)}, instances={"i-0": instance(0), "i-1": instance(1, "terminated")})
+    lost = replace(TRAINING, nodes={0: heard(0)}, instances={"i-0": instance(0), "i-1": instance(1, "terminated")})
     bare = judge(lost, now=LATER)
     told = judge(replace(lost, console={1: console.told("i-1", "r", "no Python here")}), now=LATER)
     assert replace(told, reason="") == replace(bare, reason="")
