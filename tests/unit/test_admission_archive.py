@@ -196,9 +196,14 @@ def test_an_archive_that_changes_or_closes_while_it_is_looked_at_is_taken(
 
 
 def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
+    seen: list[dict[str, object]] = []
     get = there._GetObject
-    monkeypatch.setattr(there, "_GetObject", lambda asked: seen.append(asked) or get(asked))
+
+    def noted(asked: dict[str, object]) -> dict[str, object]:
+        seen.append(asked)
+        return get(asked)
+
+    monkeypatch.setattr(there, "_GetObject", noted)
     start(LEAST)
     (ranged,) = [asked for asked in seen if "Range" in asked]
     assert (ranged["VersionId"], ranged["IfMatch"]) == ("v1", '"e1"')
