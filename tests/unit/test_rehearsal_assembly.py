@@ -69,12 +69,13 @@ def test_whatever_changes_in_the_tree_changes_the_digest(
     assert digest(VALUES, tree) != before
 
 
-def test_content_that_moves_from_one_file_to_the_next_changes_the_digest(tree: Path) -> None:
-    (tree / "stacks/a").write_text("xy")
-    (tree / "stacks/b").write_text("z")
+def test_a_file_that_looks_like_two_has_a_digest_of_its_own(tree: Path) -> None:
+    one, two = tree / "stacks/x", tree / "stacks/y"
+    one.write_text("1")
+    two.write_text("2")
     before = digest(VALUES, tree)
-    (tree / "stacks/a").write_text("x")
-    (tree / "stacks/b").write_text("yz")
+    one.write_text(f"1stacks/y\0{two.lstat().st_mode}\0{two.lstat().st_size}\0{2}")
+    two.unlink()
     assert digest(VALUES, tree) != before
 
 
@@ -195,10 +196,15 @@ def test_of_two_that_want_it_at_the_same_time_one_makes_it(tmp_path: Path) -> No
 
 
 def test_those_used_last_stay_and_none_that_is_used(tmp_path: Path) -> None:
-    with shelf.kept(tmp_path, "used", lambda _: None) as (used, _):
+    def make(folder: Path) -> None:
+        (folder / "made").touch()
+
+    with shelf.kept(tmp_path, "used", make):
+        pass
+    with shelf.kept(tmp_path, "used", make) as (used, _):
         for number in range(shelf.KEPT + 2):
-            with shelf.kept(tmp_path, f"over-{number}", lambda _: None):
+            with shelf.kept(tmp_path, f"over-{number}", make):
                 pass
         assert used.is_dir()
     assert not (tmp_path / "over-0").exists()
-    assert (tmp_path / f"over-{shelf.KEPT + 1}").is_dir()
+    assert all((tmp_path / f"over-{number}").is_dir() for number in range(2, shelf.KEPT + 2))
