@@ -8,7 +8,6 @@ import importlib.metadata
 import io
 import json
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal import shelf
 from rehearsal.gaps.targets import send_as
+from rehearsal.probe import imported_from
 from rehearsal.runtime_api import Invocation, Outcome, Worker
 
 if TYPE_CHECKING:
@@ -35,16 +35,6 @@ LAYERS = Path(__file__).parent.parent / "build" / "layers"
 RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
 RUNTIME_SDK = (*RUNTIME, "boto3", "botocore", "s3transfer", "jmespath", "python-dateutil", "six", "urllib3")
 """AWS's runtime brings an SDK of its own: what functions without a layer import."""
-PROBE = """
-import json, sys
-found = {}
-for name in ("boto3", "pydantic_core"):
-    try:
-        found[name] = __import__(name).__file__
-    except ImportError as problem:
-        found[name] = f"!{problem}"
-print(json.dumps(found))
-"""
 
 
 class Stopped(RuntimeError):
@@ -312,19 +302,8 @@ class Workers:
 
     def _probe(self, paths: tuple[str, ...]) -> dict[str, str]:
         if paths not in self._probed:
-            self._probed[paths] = self._asked(paths)
+            self._probed[paths] = imported_from(paths, self._work)
         return self._probed[paths]
-
-    def _asked(self, paths: tuple[str, ...]) -> dict[str, str]:
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", PROBE],
-            env={"PYTHONPATH": ":".join(paths), "PATH": os.environ.get("PATH", "")},
-            cwd=self._work,
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        found: dict[str, str] = json.loads(done.stdout)
-        return found
 
     def _variables(self, function: Function, folder: Path, paths: tuple[str, ...]) -> Mapping[str, str]:
         return {

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PYREFLY = Path(sys.executable).with_name("pyrefly")
+"""The type checker, whatever the PATH is."""
 PRODUCT = ("app.py", "builds", "child", "contract", "lambda", "node", "stacks")
 EVERYTHING = (*PRODUCT, "rehearsal", "tests", "benchmarks", "examples")
 

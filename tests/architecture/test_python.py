@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import tomllib
 
-from tests.architecture.sources import EVERYTHING, ROOT, name, python_files
+from tests.architecture.sources import EVERYTHING, PYREFLY, ROOT, name, python_files
 
 PATCHED = {
     # Names and keyword arguments to the releases that brought them into 3.10 and 3.11.
@@ -99,7 +99,7 @@ def test_the_checkers_look_for_what_the_project_promises() -> None:
 )
 def test_what_came_with_a_later_version_is_found(tmp_path: Path, version: str, source: str) -> None:
     (tmp_path / "snippet.py").write_text(source)
-    command = ["pyrefly", "check", "--config", str(ROOT / "pyproject.toml"), "--python-version", version]
+    command = [str(PYREFLY), "check", "--config", str(ROOT / "pyproject.toml"), "--python-version", version]
     done = subprocess.run(
         [*command, str(tmp_path / "snippet.py")], cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )

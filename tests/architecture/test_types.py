@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import ROOT
+from tests.architecture.sources import PYREFLY, ROOT
 
 WRONG = {
     "a parameter without a type": "def f(x) -> int:\n    return 1\n",
@@ -63,7 +63,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         (folder / f"snippet_{number}.py").write_text(text)
     done = subprocess.run(
         [
-            "pyrefly",
+            str(PYREFLY),
             "check",
             "--config",
             str(ROOT / "pyproject.toml"),
