@@ -1,4 +1,4 @@
-"""CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly word.
+"""CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly summary.
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, one value a pass.
 

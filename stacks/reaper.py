@@ -98,7 +98,7 @@ class ReaperStack(cdk.Stack):
                 reaper.log_group.log_group_name,
                 "Every verdict of the reaper that is not a silent keep",
             ),
-            ("ReaperDeadLetters", letters.queue_url, "Passes and weekly words that failed or were not delivered"),
+            ("ReaperDeadLetters", letters.queue_url, "Passes and weekly summarys that failed or were not delivered"),
             ("DrainLogGroup", drain.log_group.log_group_name, "What a destroy waits for"),
         ):
             cdk.CfnOutput(self, output, value=value, description=what)
@@ -157,7 +157,7 @@ class ReaperStack(cdk.Stack):
         return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
-        """The next pass makes good one that failed, and the weekly word says how many did."""
+        """The next pass makes good one that failed, and the weekly summary says how many did."""
         lambda_.CfnEventInvokeConfig(
             self,
             "NoSecondTry",
@@ -214,7 +214,7 @@ class ReaperStack(cdk.Stack):
         alarms.on_any(
             "reaper-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "A pass or the weekly word of the reaper failed or was not delivered, and its letter lies in the dead-letter queue. "
+            "A pass or the weekly summary of the reaper failed or was not delivered, and its letter lies in the dead-letter queue. "
             "Read the letters, mend what they name, and purge the queue.",
         )
 

@@ -1,6 +1,6 @@
 """Trains a small network on scikit-learn's handwritten digits with PyTorch DDP over all nodes of the job.
 
-With several GPUs a node: `["bash", "-c", "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --nproc-per-node gpu
+With several GPUs a node: `["bash", "-c", "torchrun --nnodes $NUM_NODES --node-rank $NODE_RANK --nproc-per-node auto
 --master-addr $MASTER_ADDR --master-port $MASTER_PORT train.py"]`.
 
 What it takes from Trainyard: MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE.

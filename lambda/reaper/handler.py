@@ -1,4 +1,4 @@
-"""The reaper's doors: the five-minute pass, the same for one look that changes nothing, and the weekly word."""
+"""The reaper's doors: the five-minute pass, the same for one look that changes nothing, and the weekly summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weekly word: the week's figures, what runs, what is protected. That it arrives proves the path of all other messages."""
+"""The weekly summary: the week's figures, what runs, what is protected. That it arrives proves the path of all other messages."""
 
 from __future__ import annotations
 

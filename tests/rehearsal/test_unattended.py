@@ -135,7 +135,7 @@ def test_what_aws_refuses_to_end_is_told_and_ended_once_it_is_allowed(
         until(lambda: not left(job))
 
 
-def test_the_weekly_word_arrives_with_the_weeks_figures(yard: Yard, mailbox: Mailbox) -> None:
+def test_the_weekly_summary_arrives_with_the_weeks_figures(yard: Yard, mailbox: Mailbox) -> None:
     """It counts whole hours, and the rehearsal's week would be seventeen of them: the passes are put there."""
     mine = [{"Name": metrics.DEPLOYMENT, "Value": "trainyard"}]
     passes = {"MetricName": metrics.PASSES, "Dimensions": mine, "Timestamp": time.time() - 7200, "Value": 2016}

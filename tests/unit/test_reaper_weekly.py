@@ -1,4 +1,4 @@
-"""The weekly word: well only when everything is, and never silent about what it could not see."""
+"""The weekly summary: well only when everything is, and never silent about what it could not see."""
 
 from __future__ import annotations
 
