@@ -78,6 +78,9 @@ class Node:
             "TRAINYARD_REHEARSAL_INIT": name,
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
+            # Nodes share this computer's processors. With a thread for each of them in every node, the shipped example took two
+            # thirds more processor time, all of it for threads that wait for each other.
+            "OMP_NUM_THREADS": "1",
             **network(ami),
         }
         if born.skew_s:

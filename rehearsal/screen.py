@@ -28,7 +28,8 @@ REPLACED = (
     "to a simulator), `cdk bootstrap` (its template is deployed without it), "
     "the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
-    "functions do not. pip's download cache is shared between nodes."
+    "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
+    "(OMP_NUM_THREADS)."
 )
 
 

@@ -98,7 +98,7 @@ class ReaperStack(cdk.Stack):
                 reaper.log_group.log_group_name,
                 "Every verdict of the reaper that is not a silent keep",
             ),
-            ("ReaperDeadLetters", letters.queue_url, "Passes and weekly summarys that failed or were not delivered"),
+            ("ReaperDeadLetters", letters.queue_url, "Passes and weekly summaries that failed or were not delivered"),
             ("DrainLogGroup", drain.log_group.log_group_name, "What a destroy waits for"),
         ):
             cdk.CfnOutput(self, output, value=value, description=what)
