@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from contract.keys import JobPrefix
 from contract.reports import Exit
 from tests.fakes.faults import Mishap
 from tests.properties.world import World
@@ -102,3 +104,55 @@ def test_an_attendant_that_does_not_get_through_for_half_an_hour_fails_no_job(wo
     end(world)
     run_on(world, 4)
     assert (world.execution.state, world.ours()) == ("Done", [])
+
+
+def test_minutes_without_s3_for_everybody_cost_no_attempt(world: World) -> None:
+    """Nobody looks and nobody can report; the first look comes before the first report."""
+    world.attendant_dead = True
+    for node in world.living():
+        node.silent = True
+    world.run(900)
+    world.attendant_dead = False
+    world.tick()
+    assert world.execution.state == "Train"
+    for node in world.living():
+        node.silent = False
+    run_on(world, 6)
+    assert (world.execution.state, world.execution.attempt) == ("Train", 1)
+
+
+def test_a_node_that_stays_silent_after_minutes_without_s3_is_lost(world: World) -> None:
+    world.attendant_dead = True
+    world.living()[1].silent = True
+    world.run(900)
+    world.attendant_dead = False
+    run_on(world, 6)
+    assert world.execution.attempt == 2
+
+
+def test_peers_that_die_of_a_lost_node_cost_an_attempt_and_the_report_keeps_why(world: World) -> None:
+    first, second = world.living()
+    world.break_down(second.machine)
+    world.leave(first, Exit(code=1, tail=("RuntimeError: Connection reset by peer",)))
+    run_on(world, 5)
+    assert (world.execution.state, world.execution.attempt) == ("Train", 2)
+    end(world)
+    run_on(world, 5)
+    assert world.execution.state == "Done"
+    written = world.aws.s3.read(world.job.home_bucket, JobPrefix(world.job.id).result)
+    assert written is not None
+    report = json.loads(written)
+    assert report["error"] is None
+    (recovered,) = report["recovered"]
+    assert (recovered["attempt"], recovered["error"]) == (1, "NodeLost")
+    assert "rank 1" in recovered["cause"]
+    assert "Rank 0 exited with code 1 after it: RuntimeError: Connection reset by peer." in recovered["cause"]
+
+
+def test_a_node_that_fails_by_itself_ends_the_job_within_a_minute(world: World) -> None:
+    """Its peer goes on, and is heard again before the clock looks: the look that the error woke waits for that."""
+    world.leave(world.living()[1], Exit(code=3))
+    world.run(58)
+    assert world.execution.state in {"Terminate", "Failed"}
+    assert world.execution.problem is not None
+    assert world.execution.problem[0] == "TrainingFailed"
