@@ -9,12 +9,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from agent.failures import CannotStart
 from agent.logs import LINE_BYTES
 
 TAIL_LINES, TAIL_WIDTH = 50, 1000
+FIRST_TO_GO = "500"
+"""Where the machine's memory is full, the kernel ends the trainer, which is its own error, and not the agent, which would be a lost node."""
 LINGER_S = 2.0
 """How long processes that the command left behind may still write."""
 
@@ -66,8 +69,14 @@ class Child:
             raise CannotStart(f"the command {program!r} is neither on PATH nor a file of the code archive") from None
         except (OSError, ValueError) as problem:
             raise CannotStart(f"the command {program!r} cannot be started: {problem}") from None
+        with suppress(OSError):  # not every system has it
+            Path(f"/proc/{self._process.pid}/oom_score_adj").write_text(FIRST_TO_GO)
         self._reader = threading.Thread(target=self._read, name="output", daemon=True)
         self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def wait(self, timeout_s: float) -> int | None:
         """The exit code, 128 + n after signal n; None while the command runs."""

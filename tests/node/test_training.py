@@ -43,6 +43,14 @@ def test_exit_codes_are_those_of_a_shell(tmp_path: Path, script: str, code: int)
     assert child.wait(10) == code
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's way to choose is Linux's")
+def test_where_memory_is_full_the_command_goes_before_the_agent(tmp_path: Path) -> None:
+    child = start("import time; time.sleep(60)", tmp_path)
+    ours, theirs = (int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in (os.getpid(), child.pid))
+    child.end(0.0)
+    assert theirs > ours
+
+
 def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="'no-such-program'"):
         Child(["no-such-program"], folder=tmp_path, environment=os.environ, on_line=print)
