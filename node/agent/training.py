@@ -17,7 +17,7 @@ from agent.logs import LINE_BYTES
 
 TAIL_LINES, TAIL_WIDTH = 50, 1000
 FIRST_TO_GO = "500"
-"""Where the machine's memory is full, the kernel ends the trainer, which is its own error, and not the agent, which would be a lost node."""
+"""Where memory is full the kernel ends the trainer, which is an error of its own, and not the agent, which would be a lost node."""
 LINGER_S = 2.0
 """How long processes that the command left behind may still write."""
 
