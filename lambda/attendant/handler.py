@@ -12,7 +12,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from attendant.look import look
-from attendant.policy import Action
+from attendant.policy import Verdict
 from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.s3 import JobStore, Token
@@ -35,19 +35,29 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     if event.get("door") == "token":
         return _token(store, event)
     if event.get("source") not in ("aws.s3", "aws.ec2"):
-        return dict(_pass(store))
+        return _told(_pass(store))
     done = _look_at(store, list(_tokens(store, event, env)), gaps(store.last_pass()))
-    while done[Action.AWAIT.value] and _has_time(context, env):
+    while _waits(event, done) and _has_time(context, env):
         time.sleep(env.timing.report_every_s / LOOKS_A_REPORT)
         done = _look_at(store, list(_tokens(store, event, env)), gaps(store.last_pass()))
-    return dict(done)
+    return _told(done)
 
 
-def _pass(store: JobStore) -> Counter[str]:
+def _told(done: Iterable[Verdict]) -> dict[str, int]:
+    return dict(Counter(verdict.action.value for verdict in done))
+
+
+def _pass(store: JobStore) -> list[Verdict]:
     """The clock's look at every job; the next one reads in the note when this one was."""
     before = gaps(store.last_pass())
     store.note_pass(before)
     return _look_at(store, store.tokens(), before)
+
+
+def _waits(event: Mapping[str, Any], done: Iterable[Verdict]) -> bool:
+    """Whether this very event told of the error that waits to be explained: of a thousand nodes' errors one invocation waits."""
+    key = event["detail"].get("object", {}).get("key")
+    return any(verdict.awaits == key for verdict in done if verdict.awaits)
 
 
 def _has_time(context: Any, env: AttendantEnvironment) -> bool:
@@ -66,7 +76,7 @@ def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
     token = Token(job=event["job"], attempt=event["attempt"], token=event["token"], key=key)
     store.keep_token(token)
     try:
-        return {look(store, token, now=time.time(), gaps_s=gaps(store.last_pass())).value: 1}
+        return _told([look(store, token, now=time.time(), gaps_s=gaps(store.last_pass()))])
     except Exception:
         logger.exception("the first look failed; the clock looks again", job=token.job)
         return {}
@@ -82,15 +92,14 @@ def _tokens(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment
     return store.tokens(found.job) if found and found.job else []
 
 
-def _look_at(store: JobStore, tokens: list[Token], gaps_s: tuple[float, ...]) -> Counter[str]:
+def _look_at(store: JobStore, tokens: list[Token], gaps_s: tuple[float, ...]) -> list[Verdict]:
     """Looks at each; one that fails does not keep the others from being looked at, and is raised at the end."""
-    done, failures = Counter[str](), []
+    done, failures = list[Verdict](), []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looks = {pool.submit(look, store, token, now=time.time(), gaps_s=gaps_s): token for token in tokens}
         for future, token in looks.items():
             try:
-                action: Action = future.result()
-                done[action.value] += 1
+                done.append(future.result())
             except Exception as problem:
                 logger.exception("a look failed", job=token.job, attempt=token.attempt)
                 failures.append(f"{token.job}/{token.attempt}: {problem}")

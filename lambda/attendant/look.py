@@ -25,7 +25,7 @@ TOLD = 20
 """Lines of a log entry, at most."""
 
 
-def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Action:
+def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Verdict:
     """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is no error."""
     verdict = _verdict(store, token, now, gaps_s=gaps_s)
     logger.info(
@@ -43,7 +43,7 @@ def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]
             logger.info("ordered before", job=token.job, attempt=token.attempt)
     if not _send(token, verdict):
         store.delete(token.key)
-    return verdict.action
+    return verdict
 
 
 def _send(token: Token, verdict: Verdict) -> bool:

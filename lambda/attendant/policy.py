@@ -13,6 +13,7 @@ from enum import Enum
 from attendant import words
 from attendant.facts import Facts
 from attendant.silence import why_lost
+from contract import keys
 from contract.errors import DeadlineReached, NodeLost, Stalled, TrainingFailed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
@@ -44,6 +45,8 @@ class Verdict:
     progress: dict[str, object] = field(default_factory=dict)
     unheard: tuple[int, ...] = ()
     """Ranks that are lost without a report: only their console can say why."""
+    awaits: str = ""
+    """Key of the urgent report whose error is not explained yet."""
 
 
 def judge(facts: Facts, *, now: float) -> Verdict:
@@ -92,7 +95,10 @@ def _failed(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
                 return _loss(facts, rank, lost[rank])
         if unheard:
             return Verdict(
-                action=Action.AWAIT, reason=words.waiting(facts, first, unheard), progress=words.progress(facts)
+                action=Action.AWAIT,
+                reason=words.waiting(facts, first, unheard),
+                progress=words.progress(facts),
+                awaits=keys.JobPrefix(facts.job.id).urgent(facts.attempt, first),
             )
     return _fail(end.error or TrainingFailed.__name__, words.own_failure(facts, first, others))
 

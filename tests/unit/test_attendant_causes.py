@@ -11,6 +11,7 @@ from attendant.facts import Facts
 from attendant.policy import Action, judge
 from aws.facts import Given, Instance
 from contract.errors import NEW_ATTEMPT
+from contract.keys import JobPrefix
 from contract.orders import Order
 from contract.reports import Exit, Phase
 from tests.builders import JOB, NOW
@@ -44,6 +45,7 @@ def test_a_node_that_fails_by_itself_while_the_others_go_on_fails_the_gang_with_
 def test_an_error_is_nobodys_before_the_others_were_heard_after_it(age_s: float) -> None:
     verdict = judge(replace(ALONE, nodes={**ALONE.nodes, 0: heard(0, age_s=age_s)}), now=LATER)
     assert verdict.action is Action.AWAIT
+    assert verdict.awaits == JobPrefix(JOB.id).urgent(1, 1)
     assert (
         verdict.reason
         == "rank 1 exited with code 3; whether that is its own error is known once rank 0 was heard after it"

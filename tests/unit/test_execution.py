@@ -156,3 +156,15 @@ def test_a_node_that_fails_by_itself_ends_the_job_within_a_minute(world: World) 
     assert world.execution.state in {"Terminate", "Failed"}
     assert world.execution.problem is not None
     assert world.execution.problem[0] == "TrainingFailed"
+
+
+def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(world: World) -> None:
+    """A thousand nodes that die of one host wake a thousand looks; those that each waited would read millions of reports."""
+    first, second = world.living()
+    second.silent = True
+    world.leave(first, Exit(code=1))
+    since = world.aws.clock.now
+    event = world.events[-1]
+    event = {**event, "detail": {**event["detail"], "object": {"key": JobPrefix(world.job.id).urgent(1, 1)}}}
+    world.invoke("attendant", event)
+    assert world.aws.clock.now - since < world.job.timing.report_every_s / 2
