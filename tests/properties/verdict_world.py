@@ -249,6 +249,10 @@ class VerdictWorld:
         """By the attendant, or by a node; a node that cannot write it down obeys it all the same."""
         if self.order is not None or self.own_order is not None or (author and author not in self.training()):
             return
+        for node in self.all:
+            node.slow_s = (
+                0.0  # a report from before an order that nobody could write down must not arrive long after it
+            )
         name = f"rank {author.rank}" if author else "attendant"
         by = int(self.now) + 120
         order = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error=error, reason="so it was ordered.", by=by, author=name)
@@ -336,7 +340,7 @@ class VerdictWorld:
         """The names that the end may have now; more than one only where rule 7 says so."""
         order = self.order[0] if self.order else self.own_order if self.own_order_told else None
         lost = [rank for _, rank in self.losses if not self.all[rank].told_end]
-        errors = [(at, rank) for at, rank in self.errors if self.all[rank].told_end]
+        errors = [(at, rank) for at, rank in self.errors if rank not in lost]
         gone = {order.error if order else "NodeLost"} if lost else set()
         if not errors:
             done = (

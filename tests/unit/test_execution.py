@@ -164,7 +164,7 @@ def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(
     second.silent = True
     world.leave(first, Exit(code=1))
     since = world.aws.clock.now
-    event = world.events[-1]
-    event = {**event, "detail": {**event["detail"], "object": {"key": JobPrefix(world.job.id).urgent(1, 1)}}}
-    world.invoke("attendant", event)
+    detail = {"bucket": {"name": world.job.home_bucket}, "object": {"key": JobPrefix(world.job.id).urgent(1, 1)}}
+    outcome = world.invoke("attendant", world.aws.events.event("aws.s3", "Object Created", detail))
+    assert outcome.value == {"await": 1}
     assert world.aws.clock.now - since < world.job.timing.report_every_s / 2
