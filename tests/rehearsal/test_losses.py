@@ -69,6 +69,13 @@ def tell(line: str) -> None:
         table.write(f"{line}\n")
 
 
+def states(job: Job, since: float) -> str:
+    """Each state that was entered after a moment, with how many seconds later."""
+    entered = [event for event in job.history() if "stateEnteredEventDetails" in event]
+    later = [(event["stateEnteredEventDetails"]["name"], event["timestamp"].timestamp() - since) for event in entered]
+    return "".join(f", {name} after {seconds:.0f} s" for name, seconds in later if seconds > 0)
+
+
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("nodes", [2, 4], ids=["2-nodes", "4-nodes"])
 def test_whatever_rank_is_lost_in_whatever_way_the_job_goes_on(yard: Yard, kind: str, nodes: int) -> None:
@@ -116,8 +123,10 @@ def test_code_that_fails_by_itself_on_one_rank_ends_the_job_within_a_minute(
     for job, execution in in_waves(yard, requests):
         reports = job.reports(1)
         rank = int(requests[job.name]["environment"]["FAIL_RANK"])
-        took_s = execution["stopDate"].timestamp() - reports[rank].timeline["failed"]
-        tell(f"{job.name}: {execution['status']} {execution.get('error', '')} after {took_s:.0f} s")
+        failed_at = reports[rank].timeline["failed"]
+        took_s = execution["stopDate"].timestamp() - failed_at
+        end = f"{execution['status']} {execution.get('error', '')}"
+        tell(f"{job.name}: {end} after {took_s:.0f} s{states(job, failed_at)}")
         cause = execution.get("cause", "")
         right = execution.get("error") == "TrainingFailed" and f"rank {rank}: the command exited with code 1" in cause
         if not right or took_s > 60 or "the code's own mistake" not in cause:
