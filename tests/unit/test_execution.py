@@ -9,6 +9,7 @@ import pytest
 
 from contract.keys import JobPrefix
 from contract.reports import Exit
+from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.properties.world import World
 
@@ -149,13 +150,21 @@ def test_peers_that_die_of_a_lost_node_cost_an_attempt_and_the_report_keeps_why(
     assert "Rank 0 exited with code 1 after it: RuntimeError: Connection reset by peer." in recovered["cause"]
 
 
-def test_a_node_that_fails_by_itself_ends_the_job_within_a_minute(world: World) -> None:
-    """Its peer goes on, and is heard again before the clock looks: the look that the error woke waits for that."""
-    world.leave(world.living()[1], Exit(code=3))
-    world.run(58)
-    assert world.execution.state in {"Terminate", "Failed"}
-    assert world.execution.problem is not None
-    assert world.execution.problem[0] == "TrainingFailed"
+def error_of(world: World, rank: int) -> Event:
+    """What S3 tells of the urgent report of a rank."""
+    detail = {"bucket": {"name": world.job.home_bucket}, "object": {"key": JobPrefix(world.job.id).urgent(1, rank)}}
+    return world.aws.events.event("aws.s3", "Object Created", detail)
+
+
+def test_the_look_that_an_error_woke_waits_until_the_others_were_heard(world: World) -> None:
+    """It does not leave the verdict to the clock, which looks up to a minute later."""
+    first, second = world.living()
+    world.attendant_dead = True
+    since = world.aws.clock.now
+    world.leave(second, Exit(code=3))
+    world.aws.clock.at(since + 20, lambda: world.report(first))
+    assert world.invoke("attendant", error_of(world, 1)).value == {"fail": 1}
+    assert 20 < world.aws.clock.now - since < 35
 
 
 def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(world: World) -> None:
@@ -164,7 +173,6 @@ def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(
     second.silent = True
     world.leave(first, Exit(code=1))
     since = world.aws.clock.now
-    detail = {"bucket": {"name": world.job.home_bucket}, "object": {"key": JobPrefix(world.job.id).urgent(1, 1)}}
-    outcome = world.invoke("attendant", world.aws.events.event("aws.s3", "Object Created", detail))
+    outcome = world.invoke("attendant", error_of(world, 1))
     assert outcome.value == {"await": 1}
     assert world.aws.clock.now - since < world.job.timing.report_every_s / 2
