@@ -179,6 +179,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
                 nat_gateways=settings.network.nat_gateways,
                 interface_endpoints=settings.network.interface_endpoints,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
+                log_retention_days=settings.log_retention_days,
             )
             if place.cidr
             else None,

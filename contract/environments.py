@@ -123,6 +123,14 @@ class ServiceRolesEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneLookupEnvironment(Environment):
+    """Of the function that looks up a region's availability zones."""
+
+    deployment: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupEnvironment(Environment):
     """The terminator's, behind the queue of executions that ended by no step of their own."""
 

@@ -50,6 +50,11 @@ def region_stack(deployment: str, region: str) -> str:
     return f"{deployment}-region-{region}"
 
 
+def zone_attribute(number: int) -> str:
+    """Of the zone look-up's answer, from 1."""
+    return f"Zone{number}"
+
+
 def secret_prefix(deployment: str) -> str:
     """Secrets Manager names under this prefix may be handed to jobs."""
     return f"trainyard/{deployment}/"

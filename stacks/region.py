@@ -20,6 +20,7 @@ from stacks.parts.bucket import Bucket
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
 from stacks.parts.repository import Readers, Repository
+from stacks.parts.zones import ZoneLookup, looked_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +29,11 @@ class Training:
 
     cidr: str
     zones: tuple[str, ...]
-    """Names; empty for the first three."""
+    """Names; empty for a look-up at deploy."""
     nat_gateways: int
     interface_endpoints: tuple[str, ...]
     placement_groups_per_zone: int
+    log_retention_days: int
 
 
 class RegionStack(cdk.Stack):
@@ -92,9 +94,8 @@ class RegionStack(cdk.Stack):
         self.network = network = Network(
             self,
             "Network",
-            region=place.region,
             cidr=training.cidr,
-            zones=training.zones,
+            zones=training.zones or self._looked_up(place.region, deployment, training),
             nat_gateways=training.nat_gateways,
             interface_endpoints=training.interface_endpoints,
         )
@@ -113,6 +114,17 @@ class RegionStack(cdk.Stack):
                 for index, subnet in enumerate(network.node_subnets, start=1)
             ),
         )
+
+    def _looked_up(self, region: str, deployment: str, training: Training) -> tuple[str, ...]:
+        lookup = ZoneLookup(
+            self,
+            "Zones",
+            deployment=deployment,
+            region=region,
+            count=looked_up(region, training.cidr),
+            log_retention_days=training.log_retention_days,
+        )
+        return lookup.names
 
     def _placement_groups(self, zone: int, count: int) -> tuple[str, ...]:
         """A group belongs to the zone of its first instance; by number, so that a group never has to change zones."""

@@ -30,6 +30,7 @@ from stacks.forms import (
     partition,
 )
 from stacks.parts.network import zones_of
+from stacks.parts.zones import looked_up
 from stacks.refused import lines
 
 BLOCK = "trainyard"
@@ -102,7 +103,7 @@ class RegionSettings(Block):
     cidr: Network | None = None
     """The region's own network: a /16 holds 16,379 nodes a zone, a /24 holds 59. Without one, jobs do not train there."""
     zones: tuple[Zone, ...] = Field(default=(), max_length=6)
-    """Availability zones in which nodes run, by name; without it, the first three that have a default subnet."""
+    """Availability zones in which nodes run, by name; without it, those that every account has there, looked up at deploy."""
 
 
 class ImageReaders(Block):
@@ -281,10 +282,11 @@ class Settings(Block):
                 )
         for one in self.regions:
             yield from _zone_problems(one, self.network)
-            if len(one.zones) * self.placement_groups_per_zone > MOST_GROUPS:
+            zones = len(one.zones) or (looked_up(one.region, one.cidr) if one.cidr else 0)
+            if zones * self.placement_groups_per_zone > MOST_GROUPS:
                 yield (
-                    f"placement_groups_per_zone is {self.placement_groups_per_zone}, with {len(one.zones)} zones in {one.region}; "
-                    f"allowed: {MOST_GROUPS // len(one.zones)} at most"
+                    f"placement_groups_per_zone is {self.placement_groups_per_zone}, with {zones} zones in {one.region}; "
+                    f"allowed: {MOST_GROUPS // zones} at most, or fewer zones, by name"
                 )
         for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
             if IPv4Network(cidr).overlaps(IPv4Network(another)):

@@ -28,9 +28,10 @@ REQUEST = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId")
 """What of CloudFormation's request an answer needs."""
 
 
-def send(request: Mapping[str, str], physical: str, problem: str | None) -> None:
-    """SUCCESS, or FAILED with `problem` as the reason. Raises what went wrong when the third try fails too."""
-    body = written(request, physical, problem)
+def send(request: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None) -> None:
+    """SUCCESS with `data` as the resource's attributes, or FAILED with `problem` as the reason. Raises what went wrong when the
+    third try fails too."""
+    body = written(request, physical, problem, data)
     for number in range(1, TRIES + 1):
         try:
             _put(request["ResponseURL"], body)
@@ -42,13 +43,16 @@ def send(request: Mapping[str, str], physical: str, problem: str | None) -> None
             time.sleep(PAUSE_S * number)
 
 
-def written(request: Mapping[str, str], physical: str, problem: str | None) -> bytes:
+def written(
+    request: Mapping[str, str], physical: str, problem: str | None, data: Mapping[str, str] | None = None
+) -> bytes:
     """The answer's bytes; a reason that is too long is cut."""
     reason = problem or ""
     answer = {
         "Status": "SUCCESS" if problem is None else "FAILED",
         "PhysicalResourceId": physical,
         **{name: request[name] for name in REQUEST if name != "ResponseURL"},
+        **({"Data": data} if data else {}),
     }
 
     def told(length: int) -> bytes:

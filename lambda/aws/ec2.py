@@ -14,7 +14,7 @@ from contract.jobs import Image
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
-    from types_boto3_ec2.type_defs import InstanceTypeDef
+    from types_boto3_ec2.type_defs import FilterTypeDef, InstanceTypeDef
 
 PAGE = 1000
 """The most that DescribeInstances gives at once, and that TerminateInstances takes."""
@@ -133,6 +133,18 @@ class Ec2:
         for one in (entry for page in pages for entry in page["InstanceTypeOfferings"]):
             zones.setdefault(one["InstanceType"], set()).add(one["Location"])
         return zones
+
+    def zones(self) -> list[str]:
+        """Names of the region's availability zones that the account may use now: no local zone and no Wavelength zone."""
+        wanted = {
+            "zone-type": ["availability-zone"],
+            "state": ["available"],
+            "opt-in-status": ["opt-in-not-required", "opted-in"],
+        }
+        filters: list[FilterTypeDef] = [{"Name": name, "Values": values} for name, values in wanted.items()]
+        return [
+            one["ZoneName"] for one in self._client.describe_availability_zones(Filters=filters)["AvailabilityZones"]
+        ]
 
     def default_volume_key(self) -> str:
         """Under which the account encrypts volumes here unless a launch says otherwise; empty where nobody may ask."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 
-import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
@@ -13,7 +12,7 @@ from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 
 ZONES = 3
-"""That share three quarters of the network, whether or not there are so many; and how many there are where nobody says which."""
+"""That share three quarters of the network, whether or not there are so many."""
 MOST_ZONES = 6
 """us-east-1 has so many, and no region has more."""
 PUBLIC_PREFIX = 28
@@ -29,19 +28,17 @@ class Network(Construct):
         scope: Construct,
         name: str,
         *,
-        region: str,
         cidr: str,
         zones: Sequence[str],
         nat_gateways: int,
         interface_endpoints: Sequence[str],
     ) -> None:
-        """`zones` are names, as many as `zones_of` says at most; empty for the first three that have a default subnet.
+        """`zones` are names, as many as `zones_of` says at most.
 
         What is added to the end of `zones` leaves every other subnet as it is.
         """
         super().__init__(scope, name)
-        # Without an account CDK knows two zones; nearly every region has three.
-        first = zones[:ZONES] or [cdk.Fn.select(index, cdk.Fn.get_azs(region)) for index in range(ZONES)]
+        first = zones[:ZONES]
         self.vpc = ec2.Vpc(
             self,
             "Vpc",

@@ -1,0 +1,1 @@
+"""Looks up the availability zones of a region while its stack is deployed."""

@@ -1,0 +1,64 @@
+"""How many zones a region has for every account, and the look-up of their names while the region is deployed."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from contract import names
+from contract.environments import ZoneLookupEnvironment
+from stacks.parts.function import Function, Layer
+from stacks.parts.network import zones_of
+from stacks.parts.rights import Right
+
+MORE = {"us-east-1": 6, "us-west-2": 4, "ap-northeast-2": 4}
+"""Regions in which every account has more zones than three, by AWS's list of regions and zones in its guide to the global
+infrastructure (https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html)."""
+ELSEWHERE = 3
+"""By the same list: newer accounts see three in ap-northeast-1 too, which has four. us-west-1, where they see two, is looked up
+nowhere: the settings want its zones by name."""
+CLOUDFORMATION_WAITS = cdk.Duration.minutes(5)
+
+
+def looked_up(region: str, cidr: str) -> int:
+    """In how many zones nodes run where the settings name none: all that every account has, as far as the network has room.
+
+    It is a number of the template, because CloudFormation decides how many subnets there are before it asks any function.
+    """
+    return min(MORE.get(region, ELSEWHERE), zones_of(cidr))
+
+
+class ZoneLookup(Construct):
+    """`names`: as many as `count`, known to CloudFormation at deploy. What it answered once stays while the resource stands."""
+
+    def __init__(
+        self, scope: Construct, name: str, *, deployment: str, region: str, count: int, log_retention_days: int
+    ) -> None:
+        super().__init__(scope, name)
+        function = Function(
+            scope,
+            "ZoneLookup",
+            package="zone_lookup",
+            description="Looks up the availability zones of the region",
+            environment=ZoneLookupEnvironment(deployment=deployment, region=region),
+            layer=Layer(scope, "Libraries"),
+            timeout=cdk.Duration.minutes(2),
+            log_retention_days=log_retention_days,
+        )
+        function.may(look_for_zones(region))
+        resource = cdk.CustomResource(
+            self,
+            "Names",
+            resource_type="Custom::Zones",
+            service_token=function.function_arn,
+            service_timeout=CLOUDFORMATION_WAITS,
+            properties={"Count": count},
+        )
+        resource.node.add_dependency(function)
+        self.names = tuple(resource.get_att_string(names.zone_attribute(number)) for number in range(1, count + 1))
+
+
+def look_for_zones(region: str) -> Right:
+    reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
+    here = {"StringEquals": {"aws:RequestedRegion": region}}
+    return Right("LookForZones", ["ec2:DescribeAvailabilityZones"], ["*"], reason, here)
