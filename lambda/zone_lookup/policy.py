@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
 PREFIX = "zones:"
 """Of the resource's physical id, which lists the zones that were answered. CloudFormation remembers it, and makes up other ids."""
@@ -32,17 +32,18 @@ def kept(count: int, before: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(before[:count]) if len(before) >= count else None
 
 
-def chosen(region: str, count: int, before: Sequence[str], found: Collection[str]) -> tuple[str, ...]:
+def chosen(region: str, count: int, before: Sequence[str], found: Iterable[str]) -> tuple[str, ...]:
     """The zones of the answer before in their order, then further ones by name. Raises NoAnswer."""
-    listed = ", ".join(sorted(found)) or "none"
-    if gone := [zone for zone in before if zone not in found]:
+    usable = sorted(set(found))
+    listed, advice = ", ".join(usable) or "none", NAME_THEM.format(region=region)
+    if gone := [zone for zone in before if zone not in usable]:
         raise NoAnswer(
-            f"Subnets of {region} lie in {', '.join(gone)}, where EC2 now offers nothing to this account; it names {listed}. "
-            + NAME_THEM.format(region=region)
+            f"Subnets of {region} lie in {', '.join(gone)}, which EC2 does not name as available to this account any more; it names "
+            f"{listed}. {advice}"
         )
-    if len(found) < count:
+    if len(usable) < count:
         raise NoAnswer(
-            f"EC2 names {len(found)} availability zones of {region} for this account ({listed}), and its network is laid out "
-            f"for {count}. " + NAME_THEM.format(region=region)
+            f"EC2 names {len(usable)} availability zones of {region} for this account ({listed}), and its network is laid out for "
+            f"{count}. {advice}"
         )
-    return (*before, *sorted(set(found) - set(before)))[:count]
+    return (*before, *(zone for zone in usable if zone not in before))[:count]

@@ -1,4 +1,4 @@
-"""What moto's CloudFormation gets wrong about types it has: zones, properties it drops, and resources that never go away."""
+"""What moto's CloudFormation gets wrong about types it has: properties it drops, and resources that never go away."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moto.awslambda.models import LayerVersion, Permission, get_backend
-from moto.cloudformation import parsing
 from moto.ec2.models import ec2_backends
-from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.elastic_ip_addresses import ElasticAddress
 from moto.ec2.models.flow_logs import FlowLogs
 from moto.ec2.models.internet_gateways import InternetGateway
@@ -35,7 +33,6 @@ ANY = "0.0.0.0/0"
 
 
 def install(aws: LocalAws) -> None:
-    aws.patch(parsing, "clean_json", _zones(parsing.clean_json))
     aws.patch(SimpleSystemManagerBackend, "put_parameter", _tags(SimpleSystemManagerBackend.put_parameter))
     after_creation(aws, FakeBucket, _bucket)
     aws.patch(FakeBucket, "get_permission", _permission(FakeBucket.get_permission))
@@ -45,18 +42,6 @@ def install(aws: LocalAws) -> None:
         aws.patch(model, "delete", _deleting(delete))
     aws.patch(LayerVersion, "delete", _delete_layer)
     aws.patch(KmsBackend, "create_key", _key_tags(KmsBackend.create_key))
-
-
-def _zones(original: Any) -> Any:
-    """Fn::GetAZs: moto takes `""` for us-east-1, and gives every region zones a to d."""
-
-    def clean_json(resource_json: Any, resources_map: Any) -> Any:
-        if isinstance(resource_json, dict) and "Fn::GetAZs" in resource_json:
-            region = original(resource_json["Fn::GetAZs"], resources_map) or resources_map["AWS::Region"]
-            return [zone.name for zone in RegionsAndZonesBackend.zones[region]]
-        return original(resource_json, resources_map)
-
-    return clean_json
 
 
 def _tags(original: Any) -> Any:

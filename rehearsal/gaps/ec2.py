@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rehearsal.gaps import ec2_calls, ec2_console, ec2_groups, ec2_launch
+from rehearsal.gaps import ec2_calls, ec2_console, ec2_groups, ec2_launch, ec2_zones
 from rehearsal.gaps.ec2_machines import Machines
 from rehearsal.nodes import LocalAws, Nodes
 
@@ -17,6 +17,7 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     """Fills the gaps until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
     machines = Machines(aws)
     ec2_groups.install(aws)
+    ec2_zones.install(aws)
     ec2_launch.install(aws, machines)
     ec2_calls.install(aws, machines)
     ec2_console.install(aws, machines)

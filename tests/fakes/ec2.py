@@ -76,6 +76,9 @@ class Ec2:
                 return {"InstanceTypes": [kind.shown() for kind in self._kinds(params)]}
             case "DescribeInstanceTypeOfferings":
                 return {"InstanceTypeOfferings": self._offerings(params)}
+            case "DescribeAvailabilityZones":
+                filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
+                return {"AvailabilityZones": self.catalogue.described(filters)}
             case "DescribeImages":
                 return {"Images": [self._image(identity) for identity in params.get("ImageIds", [])]}
         raise Refused("InvalidAction", f"The fake has no {call.name}")

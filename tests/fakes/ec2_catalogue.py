@@ -44,6 +44,23 @@ KINDS = (
 )
 
 
+@dataclass(frozen=True)
+class Zone:
+    """As DescribeAvailabilityZones shows it."""
+
+    name: str
+    kind: str = "availability-zone"
+    state: str = "available"
+    opt_in: str = "opt-in-not-required"
+
+    def fits(self, filters: dict[str, list[str]]) -> bool:
+        shown = {"zone-type": self.kind, "state": self.state, "opt-in-status": self.opt_in}
+        return all(shown[name] in values for name, values in filters.items())
+
+    def shown(self) -> dict[str, str]:
+        return {"ZoneName": self.name, "ZoneType": self.kind, "State": self.state, "OptInStatus": self.opt_in}
+
+
 @dataclass
 class Template:
     """A launch template with one version that matters."""
@@ -70,3 +87,9 @@ class Catalogue:
     kinds: dict[str, Kind] = field(default_factory=lambda: {kind.name: kind for kind in KINDS})
     not_offered: set[tuple[str, str]] = field(default_factory=set)
     """Type and zone."""
+    further: tuple[Zone, ...] = ()
+    """Zones that EC2 names beside `zones`: local ones, or such as have an outage."""
+
+    def described(self, filters: dict[str, list[str]]) -> list[dict[str, str]]:
+        every = [*map(Zone, self.zones), *self.further]
+        return [zone.shown() for zone in every if zone.fits(filters)]

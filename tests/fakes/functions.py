@@ -29,6 +29,7 @@ import own_images.handler
 import region_check.handler
 import service_roles.handler
 import terminator.handler
+import zone_lookup.handler
 from contract import keys, names
 from contract.environments import (
     ArtifactCheckEnvironment,
@@ -38,6 +39,7 @@ from contract.environments import (
     LauncherEnvironment,
     OwnImagesEnvironment,
     TerminatorEnvironment,
+    ZoneLookupEnvironment,
 )
 from tests.builders import JOB
 from tests.fakes.aws import Aws
@@ -59,6 +61,7 @@ TIMEOUTS = {
     "drain": 300.0,
     "region_check": 120.0,
     "service_roles": 120.0,
+    "zone_lookup": 120.0,
     "grid_collect": 900.0,
     "grid_cleanup": 900.0,
     "own_images": 60.0,
@@ -76,6 +79,7 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "drain": drain.handler.handler,
     "region_check": region_check.handler.handler,
     "service_roles": service_roles.handler.handler,
+    "zone_lookup": zone_lookup.handler.handler,
     "grid_collect": grid_collect.handler.handler,
     "grid_cleanup": grid_cleanup.handler.handler,
     "own_images": own_images.handler.handler,
@@ -148,6 +152,7 @@ class Functions:
             | TerminatorEnvironment(
                 deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), timing=timing
             ).write()
+            | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
             | CleanupEnvironment(
                 deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), queue=URL, timing=timing
             ).write()

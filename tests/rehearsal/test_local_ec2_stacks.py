@@ -48,7 +48,7 @@ NETWORK = {
         "EC2::Subnet",
         VpcId=ref("Vpc"),
         CidrBlock="10.70.0.0/24",
-        AvailabilityZone={"Fn::Select": [2, {"Fn::GetAZs": ""}]},
+        AvailabilityZone=f"{REGION}c",
     ),
     "Table": resource("EC2::RouteTable", VpcId=ref("Vpc")),
     "Uses": resource("EC2::SubnetRouteTableAssociation", RouteTableId=ref("Table"), SubnetId=ref("Subnet")),

@@ -23,8 +23,8 @@ from tests.waiting import HANG_S
 pytestmark = [pytest.mark.rehearsal]
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
 JOBS = {"Admission", "Launcher", "Attendant", "ArtifactCheck", "Terminator", "Train", "Node"}
-UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck", "ServiceRoles"}
-"""What acts without a job: the cleanup's queue is polled, the reaper passes, the last three answered the deployment."""
+UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck", "ServiceRoles", "ZoneLookup"}
+"""What acts without a job: the cleanup's queue is polled, the reaper passes, the last four answered the deployment."""
 BUILDS = {"OwnImages", "OwnImagesMachine", "Images", "ImageBuild", "Build"}
 """What had the platform's own images built while it was deployed."""
 GRIDS = {"Grid", "GridPlan", "GridCollect", "GridCleanup", "ChildrenStart", "Child", "Training"}

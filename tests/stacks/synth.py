@@ -12,6 +12,7 @@ from typing import Any
 import aws_cdk as cdk
 
 from app import build
+from contract import names
 from stacks.diagram import definition
 from stacks.settings import BLOCK, Settings
 
@@ -19,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
 """Of an asset, and of what the child's image is built from."""
-ZONES = "abc"
+LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
+ZONES = "abcdef"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def plain(value: Any) -> str:
     ((kind, inner),) = value.items()
     if kind == "Fn::Join":
         return str(inner[0]).join(map(plain, inner[1]))
-    if kind == "Fn::Select":
-        return f"eu-central-1{ZONES[inner[0]]}"
+    if kind == "Fn::GetAtt" and (zone := LOOKED_UP.fullmatch(inner[1])):
+        return f"eu-central-1{ZONES[int(zone[1]) - 1]}"
     if kind == "Fn::Sub":
         return str(inner).replace("${AWS::AccountId}", "111122223333")
     known = {"AWS::AccountId": "111122223333", "AWS::Partition": "aws", "AWS::Region": "eu-central-1"}

@@ -35,6 +35,7 @@ from contract.environments import (
     RegionCheckEnvironment,
     ServiceRolesEnvironment,
     TerminatorEnvironment,
+    ZoneLookupEnvironment,
 )
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
@@ -52,6 +53,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "drain": DrainEnvironment,
     "region_check": RegionCheckEnvironment,
     "service_roles": ServiceRolesEnvironment,
+    "zone_lookup": ZoneLookupEnvironment,
     "image_build": ImageBuildEnvironment,
     "own_images": OwnImagesEnvironment,
     "grid_plan": GridEnvironment,
@@ -254,7 +256,7 @@ def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, funct
     assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
     kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
     customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
-    assert customs == {"Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles"}
+    assert customs == {"Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles", "Custom::Zones"}
 
 
 @pytest.mark.parametrize("package", ENVIRONMENTS)

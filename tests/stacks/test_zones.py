@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 
 from contract.codec import decode, encode
+from contract.environments import ZoneLookupEnvironment
 from contract.places import Place, Zone
 from stacks.parts.network import zones_of
+from stacks.parts.zones import looked_up
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import CONTEXT, Synthesised, plain, resources, synthesise
 
@@ -44,8 +47,83 @@ def test_every_zone_of_the_settings_has_a_subnet_and_placement_groups_and_no_oth
     assert [zone.name for zone in place(zoned, AWAY).zones] == SIX
     assert [zone.name for zone in place(zoned, "us-west-1").zones] == ["us-west-1a", "us-west-1c"]
     assert {len(zone.placement_groups) for zone in place(zoned, AWAY).zones} == {2}
-    assert "Fn::GetAZs" not in zoned.text(f"region-{AWAY}")
     assert [zone.name for zone in place(zoned, HOME).zones] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+
+
+@pytest.fixture(scope="module")
+def looked_for(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """Regions without `zones`, large and small."""
+    networks = {HOME: 16, AWAY: 16, "us-west-2": 16, "ap-northeast-2": 24, "us-east-2": 24, "eu-west-1": 23}
+    regions = [
+        {"region": region, "cidr": f"10.{number}.0.0/{prefix}"}
+        for number, (region, prefix) in enumerate(networks.items(), start=70)
+    ]
+    return synthesise(tmp_path_factory.mktemp("looked-for"), regions=regions)
+
+
+COUNTS = {HOME: 3, AWAY: 6, "us-west-2": 4, "ap-northeast-2": 4, "us-east-2": 3, "eu-west-1": 3}
+
+
+@pytest.mark.parametrize("region", COUNTS)
+def test_a_region_without_named_zones_has_all_that_every_account_has_there(
+    looked_for: Synthesised, region: str
+) -> None:
+    template = looked_for.template(f"region-{region}")
+    (lookup,) = resources(template, "Custom::Zones").values()
+    assert lookup["Count"] == COUNTS[region]
+    described = place(looked_for, region).zones
+    assert [zone.name[-1] for zone in described] == list("abcdef"[: COUNTS[region]])
+    groups = [group for zone in described for group in zone.placement_groups]
+    assert len(set(groups)) == 2 * COUNTS[region]
+
+
+@pytest.mark.parametrize(("prefix", "count"), [(16, 6), (22, 6), (23, 5), (24, 4)])
+def test_a_small_network_asks_for_as_many_zones_as_it_has_room_for(prefix: int, count: int) -> None:
+    assert looked_up(AWAY, f"10.71.0.0/{prefix}") == count
+    assert looked_up(HOME, f"10.71.0.0/{prefix}") == 3
+
+
+def test_a_look_up_changes_no_subnet_of_the_first_three_zones(looked_for: Synthesised, zoned: Synthesised) -> None:
+    """Nor would naming the zones that a look-up answered."""
+    named, answered = subnets(zoned, AWAY), subnets(looked_for, AWAY)
+    assert {name: block for name, (_, block) in named.items()} == {name: block for name, (_, block) in answered.items()}
+    assert [zone.subnet for zone in place(zoned, AWAY).zones] == [zone.subnet for zone in place(looked_for, AWAY).zones]
+
+
+def test_every_zone_of_a_look_up_is_asked_of_the_functions_answer_once(looked_for: Synthesised) -> None:
+    template = looked_for.template(f"region-{AWAY}")
+    (name,) = resources(template, "Custom::Zones")
+    zones = [one["AvailabilityZone"]["Fn::GetAtt"] for one in resources(template, "AWS::EC2::Subnet").values()]
+    assert {(source, attribute) for source, attribute in zones} == {(name, f"Zone{n}") for n in range(1, 7)}
+
+
+def test_no_template_leaves_the_zones_to_cloudformation(looked_for: Synthesised, deployment: Synthesised) -> None:
+    """Its own list has only zones with a default subnet."""
+    for synthesised in (looked_for, deployment):
+        assert [name for name, one in synthesised.stacks.items() if "Fn::GetAZs" in json.dumps(one)] == []
+
+
+def test_a_look_up_runs_in_its_own_region_and_takes_nothing_from_home(looked_for: Synthesised) -> None:
+    for region in COUNTS:
+        template = looked_for.template(f"region-{region}")
+        (function,) = resources(template, "AWS::Lambda::Function").values()
+        variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+        assert ZoneLookupEnvironment.read(variables).region == region
+        assert "Fn::ImportValue" not in json.dumps(template)
+
+
+def test_a_function_may_look_before_it_is_asked(looked_for: Synthesised) -> None:
+    template = looked_for.template(f"region-{AWAY}")
+    (lookup,) = [one for one in template["Resources"].values() if one["Type"] == "Custom::Zones"]
+    (function,) = lookup["DependsOn"]
+    assert resources(template, "AWS::IAM::Policy").keys() <= set(template["Resources"][function]["DependsOn"])
+
+
+def test_named_zones_and_regions_of_the_grid_alone_need_no_look_up(zoned: Synthesised, tmp_path: Path) -> None:
+    grid = synthesise(tmp_path, regions=[REGIONS[0], {"region": "ap-south-1"}])
+    for template in (zoned.template(f"region-{AWAY}"), grid.template("region-ap-south-1")):
+        kinds = {one["Type"] for one in template["Resources"].values()}
+        assert not kinds & {"Custom::Zones", "AWS::Lambda::Function", "AWS::IAM::Role"}
 
 
 def test_zones_that_are_named_change_no_subnet_of_before(deployment: Synthesised, zoned: Synthesised) -> None:
@@ -127,3 +205,11 @@ def test_as_many_zones_as_groups_fit_into_the_parameter() -> None:
         BadSettings, match="placement_groups_per_zone is 6, with 6 zones in us-east-1; allowed: 5 at most"
     ):
         Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": 6})
+
+
+@pytest.mark.parametrize(("cidr", "most"), [("10.71.0.0/16", 5), ("10.71.0.0/23", 6), ("10.71.0.0/24", 7)])
+def test_zones_that_are_looked_up_count_as_much(cidr: str, most: int) -> None:
+    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, "cidr": cidr}]
+    Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most})
+    with pytest.raises(BadSettings, match=f"zones in us-east-1; allowed: {most} at most, or fewer zones, by name"):
+        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most + 1})
