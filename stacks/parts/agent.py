@@ -14,7 +14,7 @@ import jsii
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, existing, files
+from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, existing, files, set_modes
 
 CONTENTS = {"agent": NODE / "agent", "contract": CONTRACT, ".": AGENT_LIBRARIES}
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -54,6 +54,7 @@ class _Written:
 
     def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **_options: Any) -> bool:  # noqa: ARG002
         Path(output_dir, "agent.zip").write_bytes(self._archive)
+        set_modes(Path(output_dir))
         return True
 
 

@@ -41,7 +41,7 @@ class Assembled:
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
-        _set_modes(Path(output_dir))
+        set_modes(Path(output_dir))
         return True
 
     def options(self) -> cdk.BundlingOptions:
@@ -49,7 +49,7 @@ class Assembled:
         return cdk.BundlingOptions(image=cdk.DockerImage.from_registry("never-pulled"), local=self)
 
 
-def _set_modes(folder: Path) -> None:
+def set_modes(folder: Path) -> None:
     """Everybody may read, whatever the umask of whoever deploys, or of whoever cloned or installed the sources."""
     folder.chmod(FOLDER_MODE)
     for path in folder.rglob("*"):

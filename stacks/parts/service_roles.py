@@ -8,6 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from contract.environments import ServiceRolesEnvironment
+from stacks.parts.acknowledged import acknowledge
 from stacks.parts.function import Function, Layer
 from stacks.parts.rights import Right
 
@@ -41,6 +42,7 @@ class ServiceRoles(Construct):
             properties={"Roles": ROLES},
         )
         resource.node.add_dependency(function)
+        acknowledge(resource, "The function's rights have to be there before its first call.", "W3005")
 
 
 def service_rights(roles: Mapping[str, str]) -> list[Right]:

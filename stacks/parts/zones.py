@@ -7,6 +7,7 @@ from constructs import Construct
 
 from contract import names
 from contract.environments import ZoneLookupEnvironment
+from stacks.parts.acknowledged import acknowledge
 from stacks.parts.function import Function, Layer
 from stacks.parts.network import zones_of
 from stacks.parts.rights import Right
@@ -55,6 +56,7 @@ class ZoneLookup(Construct):
             properties={"Count": count},
         )
         resource.node.add_dependency(function)
+        acknowledge(resource, "The function's rights have to be there before its first call.", "W3005")
         self.names = tuple(resource.get_att_string(names.zone_attribute(number)) for number in range(1, count + 1))
 
 

@@ -41,7 +41,8 @@ def yard() -> Iterator[Yard]:
     made = Yard(aws, Functions(aws))
     job = admitted(aws)
     with made.functions.installed():
-        assert made.functions.invoke("launcher", {"job": job.id, "attempt": 1}, []).error == ""
+        launched = made.functions.invoke("launcher", {"job": job.id, "attempt": 1}, [])
+        assert launched.error == ""
         place = job.places[job.ladder[0].region]
         commit = Commit(job=job.id, attempt=1, rank=0, step=7, created_at=aws.clock.now, final=True, files=(FILE,))
         aws.s3.write(place.bucket, COMMIT, encode(commit))
@@ -51,7 +52,7 @@ def yard() -> Iterator[Yard]:
                 job=job.id,
                 attempt=1,
                 rank=rank,
-                instance=f"i-{rank}",
+                instance=launched.value["instances"][rank],
                 phase=Phase.ENDED,
                 sent_at=aws.clock.now,
                 sequence=1,
