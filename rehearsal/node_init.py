@@ -86,6 +86,8 @@ def descendants(root: int) -> set[int]:
     return found - {root}
 
 
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""A key press in the terminal is the rehearsal's to handle."""
 LOOK_S = 0.2
 """How often a shutdown looks whether all has ended: a look reads all of /proc, and the service that powers off waits for a minute."""
 
@@ -168,8 +170,9 @@ class Init:
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            # What this process ignores, its children would ignore as well, and with them a shutdown's SIGTERM.
+            for number in (signal.SIGCHLD, signal.SIGPIPE, *IGNORED):
+                signal.signal(number, signal.SIG_DFL)
             os.closerange(3, 256)
             # As systemd starts cloud-init, whatever this computer allows.
             files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -307,8 +310,8 @@ def main() -> None:
     parser.add_argument("--timerless", action="store_true", help="no timer of its systemd ever fires")
     parser.add_argument("script", type=Path)
     given = parser.parse_args()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a key press in the terminal is the rehearsal's to handle
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     faults = {"skew": given.skew, "full": given.full, "timerless": given.timerless}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -61,6 +62,16 @@ def test_two_nodes_read_their_metadata_and_power_off(yard: Yard) -> None:
         assert not on(one)
     described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
     assert {one["StateReason"]["Code"] for one in described} == {"Client.InstanceInitiatedShutdown"}
+
+
+def test_a_nodes_processes_are_not_born_deaf_to_the_signals_that_end_them(yard: Yard) -> None:
+    """One that ignores SIGTERM holds up each shutdown for its whole grace period, and no trainer hears of an order."""
+    instances = yard.run(1, UserData="#!/bin/bash\ngrep SigIgn /proc/self/status\n")
+    until(lambda: "SigIgn" in yard.console(instances[0]))
+    ignored = int(yard.console(instances[0]).split("SigIgn:")[1].split()[0], 16)
+    ends = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+    assert [one for one in ends if ignored >> (one - 1) & 1] == []
+    yard.ec2.terminate_instances(InstanceIds=instances)
 
 
 def test_terminating_kills_grandchildren_in_sessions_of_their_own(yard: Yard) -> None:
