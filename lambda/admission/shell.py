@@ -62,7 +62,7 @@ def _pieces(text: str) -> Iterator[str]:
     for found in _WHOLE.finditer(text):
         if found.group() == "\\\n":
             yield found.group()
-        elif quoted := found.group("quoted"):
+        elif (quoted := found.group("quoted")) is not None:  # "" is an empty argument
             yield from (one.group() for one in _IN_QUOTES.finditer(quoted) if _acts(one))
         elif found.lastgroup:
             yield found.group()

@@ -63,6 +63,7 @@ PLAIN = (
     "python a.py 's3://bucket/key?versionId=1&x=2'",
     "./run.sh éü-ñ@x^y!",
     "cdrecord x",
+    'python a.py --suffix "" --prefix \'\' --name=""',
 )
 
 
