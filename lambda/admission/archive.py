@@ -19,6 +19,8 @@ MOST_DIRECTORY = 16 * 1024**2
 """Bytes of a zip's list of entries."""
 MOST_LISTED = 20_000
 """Entries that a listing keeps; code has fewer, and what has more is taken without a look."""
+MOST_NAME = 4096
+"""Characters of a name that a listing keeps; Linux opens no longer one. Names of a megabyte each compress to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,11 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
         for entry in entries(cast("IO[bytes]", Bounded(file, enough)), name):
             if len(names) >= MOST_LISTED:
                 raise Enough
+            if len(entry.name) > MOST_NAME:
+                raise Enough
             if entry.kind != stat.S_IFDIR:
                 names.add(posixpath.normpath(entry.name))
-            if entry.kind == stat.S_IFLNK:
+            if entry.kind in (stat.S_IFLNK, stat.S_IFCHR):  # a link of a zip is told as the latter
                 links.add(posixpath.normpath(entry.name))
     except (Enough, TooLarge):
         return Listing(names=frozenset(names), links=frozenset(links), whole=False)

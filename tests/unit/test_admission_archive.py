@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import stat
 import tarfile
+import zipfile
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -208,3 +210,20 @@ def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account, monke
     (ranged,) = [asked for asked in seen if "Range" in asked]
     assert (ranged["VersionId"], ranged["IfMatch"]) == ("v1", '"e1"')
     assert json.loads(there.bodies["jobs/job-1/job.json"])["code"]["source_version"] == "v1"
+
+
+def test_what_lies_behind_a_link_of_a_zip_is_unknown() -> None:
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
+        folder = zipfile.ZipInfo("src")
+        folder.create_system, folder.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(folder, "real/src")
+        archive.writestr("real/src/train.py", "pass")
+    found = looked(body.getvalue(), "a.zip")
+    assert archive_problems("s3://b/a.zip", ["python", "src/train.py"], found) == []
+    assert archive_problems("s3://b/a.zip", ["python", "src2/train.py"], found) != []
+
+
+def test_names_of_any_length_are_not_kept() -> None:
+    found = looked(tarred(("x" * 1_000_000, b"")))
+    assert (found.names, found.whole, found.broken) == (frozenset(), False, "")
