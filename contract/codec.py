@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import types
 import typing
 from enum import Enum
@@ -28,10 +29,19 @@ def decode(kind: type[T], document: bytes | str) -> T:
     Raises Garbled when the document is no JSON, a field is missing without a default, or has the wrong type.
     """
     try:
-        raw = json.loads(document)
-    except ValueError as problem:
+        raw = json.loads(document, parse_constant=_no_number, parse_float=_number)
+    except (ValueError, RecursionError) as problem:
         raise Garbled(f"{kind.__name__} is not JSON: {problem}") from None
     return typing.cast(T, build(kind, raw, kind.__name__))
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no finite number")
+
+
+def _number(word: str) -> float:
+    """1e999 is infinite to Python."""
+    return number if math.isfinite(number := float(word)) else _no_number(word)
 
 
 @cache
@@ -56,8 +66,15 @@ def build(kind: Any, raw: Any, where: str) -> Any:
     if origin is dict:
         return {key: build(inner[1], item, f"{where}.{key}") for key, item in _typed(raw, dict, where).items()}
     if kind is float and isinstance(raw, int) and not isinstance(raw, bool):
-        return float(raw)
+        return _float(raw, where)
     return _typed(raw, kind, where)
+
+
+def _float(raw: int, where: str) -> float:
+    try:
+        return float(raw)
+    except OverflowError:
+        raise Garbled(f"{where} has {len(str(raw))} digits, wanted float") from None
 
 
 def _dataclass(kind: Any, raw: Any, where: str) -> Any:

@@ -53,6 +53,11 @@ def test_fields_of_a_newer_writer_are_passed_over() -> None:
         (changed(ladder=[{}]), r"Job.ladder\[0\].region is missing"),
         (changed(ladder=[{**json.loads(encode(JOB))["ladder"][0], "market": "barter"}]), "allowed: on-demand, spot"),
         (b"{}", "Job.id is missing"),
+        (b"[" * 200_000, "not JSON"),
+        (changed(deadline=float("nan")), "NaN is no finite number"),
+        (changed(deadline=float("-inf")), "-Infinity is no finite number"),
+        (changed(max_hours="HUGE").replace(b'"HUGE"', b"1e999"), "1e999 is no finite number"),
+        (changed(max_hours=10**400), "Job.max_hours has 401 digits, wanted float"),
     ],
 )
 def test_a_garbled_document_names_the_field(document: bytes, words: str) -> None:
