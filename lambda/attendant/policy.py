@@ -14,7 +14,7 @@ from attendant import words
 from attendant.facts import Facts
 from attendant.silence import why_lost
 from contract import keys
-from contract.errors import DeadlineReached, NodeLost, Stalled, TrainingFailed
+from contract.errors import BY_NAME, DeadlineReached, NodeLost, Stalled, TrainingFailed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
 
@@ -199,4 +199,6 @@ def _ordered(facts: Facts, now: float) -> Verdict | None:
 
 
 def _fail(error: str, *sentences: str) -> Verdict:
-    return Verdict(action=Action.FAIL, error=error, reason=" ".join(sentences).strip())
+    """With a name that the machine knows: a node may write any text for one, Lambda's own errors and 300 characters among them."""
+    known = error if error in BY_NAME else TrainingFailed.__name__
+    return Verdict(action=Action.FAIL, error=known, reason=" ".join(sentences).strip())

@@ -231,3 +231,17 @@ def test_one_rank_may_go_on_after_another_ended_but_not_for_ever() -> None:
     verdict = judge(replace(facts, nodes={0: ended(0, ago_s=most + 1), 1: heard(1)}), now=LATER)
     assert verdict.error == "Stalled"
     assert "rank 0 ended 7201 s ago, and rank 1 went on (allowed: 7200 s, by uneven_allowance_s)" in verdict.reason
+
+
+# What a node writes
+
+
+@pytest.mark.parametrize("name", ["Lambda.Unknown", "States.ALL", "x" * 300, "Nonsense"])
+def test_a_name_that_a_node_made_up_is_no_error_of_the_machine(name: str) -> None:
+    own = replace(ALONE, nodes={**ALONE.nodes, 1: ended(1, 3, ago_s=20, error=name)})
+    assert judge(own, now=LATER).error == "TrainingFailed"
+    order = replace(ORDER, error=name)
+    ordered = {rank: ended(rank, 1, ordered=True, error=name) for rank in (0, 1)}
+    assert (
+        judge(replace(ALONE, order=Given(order=order, age_s=1000), nodes=ordered), now=LATER).error == "TrainingFailed"
+    )
