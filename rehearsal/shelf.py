@@ -28,13 +28,13 @@ def kept(
         lock = os.open(shelf / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         using.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_SH)
+        os.utime(lock)  # now: between two kinds of a lock nobody holds it, and what was not used for long is taken away
         made = False
         if not folder.exists():
             fcntl.flock(lock, fcntl.LOCK_EX)  # only one makes it; who waited finds it
             if made := not folder.exists():
                 folder = _made(folder, make, still, using)
             fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(lock)
         _forget(shelf)
         yield folder, made
 

@@ -208,3 +208,13 @@ def test_those_used_last_stay_and_none_that_is_used(tmp_path: Path) -> None:
         assert used.is_dir()
     assert not (tmp_path / "over-0").exists()
     assert all((tmp_path / f"over-{number}").is_dir() for number in range(2, shelf.KEPT + 2))
+
+
+def test_a_folder_counts_as_used_before_it_is_made(tmp_path: Path) -> None:
+    """Its lock may be years old. Whoever changes a lock holds none for a moment, in which others look what is old."""
+    lock = tmp_path / "a.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    ages: list[float] = []
+    with shelf.kept(tmp_path, "a", lambda _: ages.append(lock.stat().st_mtime)):
+        assert ages[0] > 0
