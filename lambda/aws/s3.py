@@ -304,8 +304,12 @@ class JobStore(Bucket):
             return None
 
     def order(self, job: str, attempt: int) -> Given | None:
+        """None where there is none. One that nobody can read is none: nodes may write it, and their agents leave it aside."""
         found = self.get_aged(keys.JobPrefix(job).order(attempt))
-        return None if found is None else Given(order=decode(Order, found[0]), age_s=found[1])
+        try:
+            return None if found is None else Given(order=decode(Order, found[0]), age_s=found[1])
+        except Garbled:
+            return None
 
     def create_order(self, job: str, attempt: int, order: Order) -> None:
         """Raises Raced where the attempt has its order already."""
