@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.config import Config
@@ -25,6 +26,7 @@ from contract.orders import Order
 from contract.reports import NodeReport
 
 if TYPE_CHECKING:
+    from botocore.response import StreamingBody
     from types_boto3_s3.client import S3Client
 
 T = TypeVar("T")
@@ -39,6 +41,9 @@ AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
 AT_ONCE = 16
 """Reports read side by side."""
+MOST_WRITTEN = 2 * 1024**2
+"""Bytes that are read of a report or an order. An honest report has at most 0.6 MB, twice 50 lines of 1,000 characters; one of 300
+MB would end the function that looks at all jobs."""
 
 
 class Raced(Exception):
@@ -90,7 +95,7 @@ class Bucket:
             if problem.response["Error"]["Code"] in ABSENT:
                 return None
             raise
-        return answer["Body"].read(), answer["ETag"]
+        return _body(answer["Body"], key), answer["ETag"]
 
     def get_aged(self, key: str) -> tuple[bytes, float] | None:
         """Body, and age in seconds by S3's own clock; None where there is no such object."""
@@ -101,7 +106,7 @@ class Bucket:
                 return None
             raise
         now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-        return answer["Body"].read(), max(0.0, (now - answer["LastModified"]).total_seconds())
+        return _body(answer["Body"], key), max(0.0, (now - answer["LastModified"]).total_seconds())
 
     def put(self, key: str, body: bytes) -> None:
         self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
@@ -345,6 +350,16 @@ class JobStore(Bucket):
     def _read(self, kind: type[T], key: str) -> T | None:
         body = self.get(key)
         return None if body is None else decode(kind, body)
+
+
+def _body(body: StreamingBody, key: str) -> bytes:
+    """The whole of it; of what nodes may write no more than is honest, and a document that is cut off is no JSON."""
+    if not (fnmatchcase(key, keys.ANY_REPORT) or fnmatchcase(key, keys.ANY_ORDER)):
+        return body.read()
+    content = body.read(MOST_WRITTEN)
+    if len(content) == MOST_WRITTEN:
+        body.close()  # the rest is still on its way
+    return content
 
 
 def _report(body: bytes) -> NodeReport | None:
