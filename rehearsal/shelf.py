@@ -25,18 +25,27 @@ def kept(
     shelf.mkdir(parents=True, exist_ok=True)
     folder = shelf / name
     with ExitStack() as using:
-        lock = os.open(shelf / f"{name}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        using.callback(os.close, lock)
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(lock)  # now: between two kinds of a lock nobody holds it, and what was not used for long is taken away
+        used = using.enter_context(_locked(shelf / f"{name}.lock", fcntl.LOCK_SH))
+        os.utime(used)
         made = False
         if not folder.exists():
-            fcntl.flock(lock, fcntl.LOCK_EX)  # only one makes it; who waited finds it
-            if made := not folder.exists():
-                folder = _made(folder, make, still, using)
-            fcntl.flock(lock, fcntl.LOCK_SH)
+            # Only one makes it; who waited finds it. The lock of those who use it cannot serve: they hold it for a whole run.
+            with _locked(shelf / f"{name}.making", fcntl.LOCK_EX):
+                if made := not folder.exists():
+                    folder = _made(folder, make, still, using)
         _forget(shelf)
         yield folder, made
+
+
+@contextmanager
+def _locked(path: Path, kind: int) -> Iterator[int]:
+    """The descriptor of the file, locked for as long as the block lasts."""
+    lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, kind)
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def _made(folder: Path, make: Callable[[Path], object], still: Callable[[], bool], using: ExitStack) -> Path:
