@@ -77,7 +77,9 @@ def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict
 def cause(whole: str) -> str:
     """Of a command's output the lines that say why it failed: the last that speak of an error, or the last of all."""
     lines = [line.rstrip() for line in COLOUR.sub("", whole).splitlines() if line.strip()]
-    telling = [line for line in lines if CAUSE.search(line)]
+    telling = [
+        line for line in lines if CAUSE.search(line) and not line.endswith("needs it")
+    ]  # an effect of another line
     return "\n".join(dict.fromkeys((telling or lines)[-CAUSE_LINES:]))
 
 

@@ -16,8 +16,8 @@ DESCRIBED = 100
 """The most that DescribeJobs takes."""
 REFUSED = "ClientException"
 """Batch's code for everything that the request has wrong ..."""
-ABSENT = "does not exist"
-"""... and in its message, for a queue that is not there."""
+ABSENT = ("does not exist", "not found")
+"""... and in its message, for a queue that is not there: Batch has had both wordings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Jobs:
                 ids += [one["jobId"] for one in page["jobSummaryList"]]
         except ClientError as problem:
             error = problem.response["Error"]
-            if error["Code"] == REFUSED and ABSENT in error.get("Message", ""):
+            if error["Code"] == REFUSED and any(words in error.get("Message", "") for words in ABSENT):
                 return []
             raise
         return ids
