@@ -30,16 +30,17 @@ BUILT = BuildOrder(
     context=Context(bucket="yard-home", key="uploads/context.tar.gz", version="v-7", etag='"abc"'),
     cache="yard/build-cache",
 )
-AWS = f'''#!{sys.executable}
+# env finds the bench's own python3: a first line cannot name a program whose path has a blank.
+AWS = '''#!/usr/bin/env python3
 """Stands in for the AWS command line: objects and registries are the files of the bench."""
 import json, os, shutil, sys
 from pathlib import Path
 images, given = Path(os.environ["IMAGES"]), sys.argv[1:]
 with (images / "aws").open("a") as calls:
     calls.write(json.dumps(given) + "\\n")
-option = {{name: value for name, value in zip(given, given[1:])}}
+option = {name: value for name, value in zip(given, given[1:])}
 if given[:2] == ["ecr", "get-login-password"]:
-    if (images / f"no-password-{{option['--region']}}").exists():
+    if (images / f"no-password-{option['--region']}").exists():
         sys.exit("An error occurred (UnrecognizedClientException) when calling the GetAuthorizationToken operation")
     print("secret-of-" + option["--region"])
 elif given[:2] == ["s3api", "get-object"]:
@@ -48,14 +49,14 @@ elif given[:2] == ["s3api", "get-object"]:
         sys.exit("An error occurred (NoSuchKey) when calling the GetObject operation: The specified key does not exist.")
     shutil.copyfile(source, given[-1])
 elif given[:2] == ["ecr", "describe-images"]:
-    name = images / f"111122223333.dkr.ecr.{{option['--region']}}.amazonaws.com" / option["--repository-name"]
+    name = images / f"111122223333.dkr.ecr.{option['--region']}.amazonaws.com" / option["--repository-name"]
     stands = name / option["--image-ids"].partition("=")[2]
     if not stands.exists():
         sys.exit("An error occurred (ImageNotFoundException) when calling the DescribeImages operation")
     import hashlib
     print("sha256:" + hashlib.sha256(stands.read_bytes()).hexdigest())
 else:
-    sys.exit(f"aws: what is {{given}}?")
+    sys.exit(f"aws: what is {given}?")
 '''
 
 
