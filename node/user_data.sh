@@ -2,8 +2,8 @@
 # The first code of a node, the same for every job: whatever happens from here on, the machine powers off.
 #
 # Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_AGENT_SHA256,
-# TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent learns a deadline).
-# TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
+# TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent
+# learns a deadline). TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
 set -euo pipefail
 root=${TRAINYARD_ROOT:-}
 home=$root/opt/trainyard

@@ -12,7 +12,7 @@ from contract import keys, tags
 from rehearsal.yard import Job, Yard
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
-ADDED_LINES = 4
+ADDED_LINES = 5
 """The assignments that the launcher puts behind the script's first line."""
 ARMED = SCRIPT.read_text().splitlines().index("# From here on everything may fail.") + 1 + ADDED_LINES
 """Number of the first line of user data behind which the power-off timer is armed."""
