@@ -109,7 +109,7 @@ def test_code_that_fails_by_itself_on_one_rank_ends_the_job_within_a_minute(
 ) -> None:
     """Whether its peers hang or break, and on whichever rank."""
     code = yard.upload(ROOT / "tests/rehearsal/trainer", "trainer")
-    requests = {
+    requests: dict[str, dict[str, Any]] = {
         f"own-{breaks_s.replace('.', '')}-{nodes}-{number}": {
             **TWO,
             "nodes": nodes,
