@@ -129,7 +129,7 @@ class LocalAws:
             self.set_variable("MOTO_PORT", str(server.server_port))
             for gap in self._gaps:
                 import_module(f"rehearsal.gaps.{gap}").install(self)
-            self._thread = threading.Thread(target=server.serve_forever, name="local-aws", daemon=True)
+            self._thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="local-aws", daemon=True)
             self._thread.start()
         except BaseException:
             self.stop()
