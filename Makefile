@@ -29,7 +29,7 @@ setup: ## Everything for development (Python 3.11+ and git are enough)
 	@$(MAKE) -s -j4 $(TOOLS) build/ami/ready
 
 setup-rehearsal: ## What a rehearsal needs, and no more
-	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready
+	@$(MAKE) -s -j4 $(REHEARSAL) build/ami/ready build/assemblies/ready
 
 setup-deploy: ## What synth, deploy and destroy need, and no more
 	@$(MAKE) -s -j4 $(DEPLOY)
@@ -107,6 +107,10 @@ build/agent-libs/ready: .venv/installer node/requirements.txt
 	@find build/agent-libs/python/botocore/data build/agent-libs/python/boto3/data -mindepth 1 -maxdepth 1 -type d \
 	  ! -name s3 ! -name logs ! -name secretsmanager ! -name sts -exec rm -rf {} +
 	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
+
+# One processor unpacks PyTorch, the other does this.
+build/assemblies/ready: .venv/rehearsal-ready build/layer/ready build/agent-libs/ready rehearsal/prepare.py
+	@$(BIN)/python -m rehearsal.prepare && touch $@
 
 build/ami/ready: .venv/installer rehearsal/requirements-ami.in rehearsal/machine_image.py
 	@$(BIN)/python -m rehearsal.machine_image build/ami
