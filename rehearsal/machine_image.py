@@ -6,20 +6,20 @@ import json
 import os
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).with_name("requirements-ami.in")
 UV = Path(sys.executable).with_name("uv")
-USED = "import awscli.clidriver, numpy, torch.distributed.run"
-"""What jobs import first. Compiled once, here; the rest of PyTorch, which pip would compile as well, hardly any job imports."""
+USED = "import awscli.clidriver, numpy, torch.distributed.run, torch._dynamo"
+"""What jobs import: DistributedDataParallel brings torch._dynamo. Compiled once, here; the rest of PyTorch hardly any job imports."""
 
 
 def make(folder: Path) -> None:
     """Creates or updates the environment in `folder`; raises CalledProcessError with pip's words when a package is missing."""
     python = folder / "bin" / "python"
     if not (folder / "bin" / "pip").exists():
-        venv.EnvBuilder(with_pip=True).create(folder)
+        base = [str(UV), "venv", "-q", "--seed", "--allow-existing", "--python", sys.executable, str(folder)]
+        subprocess.run(base, check=True)
     print(f"Making the stand-in for the deep-learning AMI ({folder}) ...", flush=True)
     if problem := _install_cpu_build(python):
         print(
@@ -63,20 +63,34 @@ def _install_cpu_build(python: Path) -> str:
 def _install_with_pip(folder: Path) -> None:
     """Whatever this machine's own settings of pip find: a folder of wheels, a registry's mirror."""
     pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "--cache-dir", str(folder.parent / "pip-cache")]
-    if large := _accelerator_packages(pip):
+    found = _plan(pip)
+    if large := sum(name.startswith(("nvidia-", "triton", "cuda-")) for name in found):
         print(f"  only builds for GPUs: {large} CUDA packages come with them, about 3 GB to download", flush=True)
-    subprocess.run([*pip, "install", "-q", "--no-compile", "-r", str(REQUIREMENTS)], check=True)
+    # uv unpacks in a third of pip's time. It lacks the passwords that pip's settings may have for an index: then pip unpacks.
+    if found and not _unpack(folder, found):
+        subprocess.run([*pip, "install", "-q", "--no-compile", "-r", str(REQUIREMENTS)], check=True)
 
 
-def _accelerator_packages(pip: list[str]) -> int:
-    """How many of the packages that would be installed are there for GPUs only."""
+def _plan(pip: list[str]) -> dict[str, str]:
+    """Package to the address of what pip would install of it; empty where everything is there."""
     plan = subprocess.run(
         [*pip, "install", "-q", "--dry-run", "--report", "-", "-r", str(REQUIREMENTS)],
         check=True,
         stdout=subprocess.PIPE,
     )
-    names = [package["metadata"]["name"] for package in json.loads(plan.stdout)["install"]]
-    return sum(name.startswith(("nvidia-", "triton", "cuda-")) for name in names)
+    return {one["metadata"]["name"]: one["download_info"]["url"] for one in json.loads(plan.stdout)["install"]}
+
+
+def _unpack(folder: Path, found: dict[str, str]) -> bool:
+    """Whether uv could fetch and install each of these."""
+    addresses = [f"{name} @ {url}" for name, url in found.items()]
+    python = str(folder / "bin" / "python")
+    done = subprocess.run(
+        [str(UV), "pip", "install", "-q", "--no-deps", "--python", python, *addresses],
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 if __name__ == "__main__":

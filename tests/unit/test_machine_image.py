@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,15 @@ import pytest
 from rehearsal import machine_image
 
 NOTES = 'echo "$0 $*" >> "{calls}"\n'
-UNREACHABLE = "echo 'error: Request failed' >&2; echo '  cause: failed to look up the address' >&2; exit 2\n"
+UNREACHABLE = """case "$*" in *--torch-backend*)
+echo 'error: Request failed' >&2; echo '  cause: failed to look up the address' >&2; exit 2;; esac
+"""
+OF_NO_USE = UNREACHABLE.replace("*--torch-backend*", "*")
 PLAN = """case "$*" in *--dry-run*) echo '{{"install": [{packages}]}}';; esac\n"""
-CUDA = '{"metadata": {"name": "nvidia-cublas"}}, {"metadata": {"name": "torch"}}'
+CUDA = ", ".join(
+    json.dumps({"metadata": {"name": name}, "download_info": {"url": f"https://packages.test/{name}.whl"}})
+    for name in ("nvidia-cublas", "torch")
+)
 
 
 def program(place: Path, calls: Path, body: str = "") -> None:
@@ -61,10 +68,23 @@ def test_where_that_index_cannot_be_reached_pip_looks_and_the_reason_is_said(
 ) -> None:
     machine = Machine(tmp_path, uv=UNREACHABLE)
     machine_image.make(machine.image)
-    assert len(pips(machine)) == 2
+    assert len(pips(machine)) == 1  # everything was there
     said = capfd.readouterr().out
     assert "cause: failed to look up the address" in said
     assert "CUDA" not in said
+
+
+def test_uv_unpacks_what_pip_has_found(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, uv=UNREACHABLE, packages=CUDA)
+    machine_image.make(machine.image)
+    assert any(call.endswith("torch @ https://packages.test/torch.whl") for call in machine.calls)
+    assert len(pips(machine)) == 1
+
+
+def test_where_only_pip_has_the_password_pip_unpacks(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, uv=OF_NO_USE, packages=CUDA)
+    machine_image.make(machine.image)
+    assert [" --dry-run " in call for call in pips(machine)] == [True, False]
 
 
 def test_packages_for_gpus_are_announced_before_they_are_downloaded(

@@ -35,7 +35,8 @@ class Checkout:
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
             (self.root / file.relative_to(ROOT)).touch()
         (self.root / "rehearsal").mkdir(exist_ok=True)
-        (self.root / "rehearsal" / "machine_image.py").touch()
+        for prerequisite in ("machine_image.py", "prepare.py"):
+            (self.root / "rehearsal" / prerequisite).touch()
 
     def set_up(self, python: str = "") -> None:
         programs = self.root / ".venv" / "bin"
