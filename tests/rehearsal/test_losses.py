@@ -134,16 +134,16 @@ def test_code_that_fails_by_itself_on_one_rank_ends_the_job_within_a_minute(
     assert wrong == []
 
 
-@pytest.mark.parametrize("running_s", [0, 600], ids=["ddp-told", "ddp-vanished"])
+@pytest.mark.parametrize("kind", ["told", "vanished", "crashed", "cut", "frozen"])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_pytorch_goes_on_after_a_loss(yard: Yard, rank: int, running_s: int) -> None:
+def test_pytorch_goes_on_after_a_loss(yard: Yard, rank: int, kind: str) -> None:
     """The example as it is shipped: gloo breaks within milliseconds, and its peers exit with 1."""
     request = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
     request |= {"code": yard.upload(ROOT / "examples/ddp_digits", "digits"), "nodes": 2, "checkpoint_minutes": 0.02}
     request["command"] = [*request["command"], "--seconds-per-epoch", "1"]
-    name = f"digits-{rank}-{running_s}"
+    name = f"digits-{kind}-{rank}"
     began = time.monotonic()
-    with yard.faults(parse_faults([f"node-lost:step=60,rank={rank},running={running_s},job={name}"])):
+    with yard.faults(parse_faults([LOSSES[kind].format(step=60) + f",rank={rank},job={name}"])):
         execution = yard.start(request, name).wait(LIMIT_S)
     tell(f"{name}: {execution['status']} {execution.get('error', '')} after {time.monotonic() - began:.0f} s")
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
