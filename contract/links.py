@@ -28,6 +28,10 @@ class Console:
     def _at(self, service: str) -> str:
         return f"https://{self.region}.{CONSOLES.get(self.partition, CONSOLES['aws'])}/{service}"
 
+    def machine(self, arn: str) -> str:
+        """A state machine, from which executions are started; `arn` may be one that only CloudFormation knows yet."""
+        return f"{self._at('states')}/home?region={self.region}#/statemachines/view/{arn}"
+
     def execution(self, arn: str) -> str:
         return f"{self._at('states')}/home?region={self.region}#/v2/executions/details/{quote(arn, ':')}"
 

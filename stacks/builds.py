@@ -14,6 +14,7 @@ from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.function import Function, Layer
 from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
+from stacks.parts.outputs import started_here
 from stacks.parts.rights import READ, Right, Rights
 
 LONGEST_BUILD = cdk.Duration.hours(1)
@@ -97,12 +98,7 @@ class BuildsStack(cdk.Stack):
 
         arn = build.machine.state_machine_arn
         cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
-        cdk.CfnOutput(
-            self,
-            "BuildConsole",
-            value=f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{arn}",
-            description="Open this, press Start execution, paste what image you want",
-        )
+        started_here(self, "BuildConsole", arn, "Open this, press Start execution, paste what image you want")
 
     def _function(self, environment: ImageBuildEnvironment, log_retention_days: int) -> Function:
         return Function(

@@ -34,6 +34,7 @@ from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
 from stacks.parts.logs import log_group
 from stacks.parts.network import Network
+from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import Right, Rights, grant
 
@@ -261,14 +262,13 @@ class GridStack(cdk.Stack):
         )
 
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:
-        console = f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{machine}"
         for output, value, what in (
             ("GridMachine", machine, "The state machine that trains every line of a manifest"),
-            ("GridConsole", console, "Open this, press Start execution, paste where the manifest is"),
             ("TrainingRoleArn", training.role_arn, "Keys and buckets of others have to let this role in"),
             ("GridCleanupDeadLetters", letters.queue_url, "Grids whose end could not be cleared up"),
         ):
             cdk.CfnOutput(self, output, value=value, description=what)
+        started_here(self, "GridConsole", machine, "Open this, press Start execution, paste where the manifest is")
 
 
 def _fields(environment: GridEnvironment) -> dict[str, Any]:

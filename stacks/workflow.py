@@ -34,6 +34,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
+from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.rights import READ, Right, Rights
 from stacks.parts.train_machine import Steps, TrainMachine
@@ -106,12 +107,8 @@ class WorkflowStack(cdk.Stack):
             description="Executions whose end could not be cleaned up",
         )
         cdk.CfnOutput(self, "TrainMachine", value=arn, description="The state machine that trains a job")
-        cdk.CfnOutput(
-            self,
-            "Console",
-            value=f"https://{self.region}.console.aws.amazon.com/states/home?region={self.region}#/statemachines/view/{arn}",
-            description="Open this, press Start execution, name it like the job, paste the job's JSON",
-        )
+        how = "Open this, press Start execution, name it like the job, paste the job's JSON"
+        started_here(self, "Console", arn, how)
 
     def _admission(
         self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits

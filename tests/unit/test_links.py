@@ -21,6 +21,13 @@ def test_an_execution_is_the_page_of_its_arn() -> None:
     )
 
 
+def test_a_machine_is_a_page_of_its_partitions_console() -> None:
+    arn = "arn:aws-cn:states:cn-north-1:123456789012:stateMachine:yard-train"
+    assert Console("aws-cn", "cn-north-1").machine(arn) == (
+        f"https://cn-north-1.console.amazonaws.cn/states/home?region=cn-north-1#/statemachines/view/{arn}"
+    )
+
+
 def test_a_log_group_is_escaped_twice_as_the_console_writes_it() -> None:
     assert FRANKFURT.streams("/trainyard/yard/nodes", "job-1/") == (
         "https://eu-central-1.console.aws.amazon.com/cloudwatch/home?region=eu-central-1#logsV2:log-groups/log-group/"
