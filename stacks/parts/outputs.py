@@ -1,0 +1,14 @@
+"""What a stack says when it is deployed."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+
+from contract.links import Console
+from stacks.forms import partition
+
+
+def started_here(stack: cdk.Stack, output: str, machine_arn: str, how: str) -> None:
+    """An output with the page of the console on which executions of the machine are started; `how` says what to do there."""
+    page = Console(partition(stack.region), stack.region).machine(machine_arn)
+    cdk.CfnOutput(stack, output, value=page, description=how)
