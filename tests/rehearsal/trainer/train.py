@@ -61,8 +61,9 @@ class Peers:
         while True:
             try:
                 peer = socket.create_connection(address, timeout=1)
+                # The master answers when all have come: whoever left before would be counted, and missed at the first step.
+                peer.settimeout(None)
                 if peer.recv(1):
-                    peer.settimeout(None)
                     return peer
             except OSError:
                 time.sleep(0.1)
