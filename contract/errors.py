@@ -51,6 +51,11 @@ class SyncIncomplete(JobError):
     """Something that a node says it committed is not in S3, whole."""
 
 
+class PatienceOver(JobError):
+    """A step met nothing but errors that are no answer of its own (a throttle, an outage) until its patience was over; the cause
+    names the last one."""
+
+
 class StillRunning(JobError):
     """Instances were told to terminate and have not begun to; the machine asks again."""
 
@@ -70,6 +75,9 @@ class StillTraining(Exception):
 class GridFailed(Exception):
     """A grid ended with lines that have no record, or could not be ended whole."""
 
+
+ASKED_AGAIN = (CapacityPending, StillRunning)
+"""No verdicts: the machine asks again."""
 
 NEW_ATTEMPT = (Interrupted, NodeLost, Stalled)
 """What a new attempt from the newest checkpoint can mend."""

@@ -30,6 +30,7 @@ from admission.words import refusal
 from aws import pinned, secrets
 from aws.ec2 import Ec2
 from aws.facts import Object
+from aws.patience import patient
 from aws.s3 import Bucket, JobStore, Raced
 from aws.ssm import parameter
 from contract import keys, links, names
@@ -49,6 +50,7 @@ LOOK_S = 10.0
 """How long an archive is looked through: hundreds of megabytes. What comes later in it is taken without a look."""
 
 
+@patient
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = AdmissionEnvironment.read()
     execution = Execution(

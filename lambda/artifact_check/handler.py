@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 
 from artifact_check.policy import missing, told
 from aws.heard import heard
+from aws.patience import patient
 from aws.s3 import Bucket, JobStore, as_json
 from contract import keys
 from contract.codec import decode
@@ -21,6 +22,7 @@ from contract.jobs import Job
 logger = Logger(service="artifact_check")
 
 
+@patient
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     store = JobStore(ArtifactCheckEnvironment.read().bucket)
     job, attempt = store.job(event["job"]), int(event["attempt"])

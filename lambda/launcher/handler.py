@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws.ec2 import Ec2
+from aws.patience import patient
 from aws.s3 import JobStore
 from contract import keys
 from contract.environments import LauncherEnvironment
@@ -24,6 +25,7 @@ logger = Logger(service="launcher")
 SCRIPT = Path(__file__).with_name("user_data.sh")
 
 
+@patient
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     env = LauncherEnvironment.read()
     store = JobStore(env.bucket)

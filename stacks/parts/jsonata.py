@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from contract import errors
+from contract import patience as patience_words
 
 # Lambda's Cause is {"errorMessage": "...", ...}, cut off at 32 KiB: a pattern finds the message where $parse would fail.
 # The pattern has no alternation inside its loop, which would recurse once a character, and no `\\]`, which JSONata misreads.
@@ -22,6 +24,14 @@ _OUTPUT = r"""
 """
 _LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
 _LATE_CAUSE = "The hours of the job were over before its nodes had ended."
+
+
+def patience(seconds: float) -> dict[str, Any]:
+    """What a step's function is told of its patience. EnteredTime is the state's and not a try's: retries leave it as it is."""
+    told = {patience_words.ENTERED_AT: "{% $states.context.State.EnteredTime %}", patience_words.SECONDS: seconds}
+    return {patience_words.FIELD: told}
+
+
 BEGUN = {
     "request": "{% $states.input %}",
     "execution": {

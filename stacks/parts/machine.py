@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, count
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, count, islice
 from typing import Any
 
 import aws_cdk as cdk
@@ -32,9 +33,46 @@ SERVICE_ERRORS = [
 ]
 """Lambda's own troubles, a killed function among them: every step may be done twice."""
 
-SLOW_ERRORS = ["States.Timeout", "Sandbox.Timedout"]
-"""A function that did not answer in its time."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 2, 60
+THROTTLED = "Lambda.TooManyRequestsException"
+UNANSWERED = ["States.Timeout", *(error for error in SERVICE_ERRORS if error != THROTTLED)]
+"""Errors that no function raises, and before which it may have run for its whole time. A throttle comes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """From try to try: the first, how much longer each next one is, the longest. With jitter any of them may be as short as
+    nothing, and is half as long on the average."""
+
+    first_s: int
+    rate: int
+    longest_s: int
+    jitter: bool
+
+    def until(self, patience_s: float) -> int:
+        """How many of them are the patience, on the average."""
+        share = 0.5 if self.jitter else 1.0
+        return next(number for number, waited in enumerate(accumulate(self._each()), 1) if share * waited >= patience_s)
+
+    def at_most_s(self, number: int) -> int:
+        """How long the first `number` of them are at most."""
+        return sum(islice(self._each(), number))
+
+    def retry(self, step: tasks.LambdaInvoke, names: Sequence[str], patience_s: float) -> None:
+        """Tries the step again after these errors until the pauses alone are the patience."""
+        step.add_retry(
+            errors=list(names),
+            max_attempts=self.until(patience_s),
+            interval=cdk.Duration.seconds(self.first_s),
+            backoff_rate=self.rate,
+            max_delay=cdk.Duration.seconds(self.longest_s),
+            jitter_strategy=sfn.JitterType.FULL if self.jitter else None,
+        )
+
+    def _each(self) -> Iterator[int]:
+        return (min(self.first_s * self.rate**number, self.longest_s) for number in count())
+
+
+QUICK = Pauses(first_s=2, rate=2, longest_s=60, jitter=True)
 
 
 def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:
@@ -97,9 +135,7 @@ def invocation(
 ) -> tasks.LambdaInvoke:
     """A state that invokes a function. It times out a little after the function, unless `task_timeout` says otherwise; what is
     tried again is the caller's to say."""
-    timeout = function.timeout
-    assert timeout is not None
-    options.setdefault("task_timeout", sfn.Timeout.duration(timeout.plus(MARGIN)))
+    options.setdefault("task_timeout", sfn.Timeout.duration(_timeout(function).plus(MARGIN)))
     return tasks.LambdaInvoke.jsonata(
         scope,
         name,
@@ -128,26 +164,43 @@ def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn
 def outlive(
     step: tasks.LambdaInvoke, function: lambda_.Function, *, verdicts: Sequence[str], patience_s: float
 ) -> None:
-    """Tries the step again after any error but its verdicts, until the patience is over. Every step may be done twice."""
+    """Tries the step again after any error but its verdicts, until the patience is over. Every step may be done twice.
+
+    The function itself makes a verdict of what it raises later (`aws.patience`): the numbers of tries are for what no
+    function can end, and for those that are old.
+    """
+    step.add_retry(errors=list(verdicts), max_attempts=0)
+    _slow(function).retry(step, UNANSWERED, patience_s)
+    QUICK.retry(step, ["States.ALL"], patience_s)
+
+
+def outlived_s(function: lambda_.Function, *, patience_s: float, told_s: float, again_s: int = 0) -> int:
+    """How long a step that `outlive`s may take at most, whatever errors it meets in whatever order.
+
+    `told_s` is the patience that its function is told, `again_s` the pause after an answer that is no verdict. A last try begins
+    when that is over. From then on the function only has what it raises no more: tries that end without an answer, each after
+    the function's whole time, and throttles, which come at once.
+    """
+    slow = _slow(function)
+    unanswered = slow.until(patience_s)
+    throttles = QUICK.at_most_s(QUICK.until(patience_s))
+    return math.ceil(told_s) + again_s + (1 + unanswered) * try_s(function) + slow.at_most_s(unanswered) + throttles
+
+
+def try_s(function: lambda_.Function) -> int:
+    """How long one try of a step may take."""
+    return int(_timeout(function).plus(MARGIN).to_seconds())
+
+
+def _slow(function: lambda_.Function) -> Pauses:
+    """Few and long, because each try may have taken as long as the function may run."""
+    return Pauses(first_s=2, rate=4, longest_s=int(_timeout(function).to_seconds()), jitter=False)
+
+
+def _timeout(function: lambda_.Function) -> cdk.Duration:
     timeout = function.timeout
     assert timeout is not None
-    pauses = {
-        "interval": cdk.Duration.seconds(FIRST_PAUSE_S),
-        "backoff_rate": 2,
-        "jitter_strategy": sfn.JitterType.FULL,
-    }
-    longest = cdk.Duration.seconds(LONGEST_PAUSE_S)
-    step.add_retry(errors=list(verdicts), max_attempts=0)
-    # Each of these has taken the whole time of the function.
-    slow = math.ceil(patience_s / timeout.to_seconds()) + 1
-    step.add_retry(errors=SLOW_ERRORS, max_attempts=slow, max_delay=longest, **pauses)
-    step.add_retry(errors=["States.ALL"], max_attempts=tries(patience_s), max_delay=longest, **pauses)
-
-
-def tries(patience_s: float) -> int:
-    """How many pauses of 2, 4, 8, 16, 32, 60, 60 ... s are the patience, each being half as long on the average (full jitter)."""
-    pauses = (min(FIRST_PAUSE_S * 2**number, LONGEST_PAUSE_S) / 2 for number in count())
-    return next(number for number, waited in enumerate(accumulate(pauses), 1) if waited >= patience_s)
+    return timeout
 
 
 def ask_again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> None:

@@ -26,13 +26,13 @@ from stacks.parts.machine import (
     invocation,
     machine_role,
     outlive,
+    outlived_s,
     standard_machine,
+    try_s,
     whole,
 )
 from stacks.parts.rights import Right
 
-MACHINE_MARGIN_S = 3600
-"""From the longest job to the machine's own time-out, for the last Terminate and its patience."""
 LOOKS = 20
 """How often a lost heartbeat leads to a new look. At 300 s each an attendant may be dead for well over an hour."""
 CALLS = 5
@@ -96,14 +96,40 @@ class TrainMachine(Construct):
             physical_name=physical_name,
             begins_with=admit,
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
-            # Sync's pauses are twice its patience where every one of them is as long as it may be.
-            timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600 + 2 * timing.sync_patience_s) + MACHINE_MARGIN_S),
+            timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + self._after_the_deadline_s(steps)),
             role=machine_role(
                 self,
                 "The Train machine: invokes its functions",
                 Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions),
             ),
         )
+
+    def _after_the_deadline_s(self, steps: Steps) -> int:
+        """How long the machine may go on after the longest job's deadline, whatever its states meet. Its own time-out runs no
+        Catch, so that no state's patience may ever meet it: Launch may begin just before the deadline."""
+        timing, heartbeat = self._timing, whole(self._timing.heartbeat_s)
+        launch_s = outlived_s(
+            steps.launcher,
+            patience_s=timing.trouble_patience_s,
+            told_s=self._launch_told_s,
+            again_s=whole(timing.launch_again_s),
+        )
+        train_s = math.ceil(timing.power_off_after_deadline_s) + (1 + LOOKS) * (heartbeat + 1)
+        train_s += LOOKS * CALLS * (try_s(steps.attendant) + whole(heartbeat / CALLS))
+        sync_s = outlived_s(steps.artifact_check, patience_s=timing.sync_patience_s, told_s=timing.sync_patience_s)
+        again, attempts = self._terminate_again
+        return launch_s + train_s + sync_s + attempts * again + (1 + attempts) * try_s(steps.terminator)
+
+    @property
+    def _launch_told_s(self) -> float:
+        """Troubles, and walks that find no capacity, which are Launch's own to end."""
+        return self._timing.launch_patience_s + self._timing.trouble_patience_s
+
+    @property
+    def _terminate_again(self) -> tuple[int, int]:
+        """Seconds between two tries, and how many follow the first."""
+        again = whole(self._timing.terminate_again_s)
+        return again, math.ceil(self._timing.terminate_patience_s / again)
 
     def _admit(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         return self._task(
@@ -131,7 +157,7 @@ class TrainMachine(Construct):
             function,
             "Starts all nodes of the attempt or none: walks down the ladder of zones and types, again and again until the "
             "launch patience is over.",
-            payload={"job": "{% $job %}", "attempt": "{% $attempt %}"},
+            payload={"job": "{% $job %}", "attempt": "{% $attempt %}", **jsonata.patience(self._launch_told_s)},
             outputs=ANSWER,
             assign={
                 "region": "{% $states.result.Payload.region %}",
@@ -191,7 +217,7 @@ class TrainMachine(Construct):
         )
 
     def _terminate(self, function: lambda_.Function) -> tasks.LambdaInvoke:
-        again = whole(self._timing.terminate_again_s)
+        again, attempts = self._terminate_again
         terminate = self._task(
             "Terminate",
             function,
@@ -200,7 +226,6 @@ class TrainMachine(Construct):
             outputs=ANSWER,
         )
         # Whatever the error is, what ends instances is asked again: StillRunning, a killed function, a throttle of Lambda.
-        attempts = math.ceil(self._timing.terminate_patience_s / again)
         ask_again(terminate, "States.ALL", interval_s=again, attempts=attempts)
         return terminate
 
@@ -248,7 +273,8 @@ class TrainMachine(Construct):
         **options: Any,
     ) -> tasks.LambdaInvoke:
         """With a patience, whatever is no verdict is tried again until it is over."""
-        step = invocation(self, name, function, comment, payload=payload, **options)
+        told = jsonata.patience(patience_s) if patience_s is not None else {}
+        step = invocation(self, name, function, comment, payload={**payload, **told}, **options)
         if patience_s is not None:
             outlive(step, function, verdicts=VERDICTS, patience_s=patience_s)
         return step

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 
-from contract import errors
+from contract import errors, patience
 from contract.jobs import Job
 from contract.timing import Timing
 from tests.fakes.aws import Aws
@@ -50,21 +51,33 @@ class Retrier:
         wild = "States.TaskFailed" in self.errors and error != "States.Timeout"
         return wild or not self.errors.isdisjoint({error, "States.ALL"})
 
+    def lasting(self, seconds: float) -> int:
+        """How many pauses are so long in all, on the average."""
+        waited, most = 0.0, 0
+        while waited < seconds:
+            whole = min(self.interval_s * self.backoff**most, self.longest_s)
+            waited, most = waited + (whole / 2 if self.jitter else whole), most + 1
+        return most
+
     def pause_s(self, used: int, chance: random.Random) -> float:
         whole = min(self.interval_s * self.backoff**used, self.longest_s)
         return chance.uniform(0.0, whole) if self.jitter else whole
 
 
 def outliving(timing: Timing, function_s: float) -> tuple[Retrier, ...]:
-    """Any error but a verdict is outlived, for the patience on the average; a function that does not answer, less often."""
-    waited, most = 0.0, 0
-    while waited < timing.trouble_patience_s:
-        waited, most = waited + min(2.0 * 2.0**most, 60.0) / 2, most + 1
-    slow = math.ceil(timing.trouble_patience_s / function_s) + 1
+    """Any error but a verdict is outlived, for the patience on the average; one after which the function may have run for its
+    whole time, less often."""
+    quick = Retrier(frozenset({"States.ALL"}), 0, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True)
+    slow = Retrier(
+        frozenset({"States.Timeout", *LAMBDAS_OWN}) - {THROTTLED},
+        0,
+        interval_s=2.0,
+        backoff=4.0,
+        longest_s=function_s,
+    )
     return (
         Retrier(frozenset(errors.BY_NAME) - {errors.CapacityPending.__name__}, 0),
-        Retrier(frozenset({"States.Timeout", KILLED}), slow, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
-        Retrier(frozenset({"States.ALL"}), most, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True),
+        *(replace(one, most=one.lasting(timing.trouble_patience_s)) for one in (slow, quick)),
     )
 
 
@@ -117,6 +130,8 @@ class Execution:
     """How often each retrier of the state at hand was used."""
     _chance: random.Random = field(default_factory=lambda: random.Random(0))
     _turn: int = 0
+    _entered_at: float = 0.0
+    """When the state at hand was; retries leave it as it is."""
     _running: Callable[[Outcome], None] | None = None
 
     def __post_init__(self) -> None:
@@ -127,6 +142,7 @@ class Execution:
         return self.state in {"Done", "Failed"}
 
     def start(self) -> None:
+        self._entered_at = self.aws.clock.now + 5.0
         self._soon(5.0, self._launch)
 
     def give_up(self, throttled_s: float = 0.0) -> None:
@@ -160,7 +176,7 @@ class Execution:
         self.aws.clock.at(self.aws.clock.now + seconds, action)
 
     def _enter(self, state: str, action: Callable[[], None]) -> None:
-        self.state, self.wait = state, None
+        self.state, self.wait, self._entered_at = state, None, self.aws.clock.now
         self._used.clear()
         self._soon(0.05, action)
 
@@ -178,7 +194,13 @@ class Execution:
             self._go_to_terminate()
 
     def _launch(self) -> None:
-        self._run("launcher", {"job": self.job.id, "attempt": self.attempt}, self._after_launch)
+        timing = self.job.timing
+        told = {
+            patience.ENTERED_AT: datetime.fromtimestamp(self._entered_at, timezone.utc).isoformat(),
+            patience.SECONDS: timing.launch_patience_s + timing.trouble_patience_s,
+        }
+        event: dict[str, object] = {"job": self.job.id, "attempt": self.attempt, patience.FIELD: told}
+        self._run("launcher", event, self._after_launch)
 
     def _after_launch(self, outcome: Outcome) -> None:
         if outcome.error:

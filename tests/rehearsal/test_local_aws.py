@@ -129,6 +129,23 @@ def test_a_functions_error_is_caught_by_its_name_with_its_message(app: App) -> N
     assert json.loads(problem["Cause"])["errorMessage"] == 'no "capacity"\nanywhere'
 
 
+def test_a_retry_leaves_the_time_alone_in_which_its_state_was_entered(app: App) -> None:
+    """The arguments are computed for every try, and the end of a step's patience is told in them."""
+    tried = {"do": "fail", "entered_at": "{% $states.context.State.EnteredTime %}", "tried_at": "{% $now() %}"}
+    retry = [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 2, "BackoffRate": 1}]
+    execution = app.start(machine(app.function, tried, Retry=retry))
+    assert app.end(execution)["status"] == "FAILED"
+    events = app.states.get_execution_history(executionArn=execution)["events"]
+    asked = [
+        json.loads(e["taskScheduledEventDetails"]["parameters"])["Payload"]
+        for e in events
+        if e["type"] == "TaskScheduled"
+    ]
+    assert len(asked) == 3
+    assert len({one["tried_at"] for one in asked}) == 3
+    assert len({one["entered_at"] for one in asked}) == 1
+
+
 def test_an_expression_without_a_value_is_a_query_evaluation_error(app: App) -> None:
     ended = app.run(machine(app.function, {"do": "answer", "value": "{% $states.input.absent %}"}, Catch=CATCH))
     assert json.loads(ended["output"])["Error"] == "States.QueryEvaluationError"

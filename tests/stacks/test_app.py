@@ -24,11 +24,14 @@ TIMING_VARIABLE = "TRAINYARD_TIMING"
 TIMED = ("States", "TimeoutSeconds")
 """What of a definition the durations are in."""
 TIMING_STATES = {
+    ("Admit", "Arguments"),
     ("Admit", "Retry"),
+    ("Launch", "Arguments"),
     ("Launch", "Retry"),
     ("Train", "HeartbeatSeconds"),
     ("Train", "Retry"),
     ("Train", "TimeoutSeconds"),
+    ("Sync", "Arguments"),
     ("Sync", "Retry"),
     ("Terminate", "Retry"),
 }
@@ -209,6 +212,13 @@ def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, 
             if state[key] != after["States"][name][key]
         }
         assert different == states
+        for told in (
+            one.get("Arguments", {}).get("Payload", {})
+            for one in (*before["States"].values(), *after["States"].values())
+        ):
+            told.pop("patience", None)
+        arguments = [{name: state.get("Arguments") for name, state in one["States"].items()} for one in (before, after)]
+        assert arguments[0] == arguments[1]
         assert before | dict.fromkeys(TIMED, "") == after | dict.fromkeys(TIMED, "")
         assert _without_timing(deployment, stack) == _without_timing(other, stack)
 
