@@ -14,7 +14,7 @@ from pathlib import Path
 from agent import code, fabric, machine, requirements
 from agent.aws import Aws
 from agent.commits import Committer
-from agent.failures import CannotStart, MachineTrouble, Ordered
+from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import Identity
 from agent.kernel import KernelLog
 from agent.logs import PREFIX, LogShipper
@@ -24,7 +24,7 @@ from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python
 from agent.restore import restore
-from agent.saver import Saver
+from agent.saver import SAVED, Saver, Unsaved
 from agent.store import Missing, Store
 from agent.training import LINGER_S, Child, described
 from contract import names, training
@@ -102,13 +102,9 @@ class Attempt:
         except Ordered:
             self._obeyed = self._watch.order
             ending = Exit(code=1)
-        except CannotStart as problem:
-            ending = Exit(code=1, error=TrainingFailed.__name__, reason=f"rank {self._node.rank}: {problem}")
-        except MachineTrouble as problem:
-            ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {self._node.rank}: {problem}")
         except Exception as problem:
-            what = f"{type(problem).__name__}: {problem}"
-            ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {self._node.rank}: the agent failed: {what}")
+            error, reason = told(problem)
+            ending = Exit(code=1, error=error, reason=f"rank {self._node.rank}: {reason}")
         return self._end(ending)
 
     def _monitor(self) -> None:
@@ -243,16 +239,16 @@ class Attempt:
 
     def _end(self, ending: Exit) -> Exit:
         """Last commits, last lines, last report, in that order: the report promises the other two."""
-        self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=""))
+        self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         unsaved = self._saver.finish()
         self._watch.close()
         if self._kernel is not None:
             self._kernel.end()
         ending = concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=unsaved)
         self._note(f"ended: {ending.error or 'success'} {ending.reason}".rstrip())
-        note = unsaved
+        note = unsaved.text
         if not self._logs.flush(FLUSH_S):
-            note = f"{unsaved} some log lines did not arrive".strip()
+            note = f"{note} some log lines did not arrive".strip()
             self._say(note)
         self._reporter.change(note=note)
         self._reporter.end(ending, tries=LAST_REPORT_TRIES, sleep=self._sleep)
@@ -304,15 +300,16 @@ class Attempt:
             self._logs.line(PREFIX + line)
 
 
-def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: str) -> Exit:
+def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: Unsaved) -> Exit:
     """How it ended, once the order (if any) and the last commits are known.
 
     An order explains the end of the process whatever its code. A success that could not be saved is none: what the person
-    wanted is not in S3, and a new attempt can bring it there.
+    wanted is not in S3, and a new attempt can bring it there, unless it is the job's own doing, which would be met again.
     """
     ending = replace(ending, tail=tail)
     if order is not None:
         return replace(ending, error=order.error, reason=order.reason, ordered=True)
-    if not ending.error and unsaved:
-        return replace(ending, code=1, error=NodeLost.__name__, reason=f"trained, but {unsaved}")
+    if not ending.error and unsaved.text:
+        error = TrainingFailed if unsaved.own else NodeLost
+        return replace(ending, code=1, error=error.__name__, reason=f"trained, but {unsaved.text}")
     return ending

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from agent.commits import digest_of
-from agent.failures import CannotStart
+from agent.failures import CannotStart, is_full
 from agent.retention import RestoreSet, complete_sets
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
@@ -105,7 +104,7 @@ def _fetch(store: Store, files: Sequence[CommittedFile], folder: Path, staging: 
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             list(pool.map(fetch, files))
     except OSError as problem:
-        if problem.errno == errno.ENOSPC:
+        if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
         raise
     for file in files:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agent.commits import Committer
+from agent.failures import LARGER, is_full
 from agent.reports import Reporter
+from agent.snapshot import Changed
 
 AGAIN_S = 10.0
 """After a commit that failed, at most: a trainer that was writing is done soon, and the interval is long."""
+QUIET_S = 60.0
+"""How long files may go on changing after the command has ended, by a process that it left behind. Nothing torn is committed."""
+
+
+@dataclass(frozen=True)
+class Unsaved:
+    """What the last commits left behind."""
+
+    text: str
+    """Empty when all is well."""
+    own: bool = False
+    """All of it is the job's own doing: a new attempt would meet it again."""
+
+
+SAVED = Unsaved("")
 
 
 class Saver:
@@ -23,9 +42,10 @@ class Saver:
         *,
         every_s: float,
         note: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._checkpoints, self._artifacts, self._reporter = checkpoints, artifacts, reporter
-        self._every_s, self._note = every_s, note
+        self._every_s, self._note, self._now = every_s, note, now
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
 
@@ -38,21 +58,26 @@ class Saver:
         if self._checkpoints.commit(step=step):
             self._tell()
 
-    def finish(self) -> str:
-        """The last commits, after the training process is gone. What could not be committed, empty when all is well."""
+    def finish(self) -> Unsaved:
+        """The last commits, after the training process is gone."""
         self._over.set()
         if self._thread.ident is None:
-            return ""  # nothing was trained: what lies in the folders is at most half of a restore
+            return SAVED  # nothing was trained: what lies in the folders is at most half of a restore
         self._thread.join()  # the files it has sent need not be sent again
-        return self._save(final=True)
+        until = self._now() + QUIET_S
+        troubles = self._save(final=True)
+        while any(isinstance(one, Changed) for one in troubles) and self._now() < until:
+            troubles = self._save(final=True)  # a try pauses between its looks
+        own = bool(troubles) and all(isinstance(one, Changed) or is_full(one) for one in troubles)
+        return Unsaved("; ".join(f"not committed: {_words(one)}" for one in troubles), own)
 
     def _run(self) -> None:
         pause = self._every_s
         while not self._over.wait(pause):
             pause = min(AGAIN_S, self._every_s) if self._save(final=False) else self._every_s
 
-    def _save(self, *, final: bool) -> str:
-        troubles = []
+    def _save(self, *, final: bool) -> list[Exception]:
+        troubles = list[Exception]()
         for committer in (self._checkpoints, self._artifacts):
             if self._over.is_set() and not final:
                 break
@@ -61,11 +86,11 @@ class Saver:
                     self._note(f"committed {len(commit.files)} files of step {commit.step}: {committer.newest_key}")
                     self._tell()
             except Exception as problem:  # whatever it is, the training goes on and the commit before stays
-                troubles.append(f"not committed: {problem}")
-                self._note(troubles[-1])
+                troubles.append(problem)
+                self._note(f"not committed: {problem}")
         if not final:
             self._thin()
-        return "; ".join(troubles)
+        return troubles
 
     def _thin(self) -> None:
         try:
@@ -80,3 +105,10 @@ class Saver:
             checkpoint_step=newest.step if newest else -1,
             artifacts=self._artifacts.newest_key,
         )
+
+
+def _words(problem: Exception) -> str:
+    """For the person whose result is not in S3."""
+    if isinstance(problem, Changed):
+        return f"{problem}, again and again for {QUIET_S:.0f} s after the command had ended: a process that it left behind still writes"
+    return f"{LARGER} ({problem})" if is_full(problem) else str(problem)

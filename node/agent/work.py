@@ -9,13 +9,12 @@ from pathlib import Path
 
 from agent.attempt import Attempt
 from agent.aws import Aws
-from agent.failures import MachineTrouble
+from agent.failures import MachineTrouble, told
 from agent.identity import Identity, Patience, identify
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
-from contract.errors import NodeLost
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
@@ -67,7 +66,8 @@ def work(world: World) -> Exit:
             variables=world.variables, now=world.now, sleep=world.sleep, say=say,
         )  # fmt: skip
     except Exception as problem:
-        ending = Exit(code=1, error=NodeLost.__name__, reason=f"rank {node.rank}: {problem}")
+        error, reason = told(problem)
+        ending = Exit(code=1, error=error, reason=f"rank {node.rank}: {reason}")
         say(ending.reason)
         reporter = Reporter(home, first, every_s=1.0, progress=lambda: None, note=say, now=world.now)
         reporter.end(ending, tries=10, sleep=world.sleep)

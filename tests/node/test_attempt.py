@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import threading
 import time
@@ -11,6 +12,8 @@ from dataclasses import replace
 
 import pytest
 
+from agent.commits import Committer
+from agent.snapshot import Changed
 from contract import tags
 from contract.codec import decode
 from contract.commits import Commit
@@ -23,6 +26,7 @@ from tests.node.world import FAST, Site
 from tests.waiting import until
 
 ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="attendant")
+FULL = OSError(errno.ENOSPC, "No space left on device")
 SAVES_ON_TERM = """
 import json, os, signal, sys, time
 def leave(*_):
@@ -133,6 +137,30 @@ def test_a_missing_code_archive_is_told(site: Site) -> None:
     site.offer("")
     del site.aws.s3.objects[site.job.home_bucket, site.job.code.key]
     assert "code archive is gone" in site.run().reason
+
+
+def test_a_disk_that_the_code_fills_ends_the_job_and_names_the_setting_that_helps(site: Site) -> None:
+    site.offer("print('never')")
+    site.aws.s3.fault = lambda call, _key: FULL if call == "download" else None
+    ending = site.run()
+    assert ending.error == "TrainingFailed"
+    assert "ask for a larger volume_gb" in ending.reason
+    assert "never" not in site.lines
+
+
+def test_files_that_still_change_at_the_last_commit_end_the_job_and_do_not_repeat_the_training(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.saver.QUIET_S", 0.0)
+    site.offer("import os\nopen(os.environ['ARTIFACTS_DIR'] + '/model', 'w').write('x')")
+
+    def never_rests(_committer: Committer, **_: object) -> None:
+        raise Changed("model changed")
+
+    monkeypatch.setattr(Committer, "commit", never_rests)
+    ending = site.run()
+    assert ending.error == "TrainingFailed"
+    assert "model changed" in ending.reason
 
 
 @pytest.mark.parametrize("document", [None, b"{}", b"not json"])

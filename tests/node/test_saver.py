@@ -1,0 +1,126 @@
+"""The last commits: files that rest late are committed, and what is left behind says whose doing it is."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from agent.commits import Committer
+from agent.failures import CannotStart, MachineTrouble, told
+from agent.reports import Reporter
+from agent.saver import QUIET_S, Saver, Unsaved
+from agent.snapshot import Changed
+from tests.node.fakes import refusal
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+class Folder:
+    """A committer that meets these troubles, one a try, and for ever the last one; a try takes two seconds."""
+
+    def __init__(self, clock: list[float], *troubles: Exception | None) -> None:
+        self._clock, self._troubles = clock, list(troubles)
+        self.tries = 0
+        self.newest, self.newest_key = None, ""
+
+    def commit(self, *, final: bool = False) -> None:
+        assert final
+        self.tries += 1
+        self._clock[0] += 2.0
+        trouble = self._troubles.pop(0) if len(self._troubles) > 1 else self._troubles[0]
+        if trouble is not None:
+            raise trouble
+
+
+class Finished:
+    """A node whose training process is gone."""
+
+    def __init__(self, checkpoints: tuple[Exception | None, ...], artifacts: tuple[Exception | None, ...]) -> None:
+        self.clock, self.notes = [0.0], list[str]()
+        self.checkpoints, self.artifacts = Folder(self.clock, *checkpoints), Folder(self.clock, *artifacts)
+        self._saver = Saver(
+            cast(Committer, self.checkpoints),
+            cast(Committer, self.artifacts),
+            cast(Reporter, None),
+            every_s=10_000.0,
+            note=self.notes.append,
+            now=lambda: self.clock[0],
+        )
+        self._saver.start()
+
+    def finish(self) -> Unsaved:
+        return self._saver.finish()
+
+
+@pytest.fixture
+def changing() -> Changed:
+    return Changed("model.pt changed")
+
+
+def test_what_rests_at_once_is_committed_once() -> None:
+    node = Finished((None,), (None,))
+    assert node.finish() == Unsaved("")
+    assert node.artifacts.tries == 1
+
+
+def test_files_that_rest_late_are_waited_for_and_committed(changing: Changed) -> None:
+    node = Finished((None,), (changing, changing, changing, None))
+    assert node.finish() == Unsaved("")
+    assert node.artifacts.tries == 4
+
+
+def test_files_that_never_rest_are_waited_for_no_longer_than_the_patience_and_are_the_jobs_own_doing(
+    changing: Changed,
+) -> None:
+    node = Finished((None,), (changing,))
+    unsaved = node.finish()
+    assert unsaved.own
+    assert unsaved.text.startswith("not committed: model.pt changed")
+    assert "a process that it left behind" in unsaved.text
+    assert QUIET_S <= node.clock[0] <= QUIET_S + 8.0
+
+
+def test_what_s3_refuses_is_not_the_jobs_doing_and_is_left_to_a_new_attempt() -> None:
+    node = Finished((None,), (refusal("AccessDenied"),))
+    unsaved = node.finish()
+    assert not unsaved.own
+    assert node.artifacts.tries == 1
+
+
+def test_a_job_whose_other_folder_s3_refuses_may_be_mended(changing: Changed) -> None:
+    assert not Finished((refusal("SlowDown"),), (changing,)).finish().own
+
+
+def test_a_full_disk_at_the_last_commit_names_the_setting_that_helps() -> None:
+    unsaved = Finished((FULL,), (None,)).finish()
+    assert unsaved.own
+    assert "the disk is full: ask for a larger volume_gb" in unsaved.text
+
+
+@pytest.mark.parametrize(
+    ("problem", "error", "words"),
+    [
+        (FULL, "TrainingFailed", "ask for a larger volume_gb"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "TrainingFailed", "ask for a larger volume_gb"),
+        (CannotStart("no program"), "TrainingFailed", "no program"),
+        (MachineTrouble("no address"), "NodeLost", "no address"),
+        (OSError(errno.EIO, "Input/output error"), "NodeLost", "the agent failed: OSError: "),
+        (refusal("AccessDenied"), "NodeLost", "the agent failed: ClientError: "),
+        (KeyError("x"), "NodeLost", "the agent failed: KeyError: 'x'"),
+    ],
+    ids=lambda each: str(each)[:30],
+)
+def test_a_failure_is_the_jobs_only_where_a_new_attempt_would_meet_it_again(
+    problem: Exception, error: str, words: str
+) -> None:
+    found, reason = told(problem)
+    assert found == error
+    assert words in reason
+
+
+def test_a_full_disk_is_named_whatever_was_written(tmp_path: Path) -> None:
+    problem = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "code.tar.gz"))
+    assert "code.tar.gz" in told(problem)[1]
