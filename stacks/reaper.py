@@ -248,7 +248,7 @@ class ReaperStack(cdk.Stack):
             log_retention_days=self._log_retention_days,
         )
         function.may(
-            rights.home("OpenAndCloseTheDoor", ["s3:PutObject", "s3:DeleteObject"], keys.ADMISSION),
+            rights.home("OpenAndCloseTheDoor", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], keys.ADMISSION),
             rights.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
             rights.home("CloseAndReport", ["s3:PutObject"], keys.ANY_CLOSED, keys.ANY_RESULT),
             rights.list_home(),

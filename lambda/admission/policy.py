@@ -179,7 +179,8 @@ def _name_problems(execution: Execution, facts: Facts) -> list[str]:
 def shut(reason: str, bucket: str) -> str:
     """Why nothing at all is admitted."""
     again = (
-        f"any request, once a deploy has opened admission again, or a person who deletes s3://{bucket}/{keys.ADMISSION}"
+        f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
+        "deploy has made its stacks anew"
     )
     return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
 

@@ -272,8 +272,10 @@ class JobStore(Bucket):
         """From now on Admit refuses every request, and says why."""
         self.put(keys.ADMISSION, as_json({"closed": True, "reason": reason}))
 
-    def open_admission(self) -> None:
-        self.delete(keys.ADMISSION)
+    def open_admission(self, reason: str) -> None:
+        """Where it is closed for this reason: what a person has closed, a person opens."""
+        if self.admission_closed() == reason:
+            self.delete(keys.ADMISSION)
 
     def admission_closed(self) -> str | None:
         """Why nothing is admitted; None where requests are. A note that nobody can read closes as well."""

@@ -19,6 +19,9 @@ from drain.look import Look
 from drain.policy import NotDrained, closed
 
 logger = Logger(service="drain")
+NOT_MADE = "not-made"
+"""At the end of the id of a resource whose Create failed, which CloudFormation then deletes. One that never answered has an id that
+CloudFormation made up."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
@@ -34,18 +37,20 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
 
 
 def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> None:
-    """Create and Update open admission; Delete closes it, and its answer comes when the drain machine is done."""
-    problem = None
-    logger.info("asked", request=event["RequestType"])
+    """A Create opens admission where a destroy has closed it; Delete closes it, and its answer comes when the drain machine is
+    done. What is taken back because its Create failed drains nothing: the rest of the deployment may be healthy."""
+    problem, kind = None, event["RequestType"]
+    logger.info("asked", request=kind)
     try:
-        if event["RequestType"] != "Delete":
-            JobStore(env.bucket).open_admission()
-        elif _begun(event, env, context):
+        if kind != "Delete":
+            JobStore(env.bucket).open_admission(closed(env.deployment))
+        elif event["PhysicalResourceId"] == _physical(env) and _begun(event, env, context):
             return
     except Exception as error:
-        logger.exception("the request failed", request=event["RequestType"])
+        logger.exception("the request failed", request=kind)
         problem = str(error) if isinstance(error, NotDrained) else f"{type(error).__name__}: {error}"
-    send(event, _physical(env), problem)
+    physical = _physical(env) if kind == "Create" and problem is None else event.get("PhysicalResourceId")
+    send(event, physical or f"{_physical(env)}-{NOT_MADE}", problem)
 
 
 def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> bool:

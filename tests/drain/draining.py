@@ -72,6 +72,8 @@ class Yard:
     again_s: float = AGAIN_S
     """How often the machine looks; a test of the end of its patience has it look less often."""
     numbers: list[int] = field(default_factory=list)
+    physical: str = names.drain_machine(JOB.deployment)
+    """The id that CloudFormation knows the resource by."""
 
     def start(self, name: str = "job-1") -> Job:
         """A job's execution runs, admitted and not yet launched."""
@@ -98,6 +100,7 @@ class Yard:
             "LogicalResourceId": "Drain",
             "ResourceType": "Custom::Drain",
             "ResourceProperties": {},
+            **({"PhysicalResourceId": self.physical} if kind != "Create" else {}),
         }
 
     def ask(self, kind: str) -> None:

@@ -7,15 +7,17 @@ import json
 import pytest
 
 from aws.cloudformation import LARGEST, written
-from contract import keys
+from aws.s3 import JobStore
+from contract import keys, names
+from drain.policy import closed
 from tests.builders import JOB
 from tests.drain.draining import DRAIN, Yard
 from tests.fakes.faults import Kind
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
-def test_a_deploy_opens_admission_and_is_answered_at_once(yard: Yard, kind: str) -> None:
-    yard.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
+def test_a_deploy_opens_what_a_destroy_has_closed_and_is_answered_at_once(yard: Yard, kind: str) -> None:
+    JobStore(JOB.home_bucket).close_admission(closed(JOB.deployment))
     yard.ask(kind)
     assert not yard.closed()
     assert yard.cloudformation.answers == [
@@ -28,6 +30,46 @@ def test_a_deploy_opens_admission_and_is_answered_at_once(yard: Yard, kind: str)
             "LogicalResourceId": "Drain",
         }
     ]
+
+
+@pytest.mark.parametrize("note", [b'{"closed": true, "reason": "switched off by the platform team"}', b"{}", b"closed"])
+def test_a_deploy_leaves_closed_what_a_person_has_closed(yard: Yard, note: bytes) -> None:
+    yard.aws.s3.write(JOB.home_bucket, keys.ADMISSION, note)
+    yard.ask("Create")
+    assert yard.closed()
+    assert yard.cloudformation.answers[-1]["Status"] == "SUCCESS"
+
+
+def test_a_create_that_failed_is_taken_back_without_draining_a_healthy_deployment(yard: Yard) -> None:
+    yard.train()
+    yard.aws.faults.add(Kind.DENIED, "s3:*", times=50)
+    yard.ask("Create")
+    yard.aws.faults.waiting.clear()
+    failed = yard.cloudformation.answers[-1]
+    assert failed["Status"] == "FAILED"
+    yard.physical = failed["PhysicalResourceId"]
+    yard.ask("Delete")
+    assert yard.cloudformation.answers[-1]["Status"] == "SUCCESS"
+    assert yard.cloudformation.answers[-1]["PhysicalResourceId"] == yard.physical
+    assert not yard.closed()
+    assert yard.left()
+    assert DRAIN not in {one.machine for one in yard.aws.states.executions.known.values()}
+
+
+def test_a_create_that_was_never_answered_is_taken_back_without_draining(yard: Yard) -> None:
+    yard.train()
+    yard.physical = "yard-grid-DrainOnDelete-1X2Y3Z"
+    yard.ask("Delete")
+    assert yard.cloudformation.answers[-1]["Status"] == "SUCCESS"
+    assert not yard.closed()
+    assert yard.left()
+
+
+@pytest.mark.parametrize("kind", ["Update", "Delete"])
+def test_a_resource_that_was_made_keeps_its_id_also_where_a_request_fails(yard: Yard, kind: str) -> None:
+    yard.aws.faults.add(Kind.DENIED, "s3:*", times=50)
+    yard.ask(kind)
+    assert yard.cloudformation.answers[-1]["PhysicalResourceId"] == names.drain_machine("yard")
 
 
 def test_the_address_is_signed_for_an_empty_content_type(yard: Yard) -> None:

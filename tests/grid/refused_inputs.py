@@ -127,8 +127,8 @@ ROWS = (
         "a deployment that admits nothing",
         GOOD,
         (
-            "request: nothing is admitted at present: a destroy; allowed: any request, once a deploy has "
-            f"opened admission again, or a person who deletes s3://{BUCKET}/control/admission.json",
+            "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
+            f"s3://{BUCKET}/control/admission.json, or once a destroy has come to its end and a deploy has made its stacks anew",
         ),
         there=close,
     ),

@@ -79,6 +79,7 @@ ALLOWED = [
     Ask("Schedule", "lambda:InvokeFunction", function("Reaper")),
     Ask("Schedule", "sqs:SendMessage", queue("Letters")),
     Ask("Drain", "logs:PutLogEvents", log_stream("DrainLog", "x")),
+    Ask("Drain", "s3:GetObject", f"{HOME}/{keys.ADMISSION}"),
     Ask("Drain", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
     Ask("Drain", "s3:DeleteObject", f"{HOME}/{keys.ADMISSION}"),
     Ask("Drain", "s3:GetObject", f"{HOME}/{JOB.description}"),
