@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 from contract import unpacking
+from contract.archives import Refused
 
 
 def unpack(archive: Path, folder: Path) -> None:
     """Leaves with a reason where the archive is unsafe, or no build context."""
     try:
         unpacking.unpack(archive, folder)
-    except unpacking.Refused as problem:
+    except Refused as problem:
         raise SystemExit(f"The context {problem}.") from problem
     if not (folder / "Dockerfile").is_file():
         raise SystemExit("The context has no Dockerfile at its root.")

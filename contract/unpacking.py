@@ -7,33 +7,23 @@ they know no limits.
 from __future__ import annotations
 
 import errno
-import gzip
 import os
 import shutil
 import stat
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from pathlib import Path
+from typing import IO
 
-from contract.archives import MOST_HEADER, Metered
+from contract.archives import Refused, check_link, hard_link_out, inside, named, target_of, tarred, zipped
 
 MOST_ENTRIES = 100_000
 MOST_BYTES = 10 * 1024**3
-MOST_DEPTH = 100
-"""Folders within folders; what walks or removes them goes as deep by recursion."""
-MOST_PATH = 1024
-"""Bytes of an entry's name: Linux takes 4,096 with the folder ahead of it."""
 MOST_DIRECTORY = 32 * 1024**2
 """Bytes of a zip's list of entries."""
 CHUNK = 1024**2
-
-
-class Refused(ValueError):
-    """The archive is not unpacked to its end; the message is the second half of a sentence: "has the entry ..."."""
 
 
 class NoRoom(Refused):
@@ -65,10 +55,10 @@ def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, mos
         for count, entry in enumerate(_zip(archive) if archive.suffix == ".zip" else _tar(archive), 1):
             total += entry.size
             if count > most_entries:
-                raise Refused(f"has too many entries: {_named(entry)} is one more than {most_entries:,}")
+                raise Refused(f"has too many entries: {named(entry.name)} is one more than {most_entries:,}")
             if total > most_bytes or entry.size < 0:
                 raise Refused(
-                    f"is too large: with {_named(entry)} it would take {total:,} bytes, more than {most_bytes:,}"
+                    f"is too large: with {named(entry.name)} it would take {total:,} bytes, more than {most_bytes:,}"
                 )
             _put(entry, root)
     except Refused:
@@ -81,11 +71,6 @@ def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, mos
     _check_links(root)
 
 
-def _named(entry: Entry) -> str:
-    text = repr(entry.name)
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
 def _put(entry: Entry, root: Path) -> None:
     try:
         _place(entry, root)
@@ -93,8 +78,8 @@ def _put(entry: Entry, root: Path) -> None:
         if problem.errno is None:  # gzip's own word on a corrupt archive
             raise
         if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoRoom(f"fills the disk at its entry {_named(entry)}") from problem
-        raise Refused(f"has the entry {_named(entry)}, which cannot be written: {problem.strerror}") from problem
+            raise NoRoom(f"fills the disk at its entry {named(entry.name)}") from problem
+        raise Refused(f"has the entry {named(entry.name)}, which cannot be written: {problem.strerror}") from problem
 
 
 def _place(entry: Entry, root: Path) -> None:
@@ -104,7 +89,7 @@ def _place(entry: Entry, root: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
         return
     if place == root:
-        raise Refused(f"has the entry {_named(entry)}, which would replace the folder itself")
+        raise Refused(f"has the entry {named(entry.name)}, which would replace the folder itself")
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_symlink() or place.is_file():
         place.unlink()
@@ -120,21 +105,12 @@ def _place(entry: Entry, root: Path) -> None:
         if entry.modified is not None:
             os.utime(place, (entry.modified, entry.modified))
     else:
-        raise Refused(f"has the entry {_named(entry)}, which is neither a file nor a folder nor a link")
+        raise Refused(f"has the entry {named(entry.name)}, which is neither a file nor a folder nor a link")
 
 
 def _inside(name: str, root: Path) -> Path:
     """Where an entry goes. Its folder is looked up for real, because an earlier entry may have made a link of it."""
-    path = PurePosixPath(name)
-    size, depth = len(os.fsencode(name)), len(path.parts)
-    if size > MOST_PATH or depth > MOST_DEPTH:
-        raise Refused(
-            f"has the entry {name[:100]!r}..., whose name has {size:,} bytes in {depth:,} parts: "
-            f"at most {MOST_PATH:,} bytes and {MOST_DEPTH} parts"
-        )
-    if not name or "\0" in name or path.is_absolute() or ".." in path.parts:
-        raise Refused(f"has the entry {name!r}, which points out of its folder")
-    place = root / path
+    place = root / inside(name)
     if place != root and not _is_inside(Path(os.path.realpath(place.parent)), root):
         raise Refused(f"has the entry {name!r}, which points out of its folder through a link")
     return place
@@ -145,9 +121,11 @@ def _is_inside(real: Path, root: Path) -> bool:
 
 
 def _symbolic_link(entry: Entry, place: Path, root: Path) -> None:
-    real = Path(os.path.realpath(place.parent / entry.target))
-    if not entry.target or entry.target.startswith("/") or not _is_inside(real, root):
-        raise Refused(f"has the entry {_named(entry)}, a link to {entry.target!r}, out of its folder")
+    check_link(
+        entry.name,
+        entry.target,
+        lambda: not _is_inside(Path(os.path.realpath(place.parent / entry.target)), root),
+    )
     place.symlink_to(entry.target)
 
 
@@ -155,9 +133,9 @@ def _hard_link(entry: Entry, place: Path, root: Path) -> None:
     try:
         source = _inside(entry.target, root)
     except Refused:
-        raise Refused(f"has the entry {_named(entry)}, a hard link to {entry.target!r}, out of its folder") from None
+        raise hard_link_out(entry.name, entry.target) from None
     if source.is_symlink() or not source.is_file():
-        raise Refused(f"has the entry {_named(entry)}, a hard link to {entry.target!r}, which is no file in it")
+        raise Refused(f"has the entry {named(entry.name)}, a hard link to {entry.target!r}, which is no file in it")
     os.link(source, place, follow_symlinks=False)
 
 
@@ -171,50 +149,28 @@ def _check_links(root: Path) -> None:
 
 
 def _tar(archive: Path) -> Iterator[Entry]:
-    kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
     with archive.open("rb") as packed:
-        is_gzip = packed.read(2) == b"\x1f\x8b"
-        packed.seek(0)
-        file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
-        file.left = MOST_HEADER
-        with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar:
-            for member in tar:
-                file.left = sys.maxsize
-                kind = kinds.get(member.type, stat.S_IFREG if member.isreg() else stat.S_IFCHR)
+        for tar, member, kind in tarred(packed):
 
-                def content(member: tarfile.TarInfo = member) -> IO[bytes]:
-                    source = tar.extractfile(member)
-                    if source is None:
-                        raise tarfile.ReadError(f"{member.name} has no content")
-                    return source
+            def content(tar: tarfile.TarFile = tar, member: tarfile.TarInfo = member) -> IO[bytes]:
+                source = tar.extractfile(member)
+                if source is None:
+                    raise tarfile.ReadError(f"{member.name} has no content")
+                return source
 
-                mode = kind | member.mode & 0o777
-                yield Entry(member.name, mode, member.size, member.linkname, member.islnk(), content, member.mtime)
-                file.left = MOST_HEADER
-        if file.last.strip(b"\0"):  # tarfile takes a header that it cannot read for the end, and says nothing
-            raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
+            mode = kind | member.mode & 0o777
+            yield Entry(member.name, mode, member.size, member.linkname, member.islnk(), content, member.mtime)
 
 
 def _zip(archive: Path) -> Iterator[Entry]:
     with archive.open("rb") as packed:
-        file = Metered(packed)
-        file.left = MOST_DIRECTORY
-        with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
-            file.left = sys.maxsize
-            for info in whole.infolist():
-                if info.flag_bits & 1:
-                    raise Refused(f"has the entry {info.filename!r}, which is encrypted")
-                mode = info.external_attr >> 16
-                kind = stat.S_IFMT(mode) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-                target = _target(whole, info) if kind == stat.S_IFLNK else ""
+        for whole, info, kind in zipped(packed, MOST_DIRECTORY):
+            if info.flag_bits & 1:
+                raise Refused(f"has the entry {named(info.filename)}, which is encrypted")
 
-                def content(info: zipfile.ZipInfo = info) -> IO[bytes]:
-                    return whole.open(info)
+            def content(whole: zipfile.ZipFile = whole, info: zipfile.ZipInfo = info) -> IO[bytes]:
+                return whole.open(info)
 
-                yield Entry(info.filename, kind | (mode & 0o777 or 0o644), info.file_size, target, False, content)
-
-
-def _target(whole: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
-    """Where a symbolic link leads; a piece of it, because the entry may be a bomb."""
-    with whole.open(info) as source:
-        return os.fsdecode(source.read(MOST_PATH + 1))
+            target = target_of(whole, info) if kind == stat.S_IFLNK else ""
+            mode = kind | (info.external_attr >> 16 & 0o777 or 0o644)
+            yield Entry(info.filename, mode, info.file_size, target, False, content)

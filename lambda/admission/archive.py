@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import posixpath
 import stat
-import tarfile
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from admission.words import plain
-from contract.archives import MOST_HEADER, Metered, TooLarge
+from contract import archives
 
 MOST_DIRECTORY = 16 * 1024**2
 """Bytes of a zip's list of entries."""
 MOST_LISTED = 20_000
 """Entries that a listing keeps; code has fewer, and what has more is taken without a look."""
-MOST_NAME = 4096
-"""Characters of a name that a listing keeps; Linux opens no longer one. Names of a megabyte each compress to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +29,8 @@ class Entry:
     size: int
     target: str = ""
     hard: bool = False
+    read: Callable[[], str] | None = None
+    """Of a link of a zip: gets its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +45,8 @@ class Listing:
     """Every entry was seen. Otherwise a name that is not here may be there all the same."""
     broken: str = ""
     """Why the archive cannot be read."""
+    refused: str = ""
+    """Why no node unpacks it, as the second half of a sentence."""
 
     def lacks(self, path: str) -> bool:
         """Whether it is certain that nothing has this path, or lies below it."""
@@ -85,14 +85,15 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
         for entry in entries(cast("IO[bytes]", Bounded(file, enough)), name):
             if len(names) >= MOST_LISTED:
                 raise Enough
-            if len(entry.name) > MOST_NAME:
-                raise Enough
+            _check(entry, links)
             if entry.kind != stat.S_IFDIR:
                 names.add(posixpath.normpath(entry.name))
             if entry.kind in (stat.S_IFLNK, stat.S_IFCHR):  # a link of a zip is told as the latter
                 links.add(posixpath.normpath(entry.name))
-    except (Enough, TooLarge):
+    except (Enough, archives.TooLarge):
         return Listing(names=frozenset(names), links=frozenset(links), whole=False)
+    except archives.Refused as problem:
+        return Listing(whole=False, refused=str(problem))
     except Exception as problem:
         if type(problem).__module__.startswith("botocore"):
             raise  # S3's trouble, and no word about these bytes
@@ -101,37 +102,39 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
     return Listing(names=frozenset(names), links=frozenset(links))
 
 
+def _check(entry: Entry, links: Collection[str]) -> None:
+    """Raises Refused as a node would; what only its disk could tell (a way through another link) is left to it."""
+    archives.inside(entry.name)
+    if entry.hard:
+        try:
+            archives.inside(entry.target)
+        except archives.Refused:
+            raise archives.hard_link_out(entry.name, entry.target) from None
+    elif entry.kind == stat.S_IFLNK or entry.read is not None:
+        target = entry.read() if entry.read else entry.target
+        archives.check_link(
+            entry.name, target, lambda: archives.certainly_leaves(posixpath.normpath(entry.name), target, links)
+        )
+
+
 def entries(file: IO[bytes], name: str) -> Iterator[Entry]:
     """Every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
     return _zip(file) if name.endswith(".zip") else _tar(file)
 
 
 def _tar(packed: IO[bytes]) -> Iterator[Entry]:
-    kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
-    is_gzip = packed.read(2) == b"\x1f\x8b"
-    packed.seek(0)
-    file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
-    file.left = MOST_HEADER
-    with tarfile.open(fileobj=cast("IO[bytes]", file), mode="r:") as tar:
-        for member in tar:
-            # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
-            is_file = member.isreg() and not member.issparse()
-            kind = kinds.get(member.type, stat.S_IFREG if is_file else stat.S_IFCHR)
-            yield Entry(member.name, kind, member.size, member.linkname, member.islnk())
-            # Its list of members would grow with the archive.
-            tar.members = []  # type: ignore[attr-defined]
-            file.left = MOST_HEADER
-    if file.last.strip(b"\0"):  # tarfile takes a header that it cannot read for the end, and says nothing
-        raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
+    for _, member, kind in archives.tarred(packed):
+        # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
+        shown = stat.S_IFCHR if member.issparse() else kind
+        yield Entry(member.name, shown, member.size, member.linkname, member.islnk())
 
 
 def _zip(packed: IO[bytes]) -> Iterator[Entry]:
-    file = Metered(packed)
-    file.left = MOST_DIRECTORY
-    with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
-        for info in whole.infolist():
-            if info.flag_bits & 1:
-                raise ValueError(f"its entry {plain(info.filename)} is encrypted")
-            kind = stat.S_IFMT(info.external_attr >> 16) or (stat.S_IFDIR if info.is_dir() else stat.S_IFREG)
-            # Where a link of a zip leads stands in its content, which is not read here.
-            yield Entry(info.filename, stat.S_IFCHR if kind == stat.S_IFLNK else kind, info.file_size)
+    for whole, info, kind in archives.zipped(packed, MOST_DIRECTORY):
+        if info.flag_bits & 1:
+            raise ValueError(f"its entry {plain(info.filename)} is encrypted")
+        if kind != stat.S_IFLNK:
+            yield Entry(info.filename, kind, info.file_size)
+        else:  # where it leads stands in its content
+            read = partial(archives.target_of, whole, info)
+            yield Entry(info.filename, stat.S_IFCHR, info.file_size, read=read)

@@ -34,6 +34,8 @@ def archive_problems(code: str, command: Sequence[str], found: Listing | None) -
         return []
     if found.broken:
         return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole .tar.gz, .tgz, .tar or .zip"]
+    if found.refused:
+        return [f"code: {where} {found.refused}; allowed: plain relative names, and links that stay in the archive"]
     if found.whole and not found.names:
         return [f"code: {where} is an empty archive; allowed: an archive of what the command runs"]
     wanted = script(command) if command else None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from agent.failures import CannotStart
 from contract import unpacking
+from contract.archives import Refused
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -14,5 +15,5 @@ def unpack(archive: Path, folder: Path) -> None:
         unpacking.unpack(archive, folder)
     except unpacking.NoRoom as problem:
         raise CannotStart(f"the code archive {problem}: ask for a larger volume_gb") from problem
-    except unpacking.Refused as problem:
+    except Refused as problem:
         raise CannotStart(f"the code archive {problem}") from problem

@@ -8,15 +8,19 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from admission.archive import MOST_LISTED, Listing, listing
 from admission.script import archive_problems, script
+from contract import archives
 from contract.errors import InvalidRequest
+from contract.unpacking import unpack
 from tests.builds.account import link, tarred
 from tests.refusals import LEAST
 from tests.unit.account import Account, Refused, account, packed, start, zipped
+from tests.unit.test_unpacking import UNSAFE_TARS, tar_of
 
 CODE = "s3://yard-home/uploads/a.tar.gz"
 
@@ -95,7 +99,7 @@ def test_a_file_that_is_not_in_the_archive_is_refused(command: Sequence[str]) ->
     )
 
 
-@pytest.mark.parametrize("name", ["train.py", "./train.py", ".//train.py", "a/../train.py"])
+@pytest.mark.parametrize("name", ["train.py", "./train.py", ".//train.py"])
 @pytest.mark.parametrize("asked", ["train.py", "./train.py", "x/../train.py"])
 def test_a_file_is_found_however_its_path_is_written(name: str, asked: str) -> None:
     for found in (looked(packed(name)), looked(tarred((name, "x"), mode="w"), "a.tar"), looked(zipped(name), "a.zip")):
@@ -224,6 +228,76 @@ def test_what_lies_behind_a_link_of_a_zip_is_unknown() -> None:
     assert archive_problems("s3://b/a.zip", ["python", "src2/train.py"], found) != []
 
 
-def test_names_of_any_length_are_not_kept() -> None:
+def test_names_of_any_length_are_refused_and_not_kept() -> None:
     found = looked(tarred(("x" * 1_000_000, b"")))
     assert (found.names, found.whole, found.broken) == (frozenset(), False, "")
+    assert "whose name has 1,000,000 bytes" in found.refused
+    assert len(found.refused) < 400
+
+
+ON_THE_NODES_DISK = {
+    "a file through a link made inside",
+    "a link that leads out only once another one exists",
+    "a hard link to nothing",
+    "a hard link to a link",
+    "a device",
+    "a pipe",
+    "the folder itself",
+}
+"""What only unpacking tells for certain: admission takes it, and the node refuses it."""
+
+
+@pytest.mark.parametrize("unsafe", UNSAFE_TARS)
+def test_what_a_node_refuses_by_its_names_admission_refuses_in_the_same_words(tmp_path: Path, unsafe: str) -> None:
+    file = tar_of(tmp_path, *UNSAFE_TARS[unsafe])
+    with pytest.raises(archives.Refused) as refused:
+        unpack(file, tmp_path / "code")
+    found = looked(file.read_bytes())
+    assert found.refused == ("" if unsafe in ON_THE_NODES_DISK else str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "content"),
+    [
+        ("/etc/evil", stat.S_IFREG, "x"),
+        ("a/../evil", stat.S_IFREG, "x"),
+        ("evil", stat.S_IFLNK, "../outside"),
+        ("evil", stat.S_IFLNK, "/etc/passwd"),
+        ("evil", stat.S_IFLNK, ""),
+    ],
+)
+def test_an_unsafe_zip_is_refused_in_the_nodes_words(tmp_path: Path, name: str, mode: int, content: str) -> None:
+    file = tmp_path / "a.zip"
+    with zipfile.ZipFile(file, "w") as whole:
+        info = zipfile.ZipInfo(name)
+        info.create_system, info.external_attr = 3, (mode | 0o644) << 16
+        whole.writestr(info, content)
+    with pytest.raises(archives.Refused) as refused:
+        unpack(file, tmp_path / "code")
+    assert looked(file.read_bytes(), "a.zip").refused == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (link("current", "v1"), ("v1/train.py", "x")),
+        (link("a/b/up", "../.."), ("train.py", "x")),
+        (link("a/b/over", "../c/../../train.py"), ("train.py", "x")),
+        (("a/..b/train.py", "x"), link("..c", "a/..b")),
+        (link("up", "."), link("out", "up/../x")),
+    ],
+    ids=["beside", "to the root", "up and down", "names with dots", "through another link"],
+)
+def test_a_link_that_stays_or_may_stay_in_the_archive_is_taken(
+    members: tuple[tarfile.TarInfo | tuple[str, str], ...],
+) -> None:
+    assert looked(tarred(*members)).refused == ""
+
+
+def test_admit_refuses_an_archive_that_no_node_unpacks(there: Account) -> None:
+    code = there.upload("a.tar", tarred(("train.py", "x"), link("data", "/mnt/data"), mode="w"))
+    with pytest.raises(
+        InvalidRequest, match=r"a link to '/mnt/data', out of its folder; allowed: plain relative names"
+    ):
+        start({**LEAST, "code": code})
+    assert there.changes == []

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from contract.unpacking import Refused, unpack
+from contract.archives import Refused
+from contract.unpacking import unpack
 
 
 def tar_of(folder: Path, *members: tuple[dict[str, Any], bytes]) -> Path:

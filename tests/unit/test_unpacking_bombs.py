@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from contract.unpacking import MOST_DEPTH, Refused, unpack
+from contract.archives import MOST_DEPTH, Refused
+from contract.unpacking import unpack
 from tests.unit.test_unpacking import FILE, link, tar_of
 
 LITTLE = 48 * 1024**2
