@@ -40,7 +40,8 @@ def test_the_contract_needs_nothing_but_the_standard_library() -> None:
 
 
 def test_the_contract_reads_no_clock_and_no_file_but_an_archive_that_it_unpacks() -> None:
-    unpacks = [ROOT / "contract" / "unpacking.py"]
+    unpacks = [ROOT / "contract" / "unpacking.py", ROOT / "contract" / "archives.py"]
+    assert "import Path" not in unpacks[1].read_text()  # pure paths, of names alone
     assert importing(python_files("contract"), {"time", "datetime", "socket", "subprocess"}) == {}
     assert importing([file for file in python_files("contract") if file not in unpacks], {"pathlib"}) == {}
 
