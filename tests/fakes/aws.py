@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -25,11 +26,18 @@ from tests.fakes.wire import HOME, Call, Refused, connected
 CALL_S = 0.02
 
 
+class _Mishaps(threading.local):
+    """Each thread's own."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Sequence[Mishap]] = []
+
+
 class Aws:
     """One account. `with aws.connected():` puts it behind the process' boto3 clients."""
 
-    def __init__(self, *, now: float) -> None:
-        self.clock = Clock(now)
+    def __init__(self, *, now: float, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock(now)
         self.events = Events(self.clock, HOME)
         self.s3 = S3(self.clock, self.events.publish)
         self.states = States(self.clock, self.events.publish)
@@ -43,9 +51,13 @@ class Aws:
         self.faults = Faults()
         self.calls: list[Call] = []
         """Every call that arrived, for tests to read."""
-        self.mishaps: list[Sequence[Mishap]] = []
-        """What the running invocations have before them, the innermost last."""
+        self._mishaps = _Mishaps()
         self._number = itertools.count(1)
+
+    @property
+    def mishaps(self) -> list[Sequence[Mishap]]:
+        """What the invocations that run in this thread have before them, the innermost last."""
+        return self._mishaps.waiting
 
     def open_region(self, region: str, catalogue: Catalogue) -> Ec2:
         """Ids are unique over all regions. Rules see events of their own region: EC2 elsewhere tells home nothing."""

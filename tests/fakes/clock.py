@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,18 +16,32 @@ class Killed(BaseException):
     """The process of a function is gone: no `except Exception` of the product sees it."""
 
 
+class _Ends(threading.local):
+    """Each thread's own."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+
 @dataclass
 class Clock:
-    """Stands in for the module `time`: `time()` and `sleep()` are named for that."""
+    """Stands in for the module `time`: `time()`, `monotonic()` and `sleep()` are named for that."""
 
     now: float
-    ends: list[float] = field(default_factory=list)
-    """When each running invocation is over, the innermost last. Time that reaches it kills the invocation."""
+    _ends: _Ends = field(default_factory=_Ends)
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: itertools.count[int] = field(default_factory=itertools.count)
     _depth: int = 0
 
+    @property
+    def ends(self) -> list[float]:
+        """When each invocation that runs in this thread is over, the innermost last. Time that reaches it kills the invocation."""
+        return self._ends.times
+
     def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:

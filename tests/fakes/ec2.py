@@ -79,6 +79,8 @@ class Ec2:
             case "DescribeAvailabilityZones":
                 filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
                 return {"AvailabilityZones": self.catalogue.described(filters)}
+            case "GetEbsDefaultKmsKeyId":
+                return {"KmsKeyId": "alias/aws/ebs"}
             case "DescribeImages":
                 return {"Images": [self._image(identity) for identity in params.get("ImageIds", [])]}
         raise Refused("InvalidAction", f"The fake has no {call.name}")

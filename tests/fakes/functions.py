@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from unittest import mock
 
 import botocore.endpoint
 
+import admission.handler
 import artifact_check.handler
 import attendant.handler
 import cleanup.handler
@@ -32,6 +33,7 @@ import terminator.handler
 import zone_lookup.handler
 from contract import keys, names
 from contract.environments import (
+    AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
     CleanupEnvironment,
@@ -41,7 +43,7 @@ from contract.environments import (
     TerminatorEnvironment,
     ZoneLookupEnvironment,
 )
-from tests.builders import JOB
+from tests.builders import ADMISSION, IMAGE, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
@@ -53,6 +55,7 @@ from tests.fakes.queue import URL
 USER_DATA = Path(__file__).parents[2] / "node" / "user_data.sh"
 PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
 TIMEOUTS = {
+    "admission": 180.0,
     "launcher": 300.0,
     "attendant": 60.0,
     "artifact_check": 300.0,
@@ -71,6 +74,7 @@ CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
 _HANDLERS: dict[str, Callable[..., Any]] = {
+    "admission": admission.handler.handler,
     "launcher": launcher.handler.handler,
     "attendant": attendant.handler.handler,
     "artifact_check": artifact_check.handler.handler,
@@ -130,6 +134,7 @@ class Functions:
         self.number = 0
         self.log: list[tuple[float, str, str]] = []
         """Time, function and outcome of every invocation."""
+        self.admission: AdmissionEnvironment = replace(ADMISSION, regions=tuple(fake.ec2), images={"x86_64": IMAGE.id})
         self.own: dict[str, dict[str, str]] = {}
         """Variables of single functions, on top of those of all."""
 
@@ -144,6 +149,7 @@ class Functions:
                 instance_profile=PROFILE,
                 timing=timing,
             ).write()
+            | self.admission.write()
             | ArtifactCheckEnvironment(deployment=self.deployment, bucket=self.bucket).write()
             | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()
             | OwnImagesEnvironment(

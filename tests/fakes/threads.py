@@ -43,9 +43,8 @@ class Process:
             self._signal = handler
             self._wake()
 
-    def spend(self, seconds: float) -> None:
+    def live_until(self, until: float) -> None:
         """Time passes for this process, and for everybody else."""
-        until = self.clock.now + seconds
         while not self._killed and self.clock.now < until:
             self._turn += 1
             self.clock.at(until, partial(self._wake, self._turn))
@@ -85,8 +84,11 @@ class SharedClock(Clock):
         process = self.processes.get(threading.get_ident())
         if process is None:
             super().spend(seconds)
-        else:
-            process.spend(seconds)
+            return
+        until = self.now + seconds
+        process.live_until(min(until, self.ends[-1]) if self.ends else until)
+        if self.ends and self.now >= self.ends[-1]:
+            raise Killed("the function's time is over")
 
     def hand_over(self, go: threading.Semaphore) -> None:
         """The process runs until it spends time or ends."""

@@ -47,9 +47,9 @@ def catalogue(place: Place = PLACE) -> Catalogue:
     )
 
 
-def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,)) -> Aws:
+def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,), fake: Aws | None = None) -> Aws:
     """An account with one deployment, and nothing running."""
-    fake = Aws(now=now)
+    fake = fake or Aws(now=now)
     fake.batch.queues.add(names.grid_queue(JOB.deployment))
     fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region, notifies=True)
     for place in places:

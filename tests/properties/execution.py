@@ -1,4 +1,4 @@
-"""The Train machine as a person reads it: Launch, Train, Terminate, Decide, with the retries that the stack gives them.
+"""The Train machine as a person reads it: Admit, Launch, Train, Sync, Terminate, Decide, with the retries that the stack gives them.
 
 Its JSONata runs in the rehearsal. Here it is what brings the functions into every order that the real one can.
 """
@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from contract import errors, patience
 from contract.jobs import Job
 from contract.timing import Timing
 from tests.fakes.aws import Aws
+from tests.fakes.executions import MACHINE
 from tests.fakes.functions import Outcome
 from tests.fakes.states import Wait
 
-Invoke = Callable[[str, dict[str, object]], Outcome]
+Answered = Callable[[Outcome], None]
+Invoke = Callable[[str, dict[str, object], Answered], None]
+"""Function, event, and what is to be called with the answer: at once, or once the function has ended."""
 KILLED = "Sandbox.Timedout"
 THROTTLED = "Lambda.TooManyRequestsException"
 LAMBDAS_OWN = (
@@ -32,7 +35,14 @@ LAMBDAS_OWN = (
     KILLED,
 )
 MENDABLE = {error.__name__ for error in errors.NEW_ATTEMPT}
-STATE_OF = {"launcher": "Launch", "attendant": "Train", "terminator": "Terminate"}
+STATE_OF = {
+    "admission": "Admit",
+    "launcher": "Launch",
+    "attendant": "Train",
+    "artifact_check": "Sync",
+    "terminator": "Terminate",
+}
+ENDS = frozenset({"Done", "Failed", "Aborted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +117,33 @@ def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
     }
 
 
+def retriers_around(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
+    """Those of the steps before the launch and after the training, for which every answer of a function's own is a verdict."""
+    final = Retrier(frozenset(errors.BY_NAME), 0)
+    longer = replace(timing, trouble_patience_s=timing.sync_patience_s)
+    return {
+        "Admit": (final, *outliving(timing, function_s=180.0)[1:]),
+        "Sync": (final, *outliving(longer, function_s=300.0)[1:]),
+    }
+
+
 @dataclass
 class Execution:
-    """One execution of the machine, from its admitted job to its end."""
+    """One execution of the machine, from its request to its end; one with an `admitted` job begins with its launch."""
 
-    job: Job
+    id: str
     aws: Aws
     invoke: Invoke
-    state: str = "Launch"
+    timing: Timing
+    admitted: Job | None = None
+    request: Mapping[str, object] = field(default_factory=dict)
+    started_at: float = 0.0
+    state: str = ""
     attempt: int = 1
     problem: tuple[str, str] | None = None
+    """Error and cause."""
+    verdicts: dict[int, str] = field(default_factory=dict)
+    """Attempt to the error with which it went to Terminate; empty where everything went well."""
     wait: Wait | None = None
     terminating: set[int] = field(default_factory=set)
     """Attempts for which Terminate was entered."""
@@ -126,6 +153,11 @@ class Execution:
     throttled: dict[str, float] = field(default_factory=dict)
     """Function to the time until which Lambda invokes it for nobody."""
     ended_at: float = math.inf
+    judged: Callable[[], None] = lambda: None
+    """Called when an attempt has its verdict."""
+    ended: Callable[[], None] = lambda: None
+    deadline: float = 0.0
+    recoveries: int = 0
     _used: dict[Retrier, int] = field(default_factory=dict)
     """How often each retrier of the state at hand was used."""
     _chance: random.Random = field(default_factory=lambda: random.Random(0))
@@ -135,15 +167,31 @@ class Execution:
     _running: Callable[[Outcome], None] | None = None
 
     def __post_init__(self) -> None:
-        self._retriers = retriers(self.job.timing)
+        self._retriers = retriers(self.timing) | retriers_around(self.timing)
+
+    @property
+    def arn(self) -> str:
+        return f"{MACHINE.replace(':stateMachine:', ':execution:')}:{self.id}"
 
     @property
     def over(self) -> bool:
-        return self.state in {"Done", "Failed"}
+        return self.state in ENDS
 
     def start(self) -> None:
+        self.started_at = self.aws.clock.now
+        if self.admitted:
+            self.deadline, self.recoveries = self.admitted.deadline, self.admitted.recoveries
+        self.state = "Launch" if self.admitted else "Admit"
         self._entered_at = self.aws.clock.now + 5.0
-        self._soon(5.0, self._launch)
+        self._soon(5.0, self._launch if self.admitted else self._admit)
+
+    def stop(self) -> None:
+        """A person stops it: no step of its own follows, and no Catch."""
+        if not self.over:
+            if self.wait is not None:
+                self.wait.closed = True
+            self._turn, self._running = self._turn + 1, None
+            self._end("Aborted")
 
     def give_up(self, throttled_s: float = 0.0) -> None:
         """The running function's answer is lost on its way: the machine has its error and goes on, the function does too.
@@ -164,16 +212,20 @@ class Execution:
         """Invokes a function; an answer that nobody waits for any more is dropped."""
         self._turn += 1
         turn, self._running = self._turn, ends
+
+        def answered(outcome: Outcome) -> None:
+            if turn == self._turn:
+                self._running = None
+                ends(outcome)
+
         if self.aws.clock.now < self.throttled.get(name, 0.0):
-            outcome = Outcome(error=THROTTLED, cause="Rate Exceeded.")
+            answered(Outcome(error=THROTTLED, cause="Rate Exceeded."))
         else:
-            outcome = self.invoke(name, event)
-        if turn == self._turn:
-            self._running = None
-            ends(outcome)
+            self.invoke(name, event, answered)
 
     def _soon(self, seconds: float, action: Callable[[], None]) -> None:
-        self.aws.clock.at(self.aws.clock.now + seconds, action)
+        """Unless it is over by then."""
+        self.aws.clock.at(self.aws.clock.now + seconds, lambda: None if self.over else action())
 
     def _enter(self, state: str, action: Callable[[], None]) -> None:
         self.state, self.wait, self._entered_at = state, None, self.aws.clock.now
@@ -187,20 +239,37 @@ class Execution:
         if retrier and used < retrier.most:
             self._used[retrier] = used + 1
             self._soon(retrier.pause_s(used, self._chance), again)
+        elif self.state == "Admit":
+            self.problem = (error, cause)
+            self._end("Failed")
         elif self.state == "Terminate":
+            self.problem = self.problem or (error, cause)
             self._end("Failed")
         else:
             self.problem = (error, cause)
             self._go_to_terminate()
 
+    def _told(self, patience_s: float) -> dict[str, object]:
+        """What a step tells its function of its patience."""
+        entered = datetime.fromtimestamp(self._entered_at, UTC).isoformat()
+        return {patience.FIELD: {patience.ENTERED_AT: entered, patience.SECONDS: patience_s}}
+
+    def _admit(self) -> None:
+        began = datetime.fromtimestamp(self.started_at, UTC).isoformat(timespec="milliseconds")
+        execution = {"arn": self.arn, "name": self.id, "started_at": began.replace("+00:00", "Z")}
+        told = self._told(self.timing.trouble_patience_s)
+        self._run("admission", {"request": self.request, "execution": execution, **told}, self._after_admit)
+
+    def _after_admit(self, outcome: Outcome) -> None:
+        if outcome.error:
+            self._failed(outcome.error, outcome.cause, self._admit)
+        else:
+            self.deadline, self.recoveries = outcome.value["deadline"], outcome.value["recoveries"]
+            self._enter("Launch", self._launch)
+
     def _launch(self) -> None:
-        timing = self.job.timing
-        told = {
-            patience.ENTERED_AT: datetime.fromtimestamp(self._entered_at, timezone.utc).isoformat(),
-            patience.SECONDS: timing.launch_patience_s + timing.trouble_patience_s,
-        }
-        event: dict[str, object] = {"job": self.job.id, "attempt": self.attempt, patience.FIELD: told}
-        self._run("launcher", event, self._after_launch)
+        told = self._told(self.timing.launch_patience_s + self.timing.trouble_patience_s)
+        self._run("launcher", {"job": self.id, "attempt": self.attempt, **told}, self._after_launch)
 
     def _after_launch(self, outcome: Outcome) -> None:
         if outcome.error:
@@ -211,12 +280,12 @@ class Execution:
 
     def _train(self) -> None:
         """A new token with every try; the function keeps it, and its answer is none of the task's."""
-        timing, now = self.job.timing, self.aws.clock.now
-        left = self.job.deadline + timing.power_off_after_deadline_s - now
+        timing, now = self.timing, self.aws.clock.now
+        left = self.deadline + timing.power_off_after_deadline_s - now
         wait = self.aws.states.wait(heartbeat_s=timing.heartbeat_s, timeout_s=max(left, timing.heartbeat_s + 1))
         wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
         self.wait = wait
-        event: dict[str, object] = {"door": "token", "job": self.job.id, "attempt": self.attempt, "token": wait.token}
+        event: dict[str, object] = {"door": "token", "job": self.id, "attempt": self.attempt, "token": wait.token}
         self._run("attendant", event, lambda outcome: self._after_look(wait, outcome))
 
     def _after_look(self, wait: Wait, outcome: Outcome) -> None:
@@ -234,7 +303,7 @@ class Execution:
         if self.wait is not wait or wait.closed:
             pass
         elif wait.output is not None:
-            self._go_to_terminate()
+            self._enter("Sync", self._sync)
         elif wait.error is not None:
             self._failed(*wait.error, self._train)
         elif late:
@@ -243,13 +312,25 @@ class Execution:
         else:
             self.aws.clock.at(min(wait.until, wait.beaten_at + wait.heartbeat_s), lambda: self._watch(wait))
 
+    def _sync(self) -> None:
+        told = self._told(self.timing.sync_patience_s)
+        self._run("artifact_check", {"job": self.id, "attempt": self.attempt, **told}, self._after_sync)
+
+    def _after_sync(self, outcome: Outcome) -> None:
+        if outcome.error:
+            self._failed(outcome.error, outcome.cause, self._sync)
+        else:
+            self._go_to_terminate()
+
     def _go_to_terminate(self) -> None:
+        self.verdicts[self.attempt] = self.problem[0] if self.problem else ""
+        self.judged()
         self.terminating.add(self.attempt)
         self._enter("Terminate", self._terminate)
 
     def _terminate(self) -> None:
         problem = {"error": self.problem[0], "cause": self.problem[1]} if self.problem else None
-        event: dict[str, object] = {"job": self.job.id, "attempt": self.attempt, "problem": problem}
+        event: dict[str, object] = {"job": self.id, "attempt": self.attempt, "problem": problem}
         self._run("terminator", event, self._after_terminate)
 
     def _after_terminate(self, outcome: Outcome) -> None:
@@ -263,7 +344,7 @@ class Execution:
         now = self.aws.clock.now
         if self.problem is None:
             self._end("Done")
-        elif self.problem[0] in MENDABLE and self.attempt <= self.job.recoveries and now < self.job.deadline:
+        elif self.problem[0] in MENDABLE and self.attempt <= self.recoveries and now < self.deadline:
             self.attempt, self.problem = self.attempt + 1, None
             self._enter("Launch", self._launch)
         else:
@@ -271,3 +352,4 @@ class Execution:
 
     def _end(self, state: str) -> None:
         self.state, self.ended_at, self.wait = state, self.aws.clock.now, None
+        self.ended()

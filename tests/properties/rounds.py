@@ -21,6 +21,13 @@ DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 ROUNDS = 200 if DEEP else 10
 
 
-def play(number: int, machine: type[RuleBasedStateMachine]) -> None:
+def play(
+    number: int,
+    machine: type[RuleBasedStateMachine],
+    *,
+    examples: int = ROUND.max_examples,
+    steps: int = ROUND.stateful_step_count,
+) -> None:
     """The round of that number: the suite's are always the same ones, the deep run's always others."""
-    run_state_machine_as_test(machine if DEEP else seed(number)(machine), settings=ROUND)
+    round_ = settings(ROUND, max_examples=examples, stateful_step_count=steps)
+    run_state_machine_as_test(machine if DEEP else seed(number)(machine), settings=round_)

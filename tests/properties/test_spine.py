@@ -24,7 +24,6 @@ from contract.reports import Exit
 from tests.builders import PLACE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
-from tests.properties.execution import STATE_OF
 from tests.properties.rounds import ROUNDS, play
 from tests.properties.world import LADDER, World, outage
 
@@ -40,6 +39,8 @@ LAUNCHER = (
 )
 ATTENDANT = ("s3:*", "s3:PutObject", "ec2:DescribeInstances", "stepfunctions:*")
 TERMINATOR = ("s3:PutObject", "s3:[GL]*", "ec2:DescribeInstances", "ec2:DescribeInstances", "ec2:TerminateInstances")
+FUNCTIONS = ("launcher", "attendant", "artifact_check", "terminator")
+SYNC = ("s3:GetObject", "s3:ListObjectsV2", "s3:PutObject")
 NTH = st.sampled_from([1, 1, 2, 3, 4])
 WHAT = st.sampled_from(
     [*Kind, *Kind, *Death, "launch", "terminate", "tick", "pause", "node dies", "given up", "given up for good"]
@@ -93,8 +94,8 @@ class Spine(RuleBasedStateMachine):
         super().__init__()
         self.world = World(abroad_first=self.start.abroad_first)
         self._troubled_until = 0.0
-        for function in STATE_OF:
-            for after, (name, nth, what) in enumerate(getattr(self.start, function)):
+        for function in FUNCTIONS:
+            for after, (name, nth, what) in enumerate(getattr(self.start, function, ())):
                 self._arm(function, name, nth, what, after=after)
 
     def teardown(self) -> None:
@@ -132,7 +133,7 @@ class Spine(RuleBasedStateMachine):
         self.world.outages[region] = (self.world.aws.clock.now + seconds, kind)
 
     @rule(
-        function=st.sampled_from(list(STATE_OF)),
+        function=st.sampled_from(FUNCTIONS),
         seconds=st.sampled_from(MACHINE_TROUBLE_S),
         nth=st.sampled_from([0, 1, 2, 4]),
     )
@@ -166,6 +167,11 @@ class Spine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(TERMINATOR), nth=NTH, what=WHAT, times=st.sampled_from([1, 9]), then_s=SOON)
     def a_terminator_will_meet(self, name: str, nth: int, what: Kind | Death | str, times: int, then_s: int) -> None:
         self._arm("terminator", name, nth, what, times)
+        self.world.run(then_s)
+
+    @rule(name=st.sampled_from(SYNC), nth=NTH, what=WHAT, times=st.sampled_from([1, 9]), then_s=SOON)
+    def a_sync_will_meet(self, name: str, nth: int, what: Kind | Death | str, times: int, then_s: int) -> None:
+        self._arm("artifact_check", name, nth, what, times)
         self.world.run(then_s)
 
     def _arm(
@@ -223,7 +229,7 @@ class Spine(RuleBasedStateMachine):
     def the_token_comes_again(self) -> None:
         execution = self.world.execution
         assert execution.wait is not None
-        token, job = execution.wait.token, execution.job.id
+        token, job = execution.wait.token, execution.id
         self.world.invoke("attendant", {"door": "token", "job": job, "attempt": execution.attempt, "token": token})
 
     # Capacity

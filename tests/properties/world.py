@@ -15,19 +15,21 @@ from contract import errors, keys, tags
 from contract.codec import encode
 from contract.reports import Exit, NodeReport, Phase, Progress
 from tests.builders import JOB, PLACE, rung
+from tests.fakes.aws import Aws
 from tests.fakes.ec2 import Ec2
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.events import Event, fair
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.yard import ABROAD, admitted, deployed, home
-from tests.properties.execution import Execution
+from tests.properties.execution import Answered, Execution
 
 BEAT_S = 60.0
 BOOT_S = 45.0
 EXPECTED: dict[str, tuple[type[Exception], ...]] = {
     "launcher": (errors.JobError, ClientError, BotoCoreError),
     "attendant": (errors.JobError, ClientError, BotoCoreError),
+    "artifact_check": (errors.SyncIncomplete, ClientError, BotoCoreError),
     "terminator": (errors.StillRunning,),
 }
 """What a function may end with, besides being killed. The attendant puts several of them into one RuntimeError."""
@@ -52,8 +54,33 @@ class Node:
     exit: Exit | None = None
 
     @property
+    def job(self) -> str:
+        return self.machine.tags[tags.JOB]
+
+    @property
     def attempt(self) -> int:
         return int(self.machine.tags[tags.ATTEMPT])
+
+
+def send(aws: Aws, node: Node, **commits: str) -> None:
+    """The node's report; its last one is urgent too, as the agent sends it."""
+    node.sequence += 1
+    report = NodeReport(
+        job=node.job,
+        attempt=node.attempt,
+        rank=node.machine.index,
+        instance=node.machine.id,
+        phase=node.phase,
+        sent_at=aws.clock.now,
+        sequence=node.sequence,
+        progress=Progress(step=node.sequence) if node.phase is Phase.TRAINING else None,
+        exit=node.exit,
+        timeline={"started": aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
+    )
+    prefix, body = keys.JobPrefix(node.job), encode(replace(report, **commits))  # type: ignore[arg-type]
+    aws.s3.write(JOB.home_bucket, prefix.report(node.attempt, node.machine.index), body)
+    if node.exit is not None:
+        aws.s3.write(JOB.home_bucket, prefix.urgent(node.attempt, node.machine.index), body)
 
 
 @dataclass
@@ -85,7 +112,7 @@ class World:
         ladder = LADDER[::-1] if self.abroad_first else LADDER
         places = {place.region: place for place in (PLACE, ABROAD)}
         self.job = admitted(self.aws, replace(JOB, max_hours=self.job_hours, ladder=ladder, places=places))
-        self.execution = Execution(self.job, self.aws, self.invoke)
+        self.execution = Execution(self.job.id, self.aws, self._answer, self.job.timing, admitted=self.job)
         self._launches = 0
         self.strangers = [self._stranger(home(self.aws), marks) for marks in _foreign_tags()]
         self._chance = random.Random(0)
@@ -118,6 +145,9 @@ class World:
         if TAKEN_OVER in outcome.cause and self._launches == before:
             self.surprises.append(f"{name} lost a race against itself")
         return outcome
+
+    def _answer(self, name: str, event: dict[str, object], answered: Answered) -> None:
+        answered(self.invoke(name, event))
 
     def _judge(self, name: str, outcome: Outcome) -> None:
         problem = outcome.problem
@@ -174,24 +204,7 @@ class World:
         return [node for node in self.nodes.values() if node.machine.runs(self.aws.clock.now)]
 
     def report(self, node: Node) -> None:
-        """The node's report; its last one is urgent too, as the agent sends it."""
-        node.sequence += 1
-        report = NodeReport(
-            job=self.job.id,
-            attempt=node.attempt,
-            rank=node.machine.index,
-            instance=node.machine.id,
-            phase=node.phase,
-            sent_at=self.aws.clock.now,
-            sequence=node.sequence,
-            progress=Progress(step=node.sequence) if node.phase is Phase.TRAINING else None,
-            exit=node.exit,
-            timeline={"started": self.aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
-        )
-        prefix = keys.JobPrefix(self.job.id)
-        self.aws.s3.write(self.job.home_bucket, prefix.report(node.attempt, node.machine.index), encode(report))
-        if node.exit is not None:
-            self.aws.s3.write(self.job.home_bucket, prefix.urgent(node.attempt, node.machine.index), encode(report))
+        send(self.aws, node)
 
     def leave(self, node: Node, exit_: Exit) -> None:
         """The node's work ends. It does not power itself off here: Terminate has to do without."""

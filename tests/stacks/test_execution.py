@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contract.timing import Timing
-from tests.properties.execution import retriers
+from tests.properties.execution import retriers, retriers_around
 
 
 def as_synthesised(retry: dict[str, Any]) -> tuple[object, ...]:
@@ -22,7 +22,7 @@ def as_synthesised(retry: dict[str, Any]) -> tuple[object, ...]:
 def test_every_retry_of_the_machine_is_the_property_tests_retry(machine: dict[str, Any]) -> None:
     wanted = {
         state: [(one.errors, one.most, one.interval_s, one.backoff, one.longest_s, one.jitter) for one in entries]
-        for state, entries in retriers(Timing()).items()
+        for state, entries in (retriers(Timing()) | retriers_around(Timing())).items()
     }
     found = {state: [as_synthesised(retry) for retry in machine["States"][state]["Retry"]] for state in wanted}
     assert found == wanted

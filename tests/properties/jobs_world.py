@@ -1,0 +1,500 @@
+"""Several executions of one deployment at once, every function a process of its own: between any two calls of one, anything of the
+others may happen, and time passes before a call as chance will have it.
+
+What is asked of AWS is watched where it has its effect, whatever the functions say of it. A function of one execution ends, tags and
+names no instance of another, and writes under no other job's keys; `job.json` is written once.
+
+Why an execution may end is the oracle's to say (`oracle`), which knows what really happened:
+
+1. Admit refuses (InvalidRequest) what asks for too much, and a name that has a job already; nothing else, and then nothing was written.
+2. An attempt without an instance ends as CapacityUnavailable after the launch patience if EC2 refused for capacity or, while an attempt
+   before may count against the quota, for a quota; as QuotaExceeded if EC2 refused for a quota.
+3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
+   whole, else with exactly those files in its list of artifacts.
+4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
+   (a command failed by itself), DeadlineReached (the time to stop was there), Stalled (one node went on for two hours alone).
+5. NodeLost and Stalled are followed by a new attempt while recoveries and time are left, and by nothing else; no other end is.
+6. Aborted is what a person stopped, and only that; its report says so in the end.
+7. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from contract import keys, names, tags
+from contract.codec import decode, encode
+from contract.commits import Commit, CommittedFile
+from contract.jobs import Job
+from contract.reports import Exit, Phase
+from tests.builders import ADMISSION, JOB, NOW, PLACE
+from tests.fakes import executions
+from tests.fakes.aws import Aws
+from tests.fakes.ec2_machine import Machine
+from tests.fakes.events import Event
+from tests.fakes.faults import Mishap
+from tests.fakes.functions import Functions, Outcome
+from tests.fakes.s3 import Bucket
+from tests.fakes.threads import Process, SharedClock
+from tests.fakes.wire import Call, Refused
+from tests.fakes.yard import ABROAD, deployed
+from tests.properties.execution import MENDABLE, Answered, Execution
+from tests.properties.world import BEAT_S, BOOT_S, Node, send
+from tests.unit.account import packed
+
+PLACES = (PLACE, ABROAD)
+BUCKET_IN = {place.region: place.bucket for place in PLACES}
+INSTANCE = re.compile(r"i-[0-9a-f]{17}")
+STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
+WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject"})
+MAY_WRITE = {
+    "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*",
+    "launcher": r"jobs/{job}/attempts/\d+/launch-\d+\.json|control/regions/.*",
+    "attendant": r"jobs/[^/]+/attempts/\d+/order\.json|control/(tokens|attendant)/.*",
+    "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
+    "terminator": r"jobs/{job}/(attempts/\d+/closed|report)\.json",
+    "cleanup": r"jobs/[^/]+/(attempts/\d+/closed|report)\.json",
+}
+QUOTA = "VcpuLimitExceeded"
+PAUSED = 0.05
+LONGEST_PAUSE_S = 8.0
+
+
+@dataclass
+class Fate:
+    """What really happened to an attempt."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    """By instance, of every launch."""
+    refusals: list[tuple[float, str]] = field(default_factory=list)
+    """When EC2 refused to launch, and why."""
+    lost: bool = False
+    failed: bool = False
+    torn: bool = False
+    """A file that was committed is not whole."""
+    files: list[tuple[int, str, int, str]] = field(default_factory=list)
+    """Rank, path, size and address of the artifacts that last reports name."""
+    first_told_at: float = float("inf")
+
+    def cluster(self) -> list[Node]:
+        """The nodes of the newest launch."""
+        newest = max((node.machine.launched_at for node in self.nodes.values()), default=0.0)
+        return [node for node in self.nodes.values() if node.machine.launched_at == newest]
+
+    def all_well(self) -> bool:
+        return all(node.exit == Exit(code=0) for node in self.cluster())
+
+
+@dataclass
+class Run:
+    """An execution, and what the world knows of it."""
+
+    execution: Execution
+    known: executions.Execution
+    refused: bool
+    """Admit has to refuse it."""
+    nodes: int
+    stopped: bool = False
+    armed: dict[str, Mishap] = field(default_factory=dict)
+    """Function to what befalls its next invocation."""
+    fates: dict[int, Fate] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.execution.id
+
+    def fate(self, attempt: int) -> Fate:
+        return self.fates.setdefault(attempt, Fate())
+
+    def machines(self) -> list[Machine]:
+        return [node.machine for fate in self.fates.values() for node in fate.nodes.values()]
+
+
+class _Task(threading.local):
+    """What runs in this thread."""
+
+    function: str = ""
+    run: Run | None = None
+
+
+class Watched(Aws):
+    """Shows every call with an effect to the world, at the moment of the effect."""
+
+    world: JobsWorld
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        self.clock.spend(self.world.pause_s())
+        return super().answer(call)
+
+    def _serve(self, call: Call) -> dict[str, Any]:
+        self.world.before(call)
+        try:
+            result = super()._serve(call)
+        except Refused as refusal:
+            self.world.refusal(call, refusal.code)
+            raise
+        self.world.after(call, result)
+        return result
+
+
+class JobsWorld:
+    """A deployment, its executions, and their nodes."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.clock = SharedClock(NOW)
+        self.aws = Watched(now=NOW, clock=self.clock)
+        self.aws.world = self
+        deployed(fake=self.aws, places=PLACES)
+        self._prepare()
+        self.runs: list[Run] = []
+        self.surprises: list[str] = []
+        self.armed: Mishap | None = None
+        """What befalls the attendant's next invocation."""
+        self.owners: dict[str, Run] = {}
+        """Instance to whose launcher launched it."""
+        self._task = _Task()
+        self._processes: set[Process] = set()
+        self._closed = False
+        self._installed = ExitStack()
+        self.functions = Functions(self.aws)
+        self._installed.enter_context(self.functions.installed())
+        self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
+        self.functions.clean_up()
+        self.aws.queue.feed(self._cleanup)
+        self._beat()
+
+    def _prepare(self) -> None:
+        """What the Region stacks and a deploy leave."""
+        self.aws.s3.buckets[ADMISSION.agent_bucket] = Bucket(region=JOB.home_region)
+        self.aws.s3.write(ADMISSION.agent_bucket, ADMISSION.agent_key, b"agent")
+        for place in PLACES:
+            name = names.region_parameter(JOB.deployment, place.region)
+            self.aws.directory.parameters[place.region, name] = encode(place).decode()
+
+    def close(self) -> None:
+        self._closed = True
+        for process in list(self._processes):
+            process.kill()
+        self._installed.close()
+
+    def pause_s(self) -> float:
+        """Before a call, now and then, so that others come between it and the one before."""
+        return self.chance.uniform(0.0, LONGEST_PAUSE_S) if self.chance.random() < PAUSED else 0.0
+
+    # Executions
+
+    def ask(self, name: str, *, nodes: int = 1, **request: Any) -> Run:
+        """A person starts an execution."""
+        source = f"{keys.UPLOADS}{name}.tar.gz"
+        if self.aws.s3.read(JOB.home_bucket, source) is None:
+            self.upload(name)
+        whole = {
+            "code": f"s3://{JOB.home_bucket}/{source}",
+            "command": ["python", "train.py"],
+            "instance_types": ["g5.xlarge"],
+            "nodes": nodes,
+            **request,
+        }
+        execution = Execution(name, self.aws, self._invoke, JOB.timing, request=whole)
+        taken = any(one.id == name and not one.refused for one in self.runs)
+        too_much = nodes > ADMISSION.limits.max_nodes
+        run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes)
+        execution.judged = lambda: self._judged(run)
+        execution.ended = lambda: self._ended(run)
+        self.runs.append(run)
+        execution.start()
+        return run
+
+    def upload(self, name: str) -> None:
+        """Other bytes than any before."""
+        body = packed("train.py", f"of-{self.chance.random()}.py")
+        self.aws.s3.write(JOB.home_bucket, f"{keys.UPLOADS}{name}.tar.gz", body)
+
+    def stop(self, run: Run) -> None:
+        run.stopped = not run.execution.over
+        run.execution.stop()
+
+    def going(self) -> list[Run]:
+        return [run for run in self.runs if not run.execution.over]
+
+    def run(self, seconds: float) -> None:
+        self.clock.run(seconds)
+
+    # Functions
+
+    def _invoke(self, name: str, event: dict[str, object], answered: Answered) -> None:
+        at = event.get("job") or event["execution"]["name"]  # type: ignore[index]
+        run = next(run for run in reversed(self.runs) if run.id == at)
+        self._start(name, event, run, answered)
+
+    def _start(self, name: str, event: Event, run: Run | None, answered: Answered) -> None:
+        mishap = run.armed.pop(name, None) if run else self.armed
+        if run is None:
+            self.armed = None
+
+        def body() -> Outcome:
+            self._task.function, self._task.run = name, run
+            return self.functions.invoke(name, event, [mishap] if mishap else [])
+
+        def ended(process: Process) -> None:
+            self._processes.discard(process)
+            if self._closed:
+                return
+            if process.problem is not None:
+                self.surprises.append(f"{name}: {process.problem!r}")
+                return
+            self._check_answer(name, run, process.result)
+            answered(process.result)
+
+        process = Process(self.clock, body, ended)
+        self._processes.add(process)
+        process.start()
+
+    def _cleanup(self, event: dict[str, Any]) -> Any:
+        """Within whatever delivers its message, while time passes for all the others."""
+        before, self._task.function = self._task.function, "cleanup"
+        outcome = self.functions.invoke("cleanup", event)
+        self._task.function = before
+        return outcome.value
+
+    def _check_answer(self, name: str, run: Run | None, outcome: Outcome) -> None:
+        """What it counts, waits for or names is the execution's own."""
+        if run is not None:
+            self._check_names(f"{name} of {run.id}", run, f"{outcome.value} {outcome.cause}")
+
+    def _check_names(self, who: str, run: Run, text: str) -> None:
+        if foreign := sorted({one for one in INSTANCE.findall(text) if self.owners.get(one) is not run}):
+            self.surprises.append(f"{who} speaks of {foreign}, which are not its own")
+
+    # What is asked of AWS, at the moment of its effect
+
+    def before(self, call: Call) -> None:
+        function, run = self._task.function, self._task.run
+        if not function:
+            return
+        if call.service == "s3" and call.operation in WRITES:
+            allowed = MAY_WRITE[function].format(job=re.escape(run.id) if run else "")
+            key = call.params["Key"]
+            if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
+                self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
+        elif call.name == "ec2:TerminateInstances":
+            self._check_ending(function, run, call.params["InstanceIds"])
+        elif call.name == "ec2:CreateTags" and run is not None:
+            self._check_names(f"{function} of {run.id}", run, " ".join(call.params["Resources"]))
+        elif call.name == "ec2:RunInstances" and (run is None or run.refused):
+            self.surprises.append(f"{function} launches for nobody")
+
+    def _check_ending(self, function: str, run: Run | None, ids: Collection[str]) -> None:
+        for one in ids:
+            owner = self.owners.get(one)
+            if owner is None or (run is not None and owner is not run):
+                self.surprises.append(f"{function} of {run.id if run else 'nobody'} ends {one}, which is not its own")
+                continue
+            node = next(node for fate in owner.fates.values() if (node := fate.nodes.get(one)))
+            entered = max(owner.execution.terminating, default=0)
+            if not owner.execution.over and node.attempt > entered:
+                self.surprises.append(f"{function} ends {one} of {owner.id} while its attempt {node.attempt} goes on")
+
+    def after(self, call: Call, result: dict[str, Any]) -> None:
+        run = self._task.run
+        if call.name == "ec2:RunInstances" and run is not None:
+            for told in result["Instances"]:
+                machine = self.aws.ec2[call.region].machines[told["InstanceId"]]
+                self.owners.setdefault(machine.id, run)
+                node = Node(machine)
+                run.fate(_attempt(call)).nodes.setdefault(machine.id, node)
+        elif call.name == "s3:PutObject" and (key := call.params["Key"]).endswith("/job.json"):
+            versions = self.aws.s3.buckets[call.params["Bucket"]].objects[key]
+            if len(versions) > 1:
+                self.surprises.append(f"{key} is written twice")
+
+    def refusal(self, call: Call, code: str) -> None:
+        run = self._task.run
+        if call.name == "ec2:RunInstances" and run is not None:
+            run.fate(_attempt(call)).refusals.append((self.clock.now, code))
+
+    # Nodes
+
+    def living(self, run: Run) -> list[Node]:
+        """Nodes of the execution that run and have not told their end."""
+        every = [node for fate in run.fates.values() for node in fate.nodes.values()]
+        return [node for node in every if node.exit is None and node.machine.runs(self.clock.now)]
+
+    def break_down(self, node: Node) -> None:
+        """Its host fails."""
+        self.owners[node.machine.id].fate(node.attempt).lost = True
+        self._ec2_of(node).end(node.machine, "Server.InternalError", "Server.InternalError: host failed")
+
+    def silence(self, node: Node) -> None:
+        """Nobody hears of it again, and EC2 calls it running."""
+        self.owners[node.machine.id].fate(node.attempt).lost = True
+        node.silent = True
+
+    def leave(self, node: Node, exit_: Exit, torn: str = "") -> None:
+        """The node's work ends: its artifacts are committed, whole or `torn`, and its last report says so."""
+        if node.exit is not None or node.silent or not node.machine.runs(self.clock.now):
+            return
+        fate = self.owners[node.machine.id].fate(node.attempt)
+        node.exit, node.phase = exit_, Phase.ENDED
+        fate.failed |= exit_.code != 0 and not exit_.ordered
+        fate.torn |= bool(torn)
+        fate.first_told_at = min(fate.first_told_at, self.clock.now)
+        send(self.aws, node, artifacts=self._commit(node, fate, torn))
+
+    def _commit(self, node: Node, fate: Fate, torn: str) -> str:
+        bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.machine.index
+        body = f"model of {node.job}, attempt {node.attempt}, rank {rank}".encode()
+        key = prefix.artifact(rank, "model")
+        if torn != "missing":
+            self.aws.s3.write(bucket, key, body[:5] if torn == "short" else body)
+        file = CommittedFile(path="model", size=len(body), sha256="ab", key=key)
+        commit = Commit(
+            job=node.job, attempt=node.attempt, rank=rank, step=3, created_at=NOW, final=True, files=(file,)
+        )
+        at = prefix.commit(keys.Kind.ARTIFACTS, node.attempt, 3, rank)
+        if torn != "uncommitted":
+            self.aws.s3.write(bucket, at, encode(commit))
+        fate.files.append((rank, "model", len(body), f"s3://{bucket}/{key}"))
+        return at
+
+    def _ec2_of(self, node: Node) -> Any:
+        return next(ec2 for ec2 in self.aws.ec2.values() if node.machine.id in ec2.machines)
+
+    def _beat(self) -> None:
+        """Every minute, what healthy nodes do by themselves: boot, report, obey an order."""
+        self.clock.at(self.clock.now + BEAT_S, self._beat)
+        for node in [node for run in self.runs for node in self.living(run)]:
+            if node.silent or self.clock.now < node.machine.launched_at + BOOT_S:
+                continue
+            order = self.aws.s3.read(JOB.home_bucket, keys.JobPrefix(node.job).order(node.attempt))
+            if order is not None:
+                self.leave(node, Exit(code=143, error=json.loads(order)["error"], ordered=True))
+                continue
+            node.phase = Phase.TRAINING if tags.MASTER_ADDRESS in node.machine.tags else Phase.WAITING
+            send(self.aws, node)
+
+    # What must hold
+
+    def oracle(self, run: Run) -> set[str]:
+        """The errors with which the attempt at hand may go to Terminate now; empty text is success."""
+        attempt, now, timing = run.execution.attempt, self.clock.now, JOB.timing
+        fate = run.fate(attempt)
+        if not fate.nodes:
+            return self._nowhere(fate, attempt)
+        if fate.all_well():
+            return {"SyncIncomplete"} if fate.torn else {""}
+        happened = {
+            "NodeLost": fate.lost,
+            "TrainingFailed": fate.failed,
+            "DeadlineReached": now >= self.job(run).stop_at,
+            "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s,
+        }
+        return {name for name, did in happened.items() if did}
+
+    def _nowhere(self, fate: Fate, attempt: int) -> set[str]:
+        """Rule 2."""
+        found = set[str]()
+        if not fate.refusals:
+            return found
+        waited_s, codes = self.clock.now - fate.refusals[0][0], {code for _, code in fate.refusals}
+        recovers = attempt > 1 and waited_s < JOB.timing.quota_patience_s
+        if QUOTA in codes and not recovers:
+            found.add("QuotaExceeded")
+        if codes - {QUOTA} or attempt > 1:
+            found |= {"CapacityUnavailable"} if waited_s >= JOB.timing.launch_patience_s - 60.0 else set()
+        return found
+
+    def _judged(self, run: Run) -> None:
+        said, allowed = run.execution.problem, self.oracle(run)
+        if (said[0] if said else "") not in allowed:
+            self.surprises.append(f"{run.id}: {said or 'success'}, and the oracle says {sorted(allowed)}")
+
+    def _ended(self, run: Run) -> None:
+        execution, said = run.execution, run.execution.problem
+        if not self._right_end(run):
+            self.surprises.append(f"{run.id} is {execution.state} for {said} after {execution.verdicts}")
+        error, cause = said if said and execution.state == "Failed" else (None, None)
+        self.aws.states.executions.end(run.known, STATUS[execution.state], error, cause)
+
+    def _right_end(self, run: Run) -> bool:
+        """Rules 1, 5 and 6; that an attempt's verdict is right was asked when it was given."""
+        execution, said = run.execution, run.execution.problem[0] if run.execution.problem else ""
+        if execution.state == "Aborted":
+            return run.stopped
+        if run.refused or not execution.verdicts:
+            return run.refused and not execution.verdicts and (execution.state, said) == ("Failed", "InvalidRequest")
+        before = [error for attempt, error in execution.verdicts.items() if attempt < execution.attempt]
+        if any(error not in MENDABLE for error in before) or said != execution.verdicts[execution.attempt]:
+            return False
+        spent = execution.attempt > execution.recoveries or self.clock.now >= execution.deadline
+        return execution.state == ("Failed" if said else "Done") and (said not in MENDABLE or spent)
+
+    def job(self, run: Run) -> Job:
+        """As Admit wrote it."""
+        body = self.aws.s3.read(JOB.home_bucket, keys.JobPrefix(run.id).description)
+        assert body is not None
+        return decode(Job, body)
+
+    def too_many(self) -> list[str]:
+        """Whole clusters of one attempt at a time, and never more than was asked for."""
+        found = []
+        for run in self.runs:
+            running = [machine for machine in run.machines() if machine.runs(self.clock.now)]
+            launches = {(machine.tags[tags.ATTEMPT], machine.reservation) for machine in running}
+            if len(launches) > 1 or len(running) > run.nodes:
+                found.append(f"{run.id}: {len(running)} instances run, of {sorted(launches)}")
+            if any(machine.tags[tags.JOB] != run.id for machine in running):
+                found.append(f"{run.id}: an instance has another job's tag")
+            if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
+                found.append(f"{run.id}: Terminate succeeded, and {left} run")
+        return found
+
+    def heal(self) -> None:
+        """Nothing goes wrong any more."""
+        for ec2 in self.aws.ec2.values():
+            ec2.capacity.clear()
+            ec2.vcpu_quota = None
+
+    def left_over(self) -> list[str]:
+        """Once all is over: instances, tokens, and what the documents say that is not so."""
+        found = [f"{one.id} runs" for ec2 in self.aws.ec2.values() for one in ec2.running()]
+        home = self.aws.s3.buckets[JOB.home_bucket].live()
+        found += [key for key in home if key.startswith(keys.TOKENS)]
+        return found + [line for run in self.runs if not run.refused for line in self._documents(run)]
+
+    def _documents(self, run: Run) -> list[str]:
+        """The report says how it ended, the list of artifacts has what last reports named, the code is that of the admission."""
+        execution, prefix, found = run.execution, keys.JobPrefix(run.id), list[str]()
+        described = self.aws.s3.read(JOB.home_bucket, prefix.description)
+        if described is None or not (execution.launched or run.fates or execution.verdicts):
+            return found  # stopped before its launch
+        job = decode(Job, described)
+        sources = self.aws.s3.buckets[JOB.home_bucket].objects[f"{keys.UPLOADS}{run.id}.tar.gz"]
+        pinned = next(one.body for one in sources if one.id == job.code.source_version)
+        if self.aws.s3.read(JOB.home_bucket, job.code.key) != pinned:
+            found.append(f"{run.id} runs other code than was there when it was admitted")
+        report = json.loads(self.aws.s3.read(JOB.home_bucket, prefix.result) or b"{}")
+        said = {"Done": None, "Aborted": "Aborted"}.get(execution.state, execution.problem and execution.problem[0])
+        if report.get("error", "no report") != said:
+            found.append(f"the report of {run.id} says {report.get('error', 'nothing')}, and it ended with {said}")
+        self._check_names(f"the report of {run.id}", run, json.dumps(report))
+        if execution.state == "Done":
+            listed = json.loads(self.aws.s3.read(JOB.home_bucket, prefix.artifacts(execution.attempt)) or b"{}")
+            files = [(one["rank"], one["path"], one["size"], one["at"]) for one in listed.get("artifacts", [])]
+            if sorted(files) != sorted(run.fate(execution.attempt).files):
+                found.append(f"{run.id} lists {files}, and its nodes committed {run.fate(execution.attempt).files}")
+        return found
+
+
+def _attempt(call: Call) -> int:
+    specifications = call.params["TagSpecifications"]
+    marks = {tag["Key"]: tag["Value"] for tag in specifications[0]["Tags"]}
+    return int(marks[tags.ATTEMPT])

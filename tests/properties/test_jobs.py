@@ -1,0 +1,213 @@
+"""Several jobs beside each other, step between step: each ends for a reason of its own, and none touches what is another's."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from contract.reports import Exit
+from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.yard import ABROAD
+from tests.properties.jobs_world import JobsWorld, Run
+from tests.properties.rounds import DEEP, play
+from tests.properties.world import Node
+
+ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (6, 4, 30)
+NAMES = ("a", "a0", "b")
+"""One the beginning of another."""
+CALLS = {
+    "admission": ("s3:GetObject", "s3:PutObject", "s3:CopyObject", "ssm:*", "ec2:*"),
+    "launcher": ("s3:GetObject", "s3:PutObject", "ec2:DescribeInstances", "ec2:RunInstances", "ec2:CreateTags"),
+    "attendant": ("s3:*", "ec2:DescribeInstances", "stepfunctions:*"),
+    "artifact_check": ("s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"),
+    "terminator": ("s3:PutObject", "s3:[GL]*", "ec2:DescribeInstances", "ec2:TerminateInstances"),
+}
+CALL = st.sampled_from([(function, call) for function, calls in CALLS.items() for call in calls])
+FAULTS = [kind for kind in Kind if kind is not Kind.DENIED]
+WHAT = st.sampled_from([*FAULTS, *Death, "pause", "pause", "given up", "given up"])
+WHICH = st.integers(0, 3)
+REQUEST = st.fixed_dictionaries(
+    {
+        "nodes": st.sampled_from([1, 2, 2]),
+        "instance_types": st.sampled_from([["g5.xlarge"], ["g5.xlarge"], ["g4dn.xlarge", "g5.xlarge"]]),
+        "max_hours": st.sampled_from([24.0, 24.0, 0.5]),
+    },
+    optional={"region": st.just(ABROAD.region)},
+)
+
+
+class Jobs(RuleBasedStateMachine):
+    """Two or three executions, begun within minutes of each other."""
+
+    @initialize(seed=st.integers(0, 2**32), first=REQUEST, second=REQUEST, apart=st.sampled_from([0, 0, 1, 40]))
+    def two_begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
+        self.world = JobsWorld(seed)
+        self.world.ask(NAMES[0], **first)  # type: ignore[arg-type]
+        self.world.run(apart)
+        self.world.ask(NAMES[1], **second)  # type: ignore[arg-type]
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        try:
+            if not self.world.surprises:
+                self._ends_well()
+        finally:
+            self.world.close()
+
+    def one(self, which: int) -> Run:
+        return self.world.runs[which % len(self.world.runs)]
+
+    def nodes(self, which: int) -> list[Node]:
+        return self.world.living(self.one(which))
+
+    # Time, and what people do
+
+    @rule(seconds=st.sampled_from([1, 5, 20, 61, 130, 310]))
+    def time_passes(self, seconds: int) -> None:
+        self.world.run(seconds)
+
+    @rule(request=REQUEST)
+    @precondition(lambda self: len(self.world.runs) == 2)
+    def a_third_begins(self, request: dict[str, object]) -> None:
+        self.world.ask(NAMES[2], **request)  # type: ignore[arg-type]
+
+    @rule(which=WHICH, request=REQUEST)
+    def a_name_that_was_used_comes_again(self, which: int, request: dict[str, object]) -> None:
+        """As it may ninety days later: nothing of the execution before is on its way any more."""
+        before = self.one(which)
+        over_s = self.world.clock.now - before.execution.ended_at
+        used = before.execution.launched and not before.refused
+        if used and over_s > 600 and sum(run.id == before.id for run in self.world.runs) == 1:
+            self.world.ask(before.id, **request)  # type: ignore[arg-type]
+
+    @rule()
+    @precondition(lambda self: len(self.world.runs) < 4)
+    def somebody_asks_for_too_much(self) -> None:
+        self.world.ask(f"greedy-{len(self.world.runs)}", nodes=99)
+
+    @rule(which=WHICH)
+    @precondition(lambda self: self.world.chance.random() < 0.3)
+    def a_person_stops_one(self, which: int) -> None:
+        self.world.stop(self.one(which))
+
+    @rule(which=WHICH)
+    def the_archive_is_replaced(self, which: int) -> None:
+        self.world.upload(self.one(which).id)
+
+    # Capacity
+
+    @rule(
+        zone=st.sampled_from(["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-west-1a"]),
+        kind=st.sampled_from(["g5.xlarge", "g5.xlarge", "g4dn.xlarge"]),
+        free=st.sampled_from([0, 1, 2, 3]),
+    )
+    def capacity_becomes_scarce(self, zone: str, kind: str, free: int) -> None:
+        self.world.aws.ec2[zone[:-1]].capacity[kind, zone] = free
+
+    @rule(region=st.sampled_from(["eu-central-1", "eu-west-1"]), quota=st.sampled_from([4, 8, None]))
+    @precondition(lambda self: self.world.chance.random() < 0.3)
+    def the_quota_changes(self, region: str, quota: int | None) -> None:
+        self.world.aws.ec2[region].vcpu_quota = quota
+
+    @rule()
+    def capacity_comes_back(self) -> None:
+        self.world.heal()
+
+    # Calls and functions
+
+    @rule(call=CALL, which=WHICH, nth=st.sampled_from([1, 1, 2, 3]), what=WHAT, then_s=st.sampled_from([0, 5, 20]))
+    def a_call_will_meet(
+        self, call: tuple[str, str], which: int, nth: int, what: Kind | Death | str, then_s: int
+    ) -> None:
+        (function, name), run, world = call, self.one(which), self.world
+
+        def given_up() -> None:
+            run.execution.give_up()
+            world.clock.spend(100.0)
+
+        match what:
+            case Kind():
+                mishap = Mishap(name, nth, fault=what)
+            case Death():
+                mishap = Mishap(name, nth, death=what)
+            case "pause":
+                mishap = Mishap(name, nth, meanwhile=lambda: world.clock.spend(45.0))
+            case _:
+                mishap = Mishap(name, nth, meanwhile=given_up)
+        if function == "attendant" and what != "given up":
+            world.armed = mishap
+        else:
+            run.armed[function] = mishap
+        world.run(then_s)
+
+    # Nodes
+
+    @rule(which=WHICH)
+    def a_training_ends(self, which: int) -> None:
+        for node in self.nodes(which):
+            self.world.leave(node, Exit(code=0))
+
+    @rule(which=WHICH, torn=st.sampled_from(["missing", "short", "uncommitted"]))
+    def a_training_ends_and_a_file_is_not_whole(self, which: int, torn: str) -> None:
+        for place, node in enumerate(self.nodes(which)):
+            self.world.leave(node, Exit(code=0), torn="" if place else torn)
+
+    @rule(which=WHICH)
+    def a_node_fails(self, which: int) -> None:
+        for node in self.nodes(which)[:1]:
+            self.world.leave(node, Exit(code=1))
+
+    @rule(which=WHICH)
+    def a_node_breaks(self, which: int) -> None:
+        for node in self.nodes(which)[-1:]:
+            self.world.break_down(node)
+
+    @rule(which=WHICH)
+    def a_node_falls_silent(self, which: int) -> None:
+        for node in self.nodes(which)[-1:]:
+            self.world.silence(node)
+
+    # What must hold
+
+    @invariant()
+    def each_keeps_to_its_own(self) -> None:
+        if hasattr(self, "world"):
+            assert self.world.surprises == []
+            assert self.world.too_many() == []
+
+    def _ends_well(self) -> None:
+        """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any."""
+        world = self.world
+        world.heal()
+        for _ in range(120):
+            if not world.going():
+                break
+            for run in world.going():
+                for node in world.living(run):
+                    if run.execution.state == "Train":
+                        world.leave(node, Exit(code=0))
+            world.run(61.0)
+            self.each_keeps_to_its_own()
+        assert [(run.id, run.execution.state) for run in world.going()] == []
+        world.run(900.0)
+        self.each_keeps_to_its_own()
+        assert world.left_over() == []
+        assert world.surprises == []
+
+
+@pytest.fixture(autouse=True)
+def what_is_imported_stays() -> Iterator[None]:
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_every_job_ends_for_its_own_reason_whatever_the_others_do_between_its_steps(number: int) -> None:
+    play(number, Jobs, examples=EXAMPLES, steps=STEPS)
