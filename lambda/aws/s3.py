@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -39,6 +39,8 @@ ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
+TELLS = 5
+"""How often a report is read and written again that somebody else writes meanwhile."""
 AT_ONCE = 16
 """Reports read side by side."""
 MOST_WRITTEN = 2 * 1024**2
@@ -302,13 +304,24 @@ class JobStore(Bucket):
             if body is not None
         ]
 
-    def result(self, job: str) -> object:
-        """The job's report as it stands there, whoever wrote it; None where there is none that is JSON."""
-        written = self.get(keys.JobPrefix(job).result)
-        try:
-            return json.loads(written) if written else None
-        except ValueError:
-            return None
+    def tell_result(self, job: str, report: Callable[[object], Mapping[str, Any] | None]) -> None:
+        """Writes the job's report that `report` makes of the one that is there, whoever wrote it (None where that is no JSON); one for
+        which it has none stays. Raises Raced where others write it again and again."""
+        key = keys.JobPrefix(job).result
+        for _ in range(TELLS):
+            found = self.get_tagged(key)
+            told = report(_json(found[0]) if found else None)
+            if told is None:
+                return
+            try:
+                if found:
+                    self.replace(key, as_json(told), found[1])
+                else:
+                    self.create(key, as_json(told))
+            except Raced:
+                continue
+            return
+        raise Raced(key)
 
     def order(self, job: str, attempt: int) -> Given | None:
         """None where there is none. One that nobody can read is none: nodes may write it, and their agents leave it aside."""
@@ -362,6 +375,13 @@ def _body(body: StreamingBody, key: str) -> bytes:
     if len(content) == MOST_WRITTEN:
         body.close()  # the rest is still on its way
     return content
+
+
+def _json(body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
 
 
 def _report(body: bytes) -> NodeReport | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 from aws import executions
 from aws.facts import Status
-from aws.s3 import as_json
-from contract import keys, names
+from aws.s3 import Raced
+from contract import names
+from contract.errors import StillRunning
 from terminator.ending import Ended, Ending
 from terminator.policy import ending, report, tells_of
 
@@ -48,7 +50,12 @@ def clear(end: Ending, execution: str) -> Found:
 
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
     """The machine's own report of this very end, which says more, stays."""
-    before = end.store.result(job)
-    ours = report(job, attempts, ending(status), ended.intents, ended.kept, before)
-    if not tells_of(before, ours):
-        end.store.put(keys.JobPrefix(job).result, as_json(ours))
+
+    def told(before: object) -> dict[str, Any] | None:
+        ours = report(job, attempts, ending(status), ended.intents, ended.kept, before)
+        return None if tells_of(before, ours) else ours
+
+    try:
+        end.store.tell_result(job, told)
+    except Raced as problem:
+        raise StillRunning(f"others write the report of job {job} again and again") from problem

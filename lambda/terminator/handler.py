@@ -7,12 +7,11 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws.s3 import JobStore, as_json
-from contract import keys
+from aws.s3 import JobStore, Raced
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
 from terminator.ending import Ending
-from terminator.policy import report
+from terminator.policy import report, tells_of_later
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -22,10 +21,13 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     store = JobStore(env.bucket)
     ending = Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
     ended = ending.end(job, attempt)
-    key = keys.JobPrefix(job).result
+
+    def told(before: object) -> dict[str, Any] | None:
+        newer = tells_of_later(before, attempt)
+        return None if newer else report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)
+
     try:
-        before = store.result(job)
-        store.put(key, as_json(report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)))
-    except (ClientError, BotoCoreError) as problem:
+        store.tell_result(job, told)
+    except (ClientError, BotoCoreError, Raced) as problem:
         raise StillRunning(f"nothing of job {job} runs, but its report could not be written: {problem}") from problem
     return {"terminated": ended.instances}

@@ -126,6 +126,11 @@ def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     return [known[number] for number in sorted(known)]
 
 
+def tells_of_later(written: object, attempts: int) -> bool:
+    """Whether the report that is there tells of a later attempt: a Terminate that is slow, or comes twice, has nothing to add to it."""
+    return isinstance(written, dict) and isinstance(known := written.get("attempts"), int) and known > attempts
+
+
 def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
     """Whether the report that is there tells of the same end: of this attempt or a later one, with the same error."""
     return (
