@@ -304,13 +304,18 @@ class JobStore(Bucket):
             if body is not None
         ]
 
-    def tell_result(self, job: str, report: Callable[[object], Mapping[str, Any] | None]) -> None:
-        """Writes the job's report that `report` makes of the one that is there, whoever wrote it (None where that is no JSON); one for
-        which it has none stays. Raises Raced where others write it again and again."""
+    def result_tag(self, job: str) -> str:
+        """ETag of the job's report, empty where there is none."""
+        found = self.get_tagged(keys.JobPrefix(job).result)
+        return found[1] if found else ""
+
+    def tell_result(self, job: str, report: Callable[[object, str], Mapping[str, Any] | None]) -> None:
+        """Writes the job's report that `report` makes of the one that is there, whoever wrote it (None where that is no JSON), and of its
+        ETag; one for which it has none stays. Raises Raced where others write it again and again."""
         key = keys.JobPrefix(job).result
         for _ in range(TELLS):
             found = self.get_tagged(key)
-            told = report(_json(found[0]) if found else None)
+            told = report(_json(found[0]), found[1]) if found else report(None, "")
             if told is None:
                 return
             try:

@@ -51,7 +51,7 @@ def clear(end: Ending, execution: str) -> Found:
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
     """The machine's own report of this very end, which says more, stays."""
 
-    def told(before: object) -> dict[str, Any] | None:
+    def told(before: object, _tag: str) -> dict[str, Any] | None:
         ours = report(job, attempts, ending(status), ended.intents, ended.kept, before)
         return None if tells_of(before, ours) else ours
 

@@ -11,7 +11,7 @@ from aws.s3 import JobStore, Raced
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
 from terminator.ending import Ending
-from terminator.policy import report, tells_of_later
+from terminator.policy import overtaken, report
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -20,14 +20,24 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     job, attempt = str(event["job"]), int(event["attempt"])
     store = JobStore(env.bucket)
     ending = Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
+    seen = _seen(store, job)
     ended = ending.end(job, attempt)
 
-    def told(before: object) -> dict[str, Any] | None:
-        newer = tells_of_later(before, attempt)
-        return None if newer else report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)
+    def told(before: object, tag: str) -> dict[str, Any] | None:
+        if overtaken(before, attempt, meanwhile=seen is not None and tag != seen):
+            return None
+        return report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)
 
     try:
         store.tell_result(job, told)
     except (ClientError, BotoCoreError, Raced) as problem:
         raise StillRunning(f"nothing of job {job} runs, but its report could not be written: {problem}") from problem
     return {"terminated": ended.instances}
+
+
+def _seen(store: JobStore, job: str) -> str | None:
+    """Which report was there when this Terminate began; None where S3 does not say, which keeps no instance from its end."""
+    try:
+        return store.result_tag(job)
+    except (ClientError, BotoCoreError):
+        return None

@@ -126,9 +126,14 @@ def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
     return [known[number] for number in sorted(known)]
 
 
-def tells_of_later(written: object, attempts: int) -> bool:
-    """Whether the report that is there tells of a later attempt: a Terminate that is slow, or comes twice, has nothing to add to it."""
-    return isinstance(written, dict) and isinstance(known := written.get("attempts"), int) and known > attempts
+def overtaken(written: object, attempts: int, *, meanwhile: bool) -> bool:
+    """Whether the report that is there knows more than a Terminate of that attempt, which may be slow, or come twice.
+
+    It tells of a later attempt, or was written of the same one while this Terminate went on: by another, or after the execution's end.
+    """
+    if not isinstance(written, dict) or not isinstance(known := written.get("attempts"), int):
+        return False
+    return known > attempts or (meanwhile and known == attempts)
 
 
 def tells_of(written: object, ours: Mapping[str, Any]) -> bool:

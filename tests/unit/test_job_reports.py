@@ -67,6 +67,19 @@ def test_a_terminate_that_is_overtaken_while_it_writes_leaves_the_later_report(y
     assert (yard.report["attempts"], yard.report["error"]) == (2, None)
 
 
+def test_a_terminate_that_went_on_while_its_execution_was_stopped_leaves_the_report_of_that_end(yard: Yard) -> None:
+    """The cleanup has looked for the second time, and nobody else would correct it."""
+    stopped = before_the_report(1, lambda: yard.write(attempts=1, error="Aborted", cause="by ada"))
+    assert yard.terminate(1, LOST, stopped).error == ""
+    assert yard.report["error"] == "Aborted"
+
+
+def test_a_terminate_of_an_execution_that_goes_on_after_its_end_tells_how_it_ended_now(yard: Yard) -> None:
+    yard.write(attempts=1, error="Aborted", cause="by ada")
+    assert yard.terminate(1).error == ""
+    assert yard.report["error"] is None
+
+
 def test_a_terminate_that_comes_twice_tells_the_same_attempt_again(yard: Yard) -> None:
     yard.terminate(1, LOST)
     yard.terminate(1, {"error": "Stalled", "cause": "rank 0 lives"})
@@ -80,7 +93,8 @@ def test_a_report_that_nobody_can_read_is_replaced(yard: Yard) -> None:
 
 
 def test_a_report_that_others_write_again_and_again_is_told_when_terminate_is_asked_again(yard: Yard) -> None:
-    crowd = before_the_report(2, lambda: yard.write(attempts=1, error="E", at=yard.aws.clock.now), times=99)
+    yard.write(attempts=1, error="E")
+    crowd = before_the_report(2, lambda: yard.write(attempts=0, error="E", at=yard.aws.clock.now), times=99)
     outcome = yard.terminate(1, LOST, crowd)
     assert outcome.error == "StillRunning"
     assert "report could not be written" in outcome.cause
