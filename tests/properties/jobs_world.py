@@ -3,19 +3,6 @@ others may happen, and time passes before a call as chance will have it.
 
 What is asked of AWS is watched where it has its effect, whatever the functions say of it. A function of one execution ends, tags and
 names no instance of another, and writes under no other job's keys; `job.json` is written once.
-
-Why an execution may end is the oracle's to say (`oracle`), which knows what really happened:
-
-1. Admit refuses (InvalidRequest) what asks for too much, and a name that has a job already; nothing else, and then nothing was written.
-2. An attempt without an instance ends as CapacityUnavailable after the launch patience if EC2 refused for capacity or, while an attempt
-   before may count against the quota, for a quota; as QuotaExceeded if EC2 refused for a quota.
-3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
-   whole, else with exactly those files in its list of artifacts.
-4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
-   (a command failed by itself), DeadlineReached (the time to stop was there), Stalled (one node went on for two hours alone).
-5. NodeLost and Stalled are followed by a new attempt while recoveries and time are left, and by nothing else; no other end is.
-6. Aborted is what a person stopped, and only that; its report says so in the end.
-7. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
 """
 
 from __future__ import annotations
@@ -26,7 +13,6 @@ import re
 import threading
 from collections.abc import Collection
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 from contract import keys, names, tags
@@ -35,9 +21,7 @@ from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
 from tests.builders import ADMISSION, JOB, NOW, PLACE
-from tests.fakes import executions
 from tests.fakes.aws import Aws
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
@@ -45,7 +29,8 @@ from tests.fakes.s3 import Bucket
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call, Refused
 from tests.fakes.yard import ABROAD, deployed
-from tests.properties.execution import MENDABLE, Answered, Execution
+from tests.properties.execution import Answered, Execution
+from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
 from tests.properties.world import BEAT_S, BOOT_S, Node, send
 from tests.unit.account import packed
 
@@ -62,59 +47,8 @@ MAY_WRITE = {
     "terminator": r"jobs/{job}/(attempts/\d+/closed|report)\.json",
     "cleanup": r"jobs/[^/]+/(attempts/\d+/closed|report)\.json",
 }
-QUOTA = "VcpuLimitExceeded"
 PAUSED = 0.05
 LONGEST_PAUSE_S = 8.0
-
-
-@dataclass
-class Fate:
-    """What really happened to an attempt."""
-
-    nodes: dict[str, Node] = field(default_factory=dict)
-    """By instance, of every launch."""
-    refusals: list[tuple[float, str]] = field(default_factory=list)
-    """When EC2 refused to launch, and why."""
-    lost: bool = False
-    failed: bool = False
-    torn: bool = False
-    """A file that was committed is not whole."""
-    files: list[tuple[int, str, int, str]] = field(default_factory=list)
-    """Rank, path, size and address of the artifacts that last reports name."""
-    first_told_at: float = float("inf")
-
-    def cluster(self) -> list[Node]:
-        """The nodes of the newest launch."""
-        newest = max((node.machine.launched_at for node in self.nodes.values()), default=0.0)
-        return [node for node in self.nodes.values() if node.machine.launched_at == newest]
-
-    def all_well(self) -> bool:
-        return all(node.exit == Exit(code=0) for node in self.cluster())
-
-
-@dataclass
-class Run:
-    """An execution, and what the world knows of it."""
-
-    execution: Execution
-    known: executions.Execution
-    refused: bool
-    """Admit has to refuse it."""
-    nodes: int
-    stopped: bool = False
-    armed: dict[str, Mishap] = field(default_factory=dict)
-    """Function to what befalls its next invocation."""
-    fates: dict[int, Fate] = field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        return self.execution.id
-
-    def fate(self, attempt: int) -> Fate:
-        return self.fates.setdefault(attempt, Fate())
-
-    def machines(self) -> list[Machine]:
-        return [node.machine for fate in self.fates.values() for node in fate.nodes.values()]
 
 
 class _Task(threading.local):
@@ -383,59 +317,20 @@ class JobsWorld:
 
     # What must hold
 
-    def oracle(self, run: Run) -> set[str]:
-        """The errors with which the attempt at hand may go to Terminate now; empty text is success."""
-        attempt, now, timing = run.execution.attempt, self.clock.now, JOB.timing
-        fate = run.fate(attempt)
-        if not fate.nodes:
-            return self._nowhere(fate, attempt)
-        if fate.all_well():
-            return {"SyncIncomplete"} if fate.torn else {""}
-        happened = {
-            "NodeLost": fate.lost,
-            "TrainingFailed": fate.failed,
-            "DeadlineReached": now >= self.job(run).stop_at,
-            "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s,
-        }
-        return {name for name, did in happened.items() if did}
-
-    def _nowhere(self, fate: Fate, attempt: int) -> set[str]:
-        """Rule 2."""
-        found = set[str]()
-        if not fate.refusals:
-            return found
-        waited_s, codes = self.clock.now - fate.refusals[0][0], {code for _, code in fate.refusals}
-        recovers = attempt > 1 and waited_s < JOB.timing.quota_patience_s
-        if QUOTA in codes and not recovers:
-            found.add("QuotaExceeded")
-        if codes - {QUOTA} or attempt > 1:
-            found |= {"CapacityUnavailable"} if waited_s >= JOB.timing.launch_patience_s - 60.0 else set()
-        return found
-
     def _judged(self, run: Run) -> None:
-        said, allowed = run.execution.problem, self.oracle(run)
+        said, allowed = run.execution.problem, allowed_ends(run, self.clock.now, self._stop_at(run))
         if (said[0] if said else "") not in allowed:
             self.surprises.append(f"{run.id}: {said or 'success'}, and the oracle says {sorted(allowed)}")
 
     def _ended(self, run: Run) -> None:
         execution, said = run.execution, run.execution.problem
-        if not self._right_end(run):
+        if not right_end(run, self.clock.now):
             self.surprises.append(f"{run.id} is {execution.state} for {said} after {execution.verdicts}")
         error, cause = said if said and execution.state == "Failed" else (None, None)
         self.aws.states.executions.end(run.known, STATUS[execution.state], error, cause)
 
-    def _right_end(self, run: Run) -> bool:
-        """Rules 1, 5 and 6; that an attempt's verdict is right was asked when it was given."""
-        execution, said = run.execution, run.execution.problem[0] if run.execution.problem else ""
-        if execution.state == "Aborted":
-            return run.stopped
-        if run.refused or not execution.verdicts:
-            return run.refused and not execution.verdicts and (execution.state, said) == ("Failed", "InvalidRequest")
-        before = [error for attempt, error in execution.verdicts.items() if attempt < execution.attempt]
-        if any(error not in MENDABLE for error in before) or said != execution.verdicts[execution.attempt]:
-            return False
-        spent = execution.attempt > execution.recoveries or self.clock.now >= execution.deadline
-        return execution.state == ("Failed" if said else "Done") and (said not in MENDABLE or spent)
+    def _stop_at(self, run: Run) -> float:
+        return self.job(run).stop_at
 
     def job(self, run: Run) -> Job:
         """As Admit wrote it."""

@@ -1,5 +1,6 @@
 """Launcher, attendant and terminator under everything that can go wrong: whatever the order, no node is left over, none is
-doubled, none of somebody else's is touched, and the execution ends (invariants I3, I4, I5 and I8)."""
+doubled, none of somebody else's is touched, and the execution ends for a reason that the world gave it
+(invariants I3, I4, I5 and I8)."""
 
 from __future__ import annotations
 
@@ -130,6 +131,7 @@ class Spine(RuleBasedStateMachine):
         kind=st.sampled_from([Kind.UNREACHABLE, Kind.ERROR]),
     )
     def a_region_is_out(self, region: str, seconds: int, kind: Kind) -> None:
+        self.world.troubled.add("launcher")
         self.world.outages[region] = (self.world.aws.clock.now + seconds, kind)
 
     @rule(
@@ -141,6 +143,7 @@ class Spine(RuleBasedStateMachine):
     def the_machine_does_not_get_through(self, function: str, seconds: float, nth: int) -> None:
         """Lambda throttles it, or kills every invocation at the same call; not again while a Terminate may have its effects."""
         now = self.world.aws.clock.now
+        self.world.troubled.add(function)
         self._troubled_until = now + seconds + self.world.job.timing.terminate_patience_s
         if nth:
             self.world.doomed[function] = (now + seconds, nth)
@@ -240,6 +243,7 @@ class Spine(RuleBasedStateMachine):
     def capacity_changes(self, wanted: Rung, free: int, quota: int | None) -> None:
         ec2 = self.world.aws.ec2[wanted.region]
         ec2.capacity[wanted.instance_type, wanted.zone], ec2.vcpu_quota = free, quota
+        self.world.scarce |= free < self.world.job.nodes or quota is not None
 
     # Nodes
 

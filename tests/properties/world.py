@@ -101,6 +101,10 @@ class World:
     protected: dict[str, float] = field(default_factory=dict)
     """Ids of instances that a person protects, and since when."""
     nodes: dict[str, Node] = field(default_factory=dict)
+    troubled: set[str] = field(default_factory=set)
+    """Functions that did not get through, were killed, or met a call that failed."""
+    scarce: bool = False
+    """EC2 had to refuse a launch at some moment."""
     surprises: list[str] = field(default_factory=list)
     """Errors that no function may end with."""
     events: list[Event] = field(default_factory=list)
@@ -113,6 +117,7 @@ class World:
         places = {place.region: place for place in (PLACE, ABROAD)}
         self.job = admitted(self.aws, replace(JOB, max_hours=self.job_hours, ladder=ladder, places=places))
         self.execution = Execution(self.job.id, self.aws, self._answer, self.job.timing, admitted=self.job)
+        self.execution.judged = self._judged
         self._launches = 0
         self.strangers = [self._stranger(home(self.aws), marks) for marks in _foreign_tags()]
         self._chance = random.Random(0)
@@ -149,6 +154,61 @@ class World:
     def _answer(self, name: str, event: dict[str, object], answered: Answered) -> None:
         answered(self.invoke(name, event))
 
+    def _judged(self) -> None:
+        problem = self.execution.problem
+        if not self.happened(problem[0] if problem else ""):
+            told = problem or "success"
+            self.surprises.append(f"attempt {self.execution.attempt} ends as {told}, which nothing in the world caused")
+
+    def happened(self, error: str) -> bool:
+        """Whether the world gave the attempt at hand a cause for this end (empty: success); so much does the oracle of the spine know:
+
+        1. Success: every node of one launch told an exit with 0. SyncIncomplete never: nobody commits anything here.
+        2. TrainingFailed: a node of the attempt told an exit with another code.
+        3. NodeLost: an instance of the attempt was taken away, or nobody heard of it for as long as is allowed, or launches of the
+           attempt failed halfway. Stalled: nodes live and wait for an address that a launcher in trouble did not give them.
+        4. DeadlineReached: the time to stop was there.
+        5. CapacityUnavailable and QuotaExceeded: EC2 refused a launch of the attempt.
+        6. InvalidRequest: a call of the launcher was denied.
+        7. Lambda's and AWS's own errors: a function did not get through, or was killed, or a call of it failed.
+        """
+        attempt, now = self.execution.attempt, self.aws.clock.now
+        machines = [one for one in self.every() if one not in self.strangers and one.tags[tags.ATTEMPT] == str(attempt)]
+        nodes = [node for machine in machines if (node := self.nodes.get(machine.id))]
+        ends = [node.exit for node in nodes if node.exit is not None]
+        match error:
+            case "":
+                well = [node.machine.reservation for node in nodes if node.exit == Exit(code=0)]
+                return any(well.count(launch) == self.job.nodes for launch in well)
+            case "TrainingFailed":
+                return any(end.code != 0 and not end.ordered for end in ends)
+            case "NodeLost":
+                gone = any(not machine.runs(now) for machine in machines)
+                return gone or self._unheard(machines) or "launcher" in self.troubled
+            case "Stalled":
+                told = any(end.code == 0 for end in ends)
+                return told or "launcher" in self.troubled
+            case "DeadlineReached":
+                return now >= self.job.stop_at
+            case "CapacityUnavailable" | "QuotaExceeded":
+                return self.scarce
+            case "InvalidRequest":
+                return "launcher" in self.troubled
+            case "SyncIncomplete":
+                return False
+        return bool(self.troubled)
+
+    def _unheard(self, machines: list[Machine]) -> bool:
+        """S3 has no report of a node, or none that is new; whole seconds are not worth a dispute."""
+        allowed_s = self.job.timing.silence_s - 2 * BEAT_S / 60
+        bucket, prefix = self.aws.s3.buckets[self.job.home_bucket], keys.JobPrefix(self.job.id)
+        for machine in machines:
+            found = bucket.newest(prefix.report(int(machine.tags[tags.ATTEMPT]), machine.index))
+            heard_at = found.written_at if found else machine.launched_at
+            if self.aws.clock.now - heard_at >= allowed_s:
+                return True
+        return False
+
     def _judge(self, name: str, outcome: Outcome) -> None:
         problem = outcome.problem
         if problem is not None and not isinstance(problem, EXPECTED[name]) and "looks failed" not in outcome.cause:
@@ -169,6 +229,7 @@ class World:
         waiting = self.armed.setdefault(function, [])
         waiting += [[] for _ in range(after + 1 - len(waiting))]
         waiting[after].append(mishap)
+        self.troubled.add(function)
 
     def launch(self, attempt: int) -> Outcome:
         return self.invoke("launcher", {"job": self.job.id, "attempt": attempt})
