@@ -37,10 +37,10 @@ class Fate:
     """When EC2 refused to launch, and why."""
     lost: bool = False
     failed: bool = False
-    torn: bool = False
-    """A file that was committed is not whole."""
-    files: list[tuple[int, str, int, str]] = field(default_factory=list)
-    """Rank, path, size and address of the artifacts that last reports name."""
+    torn: set[str] = field(default_factory=set)
+    """Instances of which a file that was committed is not whole."""
+    files: dict[int, tuple[int, str, int, str]] = field(default_factory=dict)
+    """By rank: rank, path, size and address of the artifacts that last reports name."""
     first_told_at: float = float("inf")
 
     def cluster(self) -> list[Node]:
@@ -84,7 +84,7 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     if not fate.nodes:
         return _nowhere(fate, attempt, now)
     if fate.all_well():
-        return {"SyncIncomplete"} if fate.torn else {""}
+        return {"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""}
     happened = {
         "NodeLost": fate.lost,
         "TrainingFailed": fate.failed,

@@ -279,7 +279,7 @@ class JobsWorld:
         fate = self.owners[node.machine.id].fate(node.attempt)
         node.exit, node.phase = exit_, Phase.ENDED
         fate.failed |= exit_.code != 0 and not exit_.ordered
-        fate.torn |= bool(torn)
+        fate.torn |= {node.machine.id} if torn else set()
         fate.first_told_at = min(fate.first_told_at, self.clock.now)
         send(self.aws, node, artifacts=self._commit(node, fate, torn))
 
@@ -296,7 +296,7 @@ class JobsWorld:
         at = prefix.commit(keys.Kind.ARTIFACTS, node.attempt, 3, rank)
         if torn != "uncommitted":
             self.aws.s3.write(bucket, at, encode(commit))
-        fate.files.append((rank, "model", len(body), f"s3://{bucket}/{key}"))
+        fate.files[rank] = (rank, "model", len(body), f"s3://{bucket}/{key}")
         return at
 
     def _ec2_of(self, node: Node) -> Any:
@@ -384,8 +384,9 @@ class JobsWorld:
         if execution.state == "Done":
             listed = json.loads(self.aws.s3.read(JOB.home_bucket, prefix.artifacts(execution.attempt)) or b"{}")
             files = [(one["rank"], one["path"], one["size"], one["at"]) for one in listed.get("artifacts", [])]
-            if sorted(files) != sorted(run.fate(execution.attempt).files):
-                found.append(f"{run.id} lists {files}, and its nodes committed {run.fate(execution.attempt).files}")
+            committed = sorted(run.fate(execution.attempt).files.values())
+            if sorted(files) != committed:
+                found.append(f"{run.id} lists {files}, and its nodes committed {committed}")
         return found
 
 
