@@ -112,8 +112,8 @@ build/agent-libs/ready: .venv/installer node/requirements.txt
 build/assemblies/ready: .venv/rehearsal-ready build/layer/ready build/agent-libs/ready rehearsal/prepare.py
 	@$(BIN)/python -m rehearsal.prepare && touch $@
 
-build/ami/ready: .venv/installer rehearsal/requirements-ami.in rehearsal/machine_image.py
-	@$(BIN)/python -m rehearsal.machine_image build/ami
+build/ami/ready: .venv/installer localaws/machines/requirements-ami.in localaws/machines/image.py
+	@$(BIN)/python -m localaws.machines.image build/ami
 	@touch $@
 
 rehearse: setup-rehearsal ## The main job on the embedded local AWS: deploy, train on two nodes, sync, terminate
@@ -150,7 +150,7 @@ OLDER := contract node examples
 
 lint: $(TOOLS) ## ruff and shellcheck
 	@ruff check . && ruff format --check -q . \
-	  && git ls-files -z '*.sh' '.ci/run' 'rehearsal/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
+	  && git ls-files -z '*.sh' '.ci/run' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
 types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER); $(NOTED)
@@ -208,7 +208,7 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan line > docs/manifest.schema.json
 	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan columns > docs/manifest.md
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.grid.refusals
-	@$(BIN)/python -m rehearsal.faults
+	@$(BIN)/python -m rehearsal.faults_page
 	@$(BIN)/python -m stacks.diagram
 	@$(BIN)/python -m stacks.settings_page
 

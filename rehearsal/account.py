@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from rehearsal.questions import SPOT_ROLE
-from rehearsal.simulator import Policies
+from localaws.iam.questions import SPOT_ROLE
+from localaws.iam.simulator import Policies
 from rehearsal.yard import Yard
 
 NOT_OURS = ("role/cdk-", f"role/{SPOT_ROLE}")
@@ -16,7 +16,7 @@ NOT_OURS = ("role/cdk-", f"role/{SPOT_ROLE}")
 
 
 class DeployedAccount:
-    """`rehearsal.permissions.Account` of a yard. Remembers what it has asked, so ask it when all is over."""
+    """`localaws.iam.permissions.Account` of a yard. Remembers what it has asked, so ask it when all is over."""
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard

@@ -68,7 +68,7 @@ class Deployed:
 
 def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The context of cdk.json with every duration divided by `speed`, and the overrides. Beside the durations a rehearsal's
-    templates differ in `master_port` (see `rehearsal.ports`), and in what the person asks for."""
+    templates differ in `master_port` (see `localaws.ports`), and in what the person asks for."""
     whole: dict[str, Any] = copy.deepcopy(json.loads((ROOT / "cdk.json").read_text())["context"])
     block = whole["trainyard"]
     block["timing"] = asdict(Timing(**block.get("timing", {})).divided(speed))

@@ -6,9 +6,11 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
+from contract import tags
+from contract.environments import PREFIX
+from localaws.conditions import EXECUTION
+
 ALL = "all"
 MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
 """`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
@@ -73,6 +75,8 @@ class Kind:
     what: str
     outcome: str
     keys: Mapping[str, Key]
+    handlers: str = ""
+    """How the handlers begin of functions that are dead while it lasts."""
 
 
 GRID = Key("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
@@ -111,6 +115,7 @@ FAULTS: dict[str, Kind] = {
             "after": AFTER,
             "how": HOW_DEAD,
         },
+        handlers="attendant.",
     ),
     "child-killed": Kind(
         "a child of a grid is killed by SIGKILL, once, some time after its start",
@@ -122,6 +127,7 @@ FAULTS: dict[str, Kind] = {
         "The message comes back, time after time, until the function lives again, and its errors are an alarm. Meanwhile the "
         "reaper ends the instances at the second look after its grace period.",
         {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+        handlers="cleanup.",
     ),
     "cleanup-event-lost": Kind(
         "the event that tells of the execution's end never arrives",
@@ -211,6 +217,7 @@ FAULTS: dict[str, Kind] = {
             "after": AFTER,
             "how": choice("silent", "as if its schedule were off, an error, or a time-out", "silent", "fails", "hangs"),
         },
+        handlers="reaper.",
     ),
     "response-lost": Kind(
         "the answer to the first RunInstances is lost after the instances exist",
@@ -252,6 +259,7 @@ FAULTS: dict[str, Kind] = {
         "no invocation of the Terminate step's function does anything",
         "Terminate is asked again until its patience is over, then the execution ends by error, which wakes the cleanup.",
         {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+        handlers="terminator.",
     ),
     "timer-off": Kind(
         "no timer of the node's systemd ever fires, its power-off timer included",
@@ -300,14 +308,31 @@ class Fault:
     def number(self, key: str) -> int:
         return int(self.text(key))
 
-    def meets(self, *, job: str, rank: int = -1, attempt: int = 0) -> bool:
-        """Whether it is for this node; keys that the fault has not are no limit."""
+    @property
+    def handlers(self) -> str:
+        """How the handlers begin of functions that are dead while it lasts; empty for none."""
+        return FAULTS[self.name].handlers
+
+    def meets(self, marks: Mapping[str, str]) -> bool:
+        """Whether it is for the node, line or execution with these marks; keys that the fault has not are no limit."""
         keys = FAULTS[self.name].keys
         return (
-            ("job" not in keys or self.text("job") in {"", job})
-            and ("rank" not in keys or self.text("rank") in {ALL, str(rank)})
-            and ("attempts" not in keys or attempt <= self.number("attempts"))
+            ("job" not in keys or self.text("job") in {"", _job(marks)})
+            and ("line" not in keys or self.text("line") in {ALL, _line(marks)})
+            and ("rank" not in keys or self.text("rank") in {ALL, marks.get("rank", "")})
+            and ("attempts" not in keys or int(marks.get(tags.ATTEMPT, "0")) <= self.number("attempts"))
         )
+
+
+def _job(marks: Mapping[str, str]) -> str:
+    """Of an instance, a training, a grid's child or an execution."""
+    return next((marks[key] for key in (tags.JOB, tags.GRID, f"{PREFIX}GRID", EXECUTION) if key in marks), "")
+
+
+def _line(marks: Mapping[str, str]) -> str:
+    """Of a training by its tag; a grid's child has its place in the array, which begins at a line."""
+    place = int(marks.get(f"{PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
+    return marks.get(tags.LINE, str(place))
 
 
 def _nearest(word: str, among: Mapping[str, object]) -> str:
@@ -346,39 +371,3 @@ def table() -> str:
         keys = ", ".join(f"{key}={one.default}" for key, one in kind.keys.items())
         lines.append(f"  {name:16} {kind.what}" + (f"\n{'':18} ({keys})" if keys else ""))
     return "\n".join(lines)
-
-
-HEAD = """# The faults of a rehearsal
-
-Written by `python -m rehearsal.faults`; edit the table in `rehearsal/faults.py` instead.
-
-    python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --fault slow-boot:seconds=300 --fault events-dropped
-    python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits \\
-      --image examples/grid/train --fault child-killed:line=all --fault sagemaker-throttled:seconds=120
-
-`--fault NAME[:key=value,...]` may be given several times. Seconds are those of a real account: the rehearsal divides them by
-its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-response-lost`, `quota-reached`, `sagemaker-throttled`,
-`spot-interrupted` (lines whose market is spot) and `task-retired`; those of nodes do nothing to it. What has the key `job` can be
-for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot` (the first line of user data), `agent` (the
-agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
-"""
-
-
-def page() -> str:
-    """docs/faults.md."""
-    return "\n".join([HEAD, *(_section(name, kind) for name, kind in FAULTS.items())])
-
-
-def _section(name: str, kind: Kind) -> str:
-    keys = [f"- `{key}={one.default}`: {one.what} ({one.allowed})" for key, one in kind.keys.items()]
-    return "\n".join(
-        [f"## {name}\n", f"{_sentence(kind.what)}\n", *keys, *([""] if keys else []), f"Outcome: {kind.outcome}\n"]
-    )
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

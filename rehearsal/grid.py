@@ -14,10 +14,10 @@ from typing import Any
 from contract import names, tags
 from contract.codec import decode
 from contract.grid import Grid, GridPrefix, Line, Outcome, Record
+from localaws.services import batch, sagemaker
+from localaws.services.batch_jobs import Job as BatchJob
+from localaws.services.sagemaker_training import Training
 from rehearsal.deployment import ACCOUNT
-from rehearsal.gaps import batch, sagemaker
-from rehearsal.gaps.batch_jobs import Job as BatchJob
-from rehearsal.gaps.sagemaker_training import Training
 from rehearsal.yard import Job, Yard
 
 PLACEHOLDER = "REPLACE-WITH-ACCOUNT"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rich.markup import escape
 
+from localaws.conditions import Conditions
 from rehearsal import grid, grid_screen
-from rehearsal.conditions import Conditions
 from rehearsal.grid_command import regions
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.runs import Run

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rehearsal.conditions import Conditions
-from rehearsal.gaps import batch, codebuild, ecr, sagemaker
+from localaws.conditions import Conditions
+from localaws.services import batch, codebuild, ecr, sagemaker
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.screen import not_deployed
 

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict
 
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.diagnosis import diagnose
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.parts import Parts

@@ -7,22 +7,24 @@ import os
 import resource
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moto.s3 import s3_backends
 
+from contract import tags
 from contract.codec import Garbled, decode
 from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase
-from rehearsal.conditions import Conditions
-from rehearsal.faults import MOMENTS, Fault
-from rehearsal.gaps.ec2_machines import Machine
-from rehearsal.node_init import descendants
+from localaws.conditions import Conditions, Fault
+from localaws.machines.init import descendants
+from localaws.machines.mischief import Birth
+from localaws.services.ec2_machines import Machine
+from rehearsal.faults import MOMENTS
 
 if TYPE_CHECKING:
-    from rehearsal.nodes import Node
+    from localaws.machines.nodes import Node
 
 BOOT, AGENT = MOMENTS[:2]
 PHASES = [phase.value for phase in Phase]
@@ -30,77 +32,62 @@ BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
 AGENTS_COMMAND = b"\0-m\0agent\0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Birth:
-    """How a node differs from a healthy one from its first line on."""
+class NodeFaults:
+    """Those of `rehearsal.faults` that befall single nodes of a job."""
 
-    user_data: bytes
-    skew_s: float = 0.0
-    """Of its clock, in seconds of the rehearsal."""
-    has_wire: bool = False
-    """Its way to AWS can be cut."""
-    cut: bool = False
-    full: bool = False
-    """Its disk."""
-    timerless: bool = False
-    """Its power-off timer never fires."""
+    striking = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-lost"})
 
+    def birth(self, machine: Machine, conditions: Conditions) -> Birth:
+        """What the faults that were asked for make of a machine that boots now."""
 
-def birth(machine: Machine, conditions: Conditions) -> Birth:
-    """What the faults that were asked for make of a machine that boots now."""
+        def fault(name: str) -> Fault | None:
+            return conditions.fault(name, machine.marks)
 
-    def fault(name: str) -> Fault | None:
-        return conditions.fault(name, job=machine.job, rank=machine.rank, attempt=machine.attempt)
+        made = Birth(user_data=machine.user_data)
+        if broken := fault("user-data-fails"):
+            made = replace(
+                made, user_data=_with_line(made.user_data, broken.number("line"), BROKEN[broken.text("how")])
+            )
+        if skewed := fault("clock-skew"):
+            made = replace(made, skew_s=skewed.seconds("seconds") / conditions.speed)
+        if cut := fault("no-network"):
+            made = replace(made, has_wire=True, cut=cut.text("at") == BOOT)
+        if full := fault("disk-full"):
+            made = replace(made, full=full.text("at") == BOOT)
+        return replace(made, timerless=fault("timer-off") is not None)
 
-    made = Birth(user_data=machine.user_data)
-    if broken := fault("user-data-fails"):
-        made = replace(made, user_data=_with_line(made.user_data, broken.number("line"), BROKEN[broken.text("how")]))
-    if skewed := fault("clock-skew"):
-        made = replace(made, skew_s=skewed.seconds("seconds") / conditions.speed)
-    if cut := fault("no-network"):
-        made = replace(made, has_wire=True, cut=cut.text("at") == BOOT)
-    if full := fault("disk-full"):
-        made = replace(made, full=full.text("at") == BOOT)
-    return replace(made, timerless=fault("timer-off") is not None)
+    def befalls(self, fault: Fault, node: Node) -> bool:
+        """Whether the fault's moment has come for a node that it is for."""
+        machine = node.machine
+        if not fault.meets(machine.marks):
+            return False
+        when = fault.text("step" if fault.name == "node-lost" else "at")
+        if when == BOOT:
+            return False  # born with it
+        if when == AGENT:
+            return agent(node.pid) is not None
+        if when in PHASES:
+            said = _report(machine, machine.rank)
+            return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
+        first = _report(machine, 0)
+        return first is not None and first.progress is not None and first.progress.step >= int(when)
+
+    def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None]) -> None:
+        """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
+        strikes: Mapping[str, Callable[[], None]] = {
+            "agent-crash": lambda: _kill_agent(node.pid),
+            "disk-full": lambda: fill_disk(node.pid),
+            "freeze": lambda: freeze(node.pid),
+            "no-network": node.cut_off,
+            "node-lost": lambda: vanish(node.machine, fault.seconds("running")),
+        }
+        strikes[fault.name]()
 
 
 def _with_line(script: bytes, number: int, line: bytes) -> bytes:
     lines = script.split(b"\n")
     lines[number - 1 : number] = [line]
     return b"\n".join(lines)
-
-
-def befalls(fault: Fault, node: Node) -> bool:
-    """Whether the fault's moment has come for a node that it is for."""
-    machine = node.machine
-    if not fault.meets(job=machine.job, rank=machine.rank, attempt=machine.attempt):
-        return False
-    when = fault.text("step" if fault.name == "node-lost" else "at")
-    if when == BOOT:
-        return False  # born with it
-    if when == AGENT:
-        return agent(node.pid) is not None
-    if when in PHASES:
-        said = _report(machine, machine.rank)
-        return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
-    first = _report(machine, 0)
-    return first is not None and first.progress is not None and first.progress.step >= int(when)
-
-
-def strike(fault: Fault, node: Node, vanish: Callable[[Machine, float], None]) -> None:
-    """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
-    strikes: Mapping[str, Callable[[], None]] = {
-        "agent-crash": lambda: _kill_agent(node.pid),
-        "disk-full": lambda: fill_disk(node.pid),
-        "freeze": lambda: freeze(node.pid),
-        "no-network": node.cut_off,
-        "node-lost": lambda: vanish(node.machine, fault.seconds("running")),
-    }
-    strikes[fault.name]()
-
-
-STRIKING = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-lost"})
-"""What `strike` knows."""
 
 
 def agent(init: int) -> int | None:
@@ -144,7 +131,8 @@ def _command(process: int) -> bytes:
 
 def _report(machine: Machine, rank: int) -> NodeReport | None:
     """The newest that the rank has sent in the machine's attempt, to any bucket."""
-    key = JobPrefix(machine.job).report(machine.attempt, rank)
+    attempt = int(machine.marks.get(tags.ATTEMPT, "0"))
+    key = JobPrefix(machine.marks.get(tags.JOB, "")).report(attempt, rank)
     for found in _objects(machine, key):
         with contextlib.suppress(Garbled):
             return decode(NodeReport, found)

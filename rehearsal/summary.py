@@ -7,7 +7,7 @@ from typing import Any
 
 from contract import tags
 from contract.reports import NodeReport
-from rehearsal.gaps import ec2
+from localaws.services import ec2
 from rehearsal.yard import Job
 
 

@@ -16,14 +16,15 @@ from typing import Any
 from contract import keys, names, tags
 from contract.codec import decode
 from contract.reports import NodeReport
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
+from localaws.machines.nodes import Nodes
+from localaws.ports import Port
+from localaws.server import DEPLOYER, LocalAws
+from localaws.services import ec2
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, asked
-from rehearsal.gaps import ec2
-from rehearsal.nodes import Nodes
+from rehearsal.node_faults import NodeFaults
 from rehearsal.parts import Parts
-from rehearsal.ports import Port
-from rehearsal.server import DEPLOYER, LocalAws
 
 SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 """Folders that an upload leaves out."""
@@ -76,7 +77,7 @@ class Yard:
         self._wanted = [f"{self.context['trainyard']['deployment']}-{stack}" for stack in wanted]
         self.left_out: Sequence[str] = ()
         """Stacks that are not deployed."""
-        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions")
+        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=NodeFaults())
 
     def __enter__(self) -> Yard:
         with ExitStack() as undoing:

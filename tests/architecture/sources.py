@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PYREFLY = Path(sys.executable).with_name("pyrefly")
 """The type checker, whatever the PATH is."""
 PRODUCT = ("app.py", "builds", "child", "contract", "lambda", "node", "stacks")
-EVERYTHING = (*PRODUCT, "rehearsal", "tests", "benchmarks", "examples")
+EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tests", "benchmarks", "examples")
 
 
 def python_files(*places: str) -> list[Path]:
@@ -28,6 +29,11 @@ def name(file: Path) -> str:
 
 def imports(file: Path) -> set[str]:
     """Top-level names of everything that a file imports, wherever in the file; what is for type checkers alone is not."""
+    return {module.partition(".")[0] for module in _imported(file)}
+
+
+def _imported(file: Path) -> set[str]:
+    """`a.b` for `import a.b`, and `a.b.c` for `from a.b import c`, whether c is a module or not."""
     tree = ast.parse(file.read_text())
     typing_only = {
         id(inner)
@@ -41,9 +47,41 @@ def imports(file: Path) -> set[str]:
         if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def import_graph(files: list[Path]) -> dict[str, set[str]]:
+    """Module to those of the same files that it imports. Folders that are on the path of functions, nodes and children begin no name."""
+    modules = {_module(file): file for file in files}
+
+    def known(imported: str) -> str:
+        return imported if imported in modules else imported.rpartition(".")[0]
+
+    return {module: {known(one) for one in _imported(file)} & modules.keys() for module, file in modules.items()}
+
+
+def _module(file: Path) -> str:
+    parts = list(file.relative_to(ROOT).with_suffix("").parts)
+    own = parts[1:] if parts[0] in {"child", "lambda", "node"} and len(parts) > 1 else parts
+    return ".".join(own[:-1] if own[-1] == "__init__" else own)
+
+
+def circles(graph: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
+    """Sets of modules each of which leads to all others of its set, the smallest of one module."""
+    below = {module: _below(graph, module) for module in graph}
+    return sorted({tuple(sorted({one, *(two for two in below[one] if one in below[two])})) for one in graph})
+
+
+def _below(graph: Mapping[str, Set[str]], module: str) -> set[str]:
+    found, ahead = set[str](), list(graph[module])
+    while ahead:
+        one = ahead.pop()
+        if one not in found:
+            found.add(one)
+            ahead += graph[one]
     return found
 
 

@@ -1,4 +1,4 @@
-"""Dependencies go one way: contract <- lambda, node, stacks, rehearsal."""
+"""Dependencies go one way: contract <- lambda, node, stacks, rehearsal; localaws <- rehearsal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import PRODUCT, ROOT, code, imports, name, python_files
+from tests.architecture.sources import (
+    EVERYTHING,
+    PRODUCT,
+    ROOT,
+    circles,
+    code,
+    import_graph,
+    imports,
+    name,
+    python_files,
+)
 
 STANDARD = set(sys.stdlib_module_names)
 SHARED = {
@@ -105,7 +115,29 @@ def test_no_stack_knows_the_settings() -> None:
 
 
 def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
-    assert importing(python_files(*PRODUCT), {"rehearsal", "tests", "moto", "pytest"}) == {}
+    assert importing(python_files(*PRODUCT), {"localaws", "rehearsal", "tests", "moto", "pytest"}) == {}
+
+
+def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
+    product = FUNCTIONS | {"app", "agent", "aws", "builds", "contract", "grid_child", "stacks"}
+    assert importing(python_files("localaws"), product | {"rehearsal", "tests", "benchmarks"}) == {}
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal"))
+    assert [one for one in circles(graph) if len(one) > 1] == []
+
+
+def test_a_circle_of_modules_would_be_seen() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set[str]()}
+    assert [sorted(one) for one in circles(graph) if len(one) > 1] == [["a", "b", "c"]]
+
+
+def test_every_folder_with_python_has_its_arrows() -> None:
+    tracked = {path.parent.name for path in ROOT.glob("*/*.py")} | {path.parts[-3] for path in ROOT.glob("*/*/*.py")}
+    here = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    made = {"build", "cdk.out", "node_modules"}
+    assert (tracked & here) - made == {place for place in EVERYTHING if not place.endswith(".py")}
 
 
 @pytest.mark.parametrize("word", ["rehears", "moto", "localhost", "127.0.0.1", "localstack", "is_local", "if local"])

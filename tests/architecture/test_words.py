@@ -91,7 +91,9 @@ def test_every_error_of_the_contract_says_when_it_is_raised() -> None:
 def test_no_word_of_the_contract_is_unused() -> None:
     """Constants that nobody reads are promises that nobody keeps."""
     users = Counter(
-        word for file in python_files(*PRODUCT, "rehearsal", "tests") for word in re.findall(r"\w+", file.read_text())
+        word
+        for file in python_files(*PRODUCT, "localaws", "rehearsal", "tests")
+        for word in re.findall(r"\w+", file.read_text())
     )
     unused = []
     for file in python_files("contract"):

@@ -71,7 +71,7 @@ class Bench:
         shutil.copytree(ROOT / "contract", self.folder / "builds" / "contract")
         programs = self.folder / "programs"
         programs.mkdir()
-        shutil.copy(ROOT / "rehearsal" / "standins" / "images" / "docker", programs)
+        shutil.copy(ROOT / "localaws" / "machines" / "standins" / "images" / "docker", programs)
         (programs / "aws").write_text(AWS)
         (programs / "aws").chmod(0o755)
         (programs / "python3").symlink_to(sys.executable)

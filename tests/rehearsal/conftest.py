@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contract.timing import Timing
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ONE, train

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from contract import names
+from localaws.containers.images import keep
 from rehearsal import grid
 from rehearsal.grid import GridJob
-from rehearsal.grid_images import keep
 from rehearsal.yard import Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.local_grid import IMAGES, MANIFEST

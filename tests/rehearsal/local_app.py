@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rehearsal.conditions import Conditions
-from rehearsal.server import LocalAws
+from localaws.conditions import Conditions
+from localaws.server import LocalAws
 from tests.waiting import HANG_S, until
 
 LAYER = Path(__file__).parents[2] / "build" / "layer"

@@ -13,11 +13,12 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from rehearsal import server
-from rehearsal.conditions import Conditions
+from localaws import server
+from localaws.conditions import Conditions
+from localaws.server import LocalAws
+from localaws.services import ec2
 from rehearsal.faults import Fault, asked
-from rehearsal.gaps import ec2
-from rehearsal.server import LocalAws
+from rehearsal.node_faults import NodeFaults
 
 PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 QUICK = Conditions(
@@ -42,7 +43,7 @@ def local_aws(work: Path, faults: Mapping[str, Mapping[str, str]] | tuple[Fault,
     """`work` gets the nodes' folders. Everything is over on leaving."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "GAPS", ())
-        aws = LocalAws(replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm"), work=work)
+        aws = LocalAws(replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm"), work=work, mischief=NodeFaults())
         aws.start()
         try:
             yield Yard(aws)

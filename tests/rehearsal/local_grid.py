@@ -16,10 +16,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from localaws.containers.images import keep
+from localaws.server import LocalAws
+from localaws.services import sagemaker
 from rehearsal.faults import parse_faults
-from rehearsal.gaps import sagemaker
-from rehearsal.grid_images import keep
-from rehearsal.server import LocalAws
 from tests.rehearsal.local_app import CALM
 from tests.waiting import until
 

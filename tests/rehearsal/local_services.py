@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rehearsal.server import LocalAws
+from localaws.server import LocalAws
 from tests.rehearsal.local_app import zipped
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, instances, left, train

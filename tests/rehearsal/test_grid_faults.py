@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from localaws.conditions import Conditions
 from rehearsal import grid
-from rehearsal.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard

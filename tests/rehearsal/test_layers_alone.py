@@ -16,7 +16,7 @@ import pytest
 
 from contract import tags
 from contract.timing import Timing
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, instances, left, shutdowns, train

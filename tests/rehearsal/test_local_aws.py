@@ -14,7 +14,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from rehearsal.server import LocalAws
+from localaws.server import LocalAws
 from tests.rehearsal.local_app import CALM, CATCH, App, echo, machine
 from tests.waiting import until
 

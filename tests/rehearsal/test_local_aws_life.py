@@ -16,8 +16,8 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 from moto.core.config import default_user_config
 from moto.stepfunctions import models
 
+from localaws.server import DEPLOYER, LocalAws
 from rehearsal.faults import asked
-from rehearsal.server import DEPLOYER, LocalAws
 from tests.rehearsal.local_app import CALM, App, machine
 from tests.rehearsal.local_services import allows
 from tests.waiting import until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.gaps import batch
+from localaws.services import batch
 from tests.rehearsal.local_grid import HOME, Grid, faults, trained_here
 from tests.waiting import until
 

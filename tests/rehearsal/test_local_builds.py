@@ -17,8 +17,8 @@ import aws_cdk as cdk
 import pytest
 
 from contract import names
-from rehearsal.gaps.codebuild_run import AWS_CLI
-from rehearsal.server import LocalAws
+from localaws.server import LocalAws
+from localaws.services.codebuild_run import AWS_CLI
 from stacks.builds import BuildsStack
 from stacks.parts.rights import Rights
 from tests.rehearsal.local_app import CALM

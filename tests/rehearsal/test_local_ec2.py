@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.gaps import ec2
+from localaws.services import ec2
 from tests.rehearsal.local_ec2 import FORKS, Yard, lives, local_aws, refusal
 from tests.waiting import until
 

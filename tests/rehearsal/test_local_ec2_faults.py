@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from contract.codec import encode
 from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase, Progress
-from rehearsal.gaps import ec2
+from localaws.services import ec2
 from tests.rehearsal.local_ec2 import FORKS, lives, local_aws, refusal
 from tests.waiting import until
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal import server
-from rehearsal.conditions import Conditions
-from rehearsal.gaps import ec2
-from rehearsal.server import LocalAws
+from localaws import server
+from localaws.conditions import Conditions
+from localaws.server import LocalAws
+from localaws.services import ec2
 
 pytestmark = pytest.mark.rehearsal
 REGION = "eu-central-1"

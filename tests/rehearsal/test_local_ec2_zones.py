@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from aws.ec2 import Ec2
-from rehearsal import server
-from rehearsal.conditions import Conditions
-from rehearsal.gaps import ec2
-from rehearsal.server import LocalAws
+from localaws import server
+from localaws.conditions import Conditions
+from localaws.server import LocalAws
+from localaws.services import ec2
 from tests.rehearsal.local_ec2 import refusal
 
 pytestmark = pytest.mark.rehearsal

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rehearsal.gaps import ec2
-from rehearsal.server import LocalAws
+from localaws.server import LocalAws
+from localaws.services import ec2
 from tests.rehearsal.local_app import CALM
 from tests.rehearsal.local_services import REGION, Services
 from tests.waiting import until

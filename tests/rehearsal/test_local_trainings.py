@@ -14,7 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from contract import tags
-from rehearsal.gaps import sagemaker
+from localaws.services import sagemaker
 from tests.rehearsal.local_grid import AWAY, HOME, Grid, at_rest, create, faults, refused, trained_here
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from contract import tags
-from rehearsal.gaps import sagemaker
+from localaws.services import sagemaker
 from tests.rehearsal.local_grid import (
     AWAY,
     HOME,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from contract.timing import Timing
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import TWO, left, train

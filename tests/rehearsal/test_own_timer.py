@@ -10,7 +10,7 @@ import pytest
 
 from contract.timing import Timing
 from launcher.requests import user_data
-from rehearsal.conditions import Conditions
+from localaws.conditions import Conditions
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.yard import Yard
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, left, shutdowns, train

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from contract import names
+from localaws.iam.permissions import Granted, Verdict, granted, judge, needed
+from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
-from rehearsal.permissions import Granted, Verdict, granted, judge, needed
-from rehearsal.simulator import Policies
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import HOME
 from tests.rehearsal.jobs import ONE, TWO, train

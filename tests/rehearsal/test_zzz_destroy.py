@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from contract import keys, tags
+from localaws.iam.permissions import judge
+from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.grid import GridJob
-from rehearsal.permissions import judge
-from rehearsal.simulator import Policies
 from rehearsal.yard import Job, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
 from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contract import keys, names, tags
-from rehearsal.simulator import Request
+from localaws.iam.simulator import Request
 from tests.security.policies import ACCOUNT, REGION, role
 from tests.stacks.synth import CONTEXT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.simulator import Policies
+from localaws.iam.simulator import Policies
 from tests.security.policies import of_roles
 from tests.stacks.synth import Synthesised, synthesise
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.simulator import Policies
+from localaws.iam.simulator import Policies
 from tests.stacks.synth import Synthesised, resources
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"

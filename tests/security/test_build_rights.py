@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rehearsal.simulator import Policies, Request, simulate
+from localaws.iam.simulator import Policies, Request, simulate
 from tests.security.policies import ACCOUNT, REGION, log_stream, of_roles, role
 from tests.stacks.synth import Synthesised
 from tests.stacks.test_builds import WIDE, built

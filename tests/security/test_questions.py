@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from contract import tags
-from rehearsal.permissions import granted, judge, needed
-from rehearsal.questions import Untaught, requests
-from rehearsal.recorder import Call
-from rehearsal.simulator import Policies
+from localaws.iam.permissions import granted, judge, needed
+from localaws.iam.questions import Untaught, requests
+from localaws.iam.simulator import Policies
+from localaws.recorder import Call
 from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role
 
 OURS = {tags.DEPLOYMENT: "trainyard"}

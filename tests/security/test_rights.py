@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from contract import keys, names, tags
-from rehearsal.permissions import listed
-from rehearsal.simulator import Answer, Policies, Request, condition_keys, simulate
+from localaws.iam.permissions import listed
+from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.security import endings, grids, images
 from tests.security.asking import (
     ARM_IMAGE,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from rehearsal.simulator import Answer, Policies, Request, simulate
+from localaws.iam.simulator import Answer, Policies, Request, simulate
 from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, of_resource, role
 from tests.stacks.synth import Synthesised, resources
 

@@ -11,7 +11,7 @@ import pytest
 
 from contract.environments import CleanupEnvironment
 from contract.timing import Timing
-from rehearsal.permissions import listed
+from localaws.iam.permissions import listed
 from tests.stacks.synth import Synthesised, plain, resources, synthesise
 
 TEN_MINUTES_S = 600

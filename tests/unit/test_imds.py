@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from rehearsal.imds import TTL_HEADER, Imds, Metadata
+from localaws.machines.imds import TTL_HEADER, Imds, Metadata
 
 ADDRESS = "127.44.7.21"
 
@@ -96,7 +96,7 @@ def test_an_expired_token_is_refused(imds: Imds, monkeypatch: pytest.MonkeyPatch
     _, token, _ = imds.put("/latest/api/token", {"x-aws-ec2-metadata-token-ttl-seconds": "1"})
     headers = {"x-aws-ec2-metadata-token": token.decode()}
     assert imds.get("/latest/meta-data/ami-launch-index", headers)[:2] == (200, b"3")
-    monkeypatch.setattr("rehearsal.imds.time.monotonic", lambda: float("inf"))
+    monkeypatch.setattr("localaws.machines.imds.time.monotonic", lambda: float("inf"))
     assert imds.get("/latest/meta-data/ami-launch-index", headers)[0] == 401
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import machine_image
+from localaws.machines import image as machine_image
 
 NOTES = 'echo "$0 $*" >> "{calls}"\n'
 UNREACHABLE = """case "$*" in *--torch-backend*)

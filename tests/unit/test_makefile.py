@@ -34,9 +34,13 @@ class Checkout:
         for file in (*ROOT.glob("requirements*"), *ROOT.glob("package*.json"), *ROOT.glob("*/requirements*")):
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
             (self.root / file.relative_to(ROOT)).touch()
-        (self.root / "rehearsal").mkdir(exist_ok=True)
-        for prerequisite in ("machine_image.py", "prepare.py"):
-            (self.root / "rehearsal" / prerequisite).touch()
+        for prerequisite in (
+            "rehearsal/prepare.py",
+            "localaws/machines/image.py",
+            "localaws/machines/requirements-ami.in",
+        ):
+            (self.root / prerequisite).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / prerequisite).touch()
 
     def set_up(self, python: str = "") -> None:
         programs = self.root / ".venv" / "bin"
@@ -121,7 +125,7 @@ def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout:
     code, said = checkout.made("-n", target)
     assert code == 0
     assert "-r requirements.txt" in said
-    assert not re.findall(r"requirements-(?:dev|rehearsal|checkov)|machine_image|build/checkov", said)
+    assert not re.findall(r"requirements-(?:dev|rehearsal|checkov)|machines\.image|build/checkov", said)
 
 
 @pytest.mark.parametrize("target", ["rehearse", "rehearse-grid"])
@@ -129,7 +133,7 @@ def test_a_rehearsal_installs_no_tools_of_development(checkout: Checkout, target
     code, said = checkout.made("-n", target)
     assert code == 0
     assert "-r requirements-rehearsal.txt" in said
-    assert "rehearsal.machine_image build/ami" in said
+    assert "localaws.machines.image build/ami" in said
     assert not re.findall(r"requirements-(?:dev|checkov)|build/checkov", said)
 
 

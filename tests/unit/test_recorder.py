@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.gaps.throttling import refusal
-from rehearsal.recorder import Answer, Call, Environ, Recorder, error_code
+from localaws.recorder import Answer, Call, Environ, Recorder, error_code
+from localaws.services.throttling import refusal
 
 ROLE = "arn:aws:iam::123456789012:role/node"
 JSON = {"CONTENT_TYPE": "application/x-amz-json-1.0"}

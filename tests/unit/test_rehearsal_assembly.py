@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import assembly, shelf
+from localaws import shelf
+from rehearsal import assembly
 from rehearsal.assembly import digest, inputs, kept
 from rehearsal.deployment import ROOT, context
 

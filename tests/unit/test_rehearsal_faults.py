@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.conditions import Conditions
-from rehearsal.faults import FAULTS, PAGE, Fault, UnknownFault, page, parse_faults, table
+from contract import tags
+from localaws.conditions import Conditions
+from rehearsal.faults import FAULTS, Fault, UnknownFault, parse_faults, table
+from rehearsal.faults_page import PAGE, page
 from rehearsal.job_command import arguments
 
 REFUSED = [
@@ -69,16 +71,16 @@ def test_a_clock_may_be_behind() -> None:
 
 def test_one_fault_may_be_asked_for_twice_for_two_jobs() -> None:
     conditions = Conditions(faults=parse_faults(["slow-boot:seconds=1,job=a", "slow-boot:seconds=2,job=b"]))
-    found = conditions.fault("slow-boot", job="b")
+    found = conditions.fault("slow-boot", {tags.JOB: "b"})
     assert found is not None
     assert found.seconds("seconds") == 2
-    assert conditions.fault("slow-boot", job="c") is None
+    assert conditions.fault("slow-boot", {tags.JOB: "c"}) is None
 
 
 @pytest.mark.parametrize(("rank", "attempt", "meets"), [(1, 1, True), (0, 1, False), (1, 2, True), (1, 3, False)])
 def test_a_fault_is_for_its_rank_and_its_first_attempts(rank: int, attempt: int, meets: bool) -> None:
     (fault,) = parse_faults(["agent-crash:rank=1,attempts=2"])
-    assert fault.meets(job="any", rank=rank, attempt=attempt) is meets
+    assert fault.meets({tags.JOB: "any", "rank": str(rank), tags.ATTEMPT: str(attempt)}) is meets
 
 
 @pytest.mark.parametrize(("age_s", "on"), [(0.5, False), (1.5, True), (4.5, False)])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rehearsal.gaps import metric_math
-from rehearsal.gaps.cloudformation_stacks import last_first
-from rehearsal.gaps.events import period_s
-from rehearsal.gaps.jsonata import QueryFailed, evaluate
-from rehearsal.gaps.permits import lets
+from localaws.services import metric_math
+from localaws.services.cloudformation_stacks import last_first
+from localaws.services.events import period_s
+from localaws.services.jsonata import QueryFailed, evaluate
+from localaws.services.permits import lets
 
 VALUES: list[tuple[str, dict[str, Any], Any]] = [
     ("$x", {"x": "\"a\" 'b'\n{% $y %} \\"}, "\"a\" 'b'\n{% $y %} \\"),

@@ -11,13 +11,14 @@ import pytest
 from rich.console import Console
 
 from contract import tags
-from rehearsal.conditions import Conditions
-from rehearsal.faults import FAULTS, GRID, HEAD
+from localaws.conditions import Conditions
+from localaws.iam.questions import Untaught, requests
+from localaws.recorder import Call
+from rehearsal.faults import FAULTS, GRID
+from rehearsal.faults_page import HEAD
 from rehearsal.grid import GridSummary, shortcomings
 from rehearsal.grid_command import arguments, regions
 from rehearsal.grid_screen import show
-from rehearsal.questions import Untaught, requests
-from rehearsal.recorder import Call
 from tests.rehearsal import test_grid_faults
 from tests.unit.test_rehearsal_questions import Account
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.gaps.sagemaker_container import Host, lay_out, started
-from rehearsal.grid_images import Image, NotRunnable, keep
+from localaws.containers.images import Image, NotRunnable, keep
+from localaws.services.sagemaker_container import Host, lay_out, started
 
 HOSTS = ("algo-1", "algo-2")
 REQUEST = {

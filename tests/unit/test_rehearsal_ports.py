@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from rehearsal import ports
-from rehearsal.ports import Port
+from localaws import ports
+from localaws.ports import Port
 
 FIRST = 21_700
 """Not where rehearsals begin: one may run beside this test."""
-OTHER = f"from rehearsal.ports import Port; port = Port({FIRST}); print(port.number, flush=True); input()"
+OTHER = f"from localaws.ports import Port; port = Port({FIRST}); print(port.number, flush=True); input()"
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.questions import Untaught, requests
-from rehearsal.recorder import Call
+from localaws.iam.questions import Untaught, requests
+from localaws.recorder import Call
 
 OWNER = "123456789012"
 HERE = f"eu-central-1:{OWNER}"

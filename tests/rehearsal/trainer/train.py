@@ -22,7 +22,7 @@ ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
 BESIDE = 1000
 """Added to MASTER_PORT: all nodes of a rehearsal are on one computer, where PyTorch, in another job, listens there on every address and
-does not wait for the port. Rehearsals side by side have ports that are nearer to each other (rehearsal.ports)."""
+does not wait for the port. Rehearsals side by side have ports that are nearer to each other (localaws.ports)."""
 
 
 NOTICES_S = (0.01, 0.1, 1.0, 6.0, 60.0)

@@ -1,0 +1,86 @@
+"""A service of the local AWS that speaks JSON: checked by botocore's model, answered before moto sees the call."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import botocore.loaders
+from botocore.model import ServiceModel
+from botocore.validate import ParamValidator
+
+from localaws.recorder import Answer
+
+if TYPE_CHECKING:
+    from localaws.recorder import Call, Environ
+    from localaws.server import LocalAws
+
+Request = dict[str, Any]
+Operation = Callable[["Call", Request], Mapping[str, Any]]
+"""The call and its body to the answer. Raises Problem."""
+
+
+class Problem(Exception):
+    """What the service answers instead: its code, its words, the status of HTTP."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message, self.status = code, message, status
+
+
+class Service:
+    """Calls whose signature names `service`; those not among `operations` are refused in words, never left to moto."""
+
+    def __init__(self, service: str, *, invalid: str, operations: Mapping[str, Operation]) -> None:
+        """`invalid` is the service's code for a request that its model does not allow."""
+        self._service, self._invalid, self._operations = service, invalid, operations
+
+    def install(self, aws: LocalAws) -> None:
+        aws.recorder.interceptors.append(self.answer)
+
+    def answer(self, call: Call, environ: Environ) -> Answer | None:
+        if call.service != self._service:
+            return None
+        try:
+            return Answer(200, _written(self._done(call, environ)), {"Content-Type": "application/x-amz-json-1.1"})
+        except Problem as problem:
+            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": problem.code}
+            body = {"__type": problem.code, "message": problem.message}
+            return Answer(problem.status, _written(body), headers, problem.code)
+
+    def _done(self, call: Call, environ: Environ) -> Mapping[str, Any]:
+        operation = self._operations.get(call.action)
+        if operation is None:
+            raise Problem(self._invalid, f"the rehearsal's {self._service} does not know {call.action}")
+        request = _request(call, environ)
+        model = service_model(self._service).operation_model(call.action)
+        if model.input_shape is not None:
+            report = ParamValidator().validate(request, model.input_shape)
+            if report.has_errors():
+                raise Problem(self._invalid, report.generate_report())
+        return operation(call, request)
+
+
+@cache
+def service_model(service: str) -> ServiceModel:
+    return ServiceModel(botocore.loaders.Loader().load_service_model(service, "service-2"), service)
+
+
+def _request(call: Call, environ: Environ) -> Request:
+    """The body, and what the path and the query say."""
+    body = environ["wsgi.input"].read(call.size)
+    environ["wsgi.input"] = io.BytesIO(body)
+    document: Request = json.loads(body) if body else {}
+    return document if call.protocol == "json" else {**document, **_labels(call)}
+
+
+def _labels(call: Call) -> Request:
+    """Only TagResource and its like have any."""
+    return {"resourceArn": call.parameters["resourceArn"]} if "resourceArn" in call.parameters else {}
+
+
+def _written(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document).encode()

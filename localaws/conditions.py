@@ -1,0 +1,105 @@
+"""The conditions a rehearsal runs under: delays, losses and throttles of a real account, and the faults that were asked for."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Marks = Mapping[str, str]
+"""By what somebody tells things of his own apart: an instance's tags with its `rank`, a training's tags, a container's environment."""
+
+
+EXECUTION = "execution"
+"""The mark of a state machine's execution: its name."""
+
+
+class Fault(Protocol):
+    """Something that is to go wrong. What its keys mean, and whom it is for, is the affair of whoever asks for it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def given(self) -> Mapping[str, str]:
+        """The keys that were given."""
+
+    @property
+    def handlers(self) -> str:
+        """How the handlers begin of functions that are dead while it lasts; empty for none."""
+
+    def text(self, key: str) -> str: ...
+
+    def seconds(self, key: str) -> float:
+        """Real-world seconds."""
+
+    def number(self, key: str) -> int: ...
+
+    def meets(self, marks: Marks) -> bool:
+        """Whether it is for what has these marks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Durations are real-world seconds; `scaled` makes them the rehearsal's. Ranges are drawn from uniformly."""
+
+    speed: float = 1.0
+    seed: int = 0
+    boot_s: tuple[float, float] = (30.0, 90.0)
+    """From RunInstances to the first line of user data. EC2 launch to SSH takes 26 s on average in one study; deep-learning
+    images are larger and GPU types slower."""
+    invisible_s: tuple[float, float] = (0.2, 1.5)
+    """How long DescribeInstances does not know a new instance."""
+    iam_delay_s: tuple[float, float] = (0.0, 4.0)
+    """From RunInstances until IAM sees a new instance's tags: the first reads of a tag can be stale. Seconds are a guess."""
+    event_delay_s: tuple[float, float] = (1.0, 60.0)
+    """S3 events usually take seconds, sometimes a minute or more."""
+    events_lost: float = 0.1
+    """Share of events that never arrive. Schedules are not events."""
+    events_doubled: float = 0.05
+    """Share of events that arrive twice (delivery is at least once)."""
+    clock_delay_s: tuple[float, float] = (0.0, 20.0)
+    tags_delay_s: tuple[float, float] = (1.0, 10.0)
+    """From CreateTags to the tag in instance metadata."""
+    shutdown_s: tuple[float, float] = (20.0, 60.0)
+    """From shutting-down to terminated."""
+    console_delay_s: tuple[float, float] = (5.0, 60.0)
+    """From a boot or an end until EC2 has kept the console's lines ("shortly after", says its guide; a guess)."""
+    list_delay_s: tuple[float, float] = (0.0, 5.0)
+    """How old the account is that ListExecutions shows."""
+    training_start_s: tuple[float, float] = (180.0, 240.0)
+    """From CreateTrainingJob to the first byte of data: instances and the image. 236 s in one log, 171 s of it the pull."""
+    task_start_s: tuple[float, float] = (30.0, 60.0)
+    """From a Batch job's place at the head of the queue to the first line of its container on Fargate."""
+    throttled: float = 0.03
+    """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
+    metadata_lost: float = 0.02
+    """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and says no figure."""
+    page_size: int = 2
+    """Most entries in a page of DescribeInstances and ListObjectsV2, whatever was asked for."""
+    faults: tuple[Fault, ...] = ()
+    faults_since: float = field(default_factory=time.monotonic, compare=False)
+    """When the faults began, on the monotonic clock."""
+
+    def scaled(self, span: tuple[float, float], chance: random.Random) -> float:
+        """A draw from `span`, in seconds of the rehearsal."""
+        return chance.uniform(*span) / self.speed
+
+    def fault(self, name: str, marks: Marks) -> Fault | None:
+        """The first fault of that name that is for what has these marks, None where none was asked for."""
+        return next((one for one in self.faults if one.name == name and one.meets(marks)), None)
+
+    def now_under(self, name: str) -> Fault | None:
+        """A fault with a beginning (`after`) and an end (`seconds`), while it lasts."""
+        return next((one for one in self.faults if one.name == name and self._lasts(one)), None)
+
+    def dead(self, handler: str) -> Fault | None:
+        """A fault by which the function with this handler is dead, while it lasts."""
+        killing = (one for one in self.faults if one.handlers and handler.startswith(one.handlers))
+        return next(filter(self._lasts, killing), None)
+
+    def _lasts(self, fault: Fault) -> bool:
+        age = (time.monotonic() - self.faults_since) * self.speed
+        return 0 <= age - fault.seconds("after") < fault.seconds("seconds")

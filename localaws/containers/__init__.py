@@ -1,0 +1,1 @@
+"""Containers: a process each, in a folder that its image fills."""

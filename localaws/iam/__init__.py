@@ -1,0 +1,1 @@
+"""Who may do what: recorded calls, put to a simulator of IAM."""

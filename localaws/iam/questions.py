@@ -1,0 +1,375 @@
+"""What IAM would ask before it lets a recorded call through: actions, resources and context, service by service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from localaws.iam.simulator import Request
+from localaws.recorder import Call
+from localaws.services.iam import LINKED
+
+S3 = {
+    "GetObject": "GetObject",
+    "HeadObject": "GetObject",
+    "HeadBucket": "ListBucket",
+    "GetBucketAcl": "GetBucketAcl",
+    "GetBucketLocation": "GetBucketLocation",
+    "ListObjects": "ListBucket",
+    "ListObjectsV2": "ListBucket",
+    "ListObjectVersions": "ListBucketVersions",
+    "PutObject": "PutObject",
+    "CreateMultipartUpload": "PutObject",
+    "UploadPart": "PutObject",
+    "CompleteMultipartUpload": "PutObject",
+    "AbortMultipartUpload": "AbortMultipartUpload",
+    "ListParts": "ListMultipartUploadParts",
+    "DeleteObject": "DeleteObject",
+}
+"""API call to the right that it takes; CopyObject takes several."""
+OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
+ENDING = {
+    "TerminateInstances": ("instance", "InstanceId"),
+    "DeleteVolume": ("volume", "VolumeId"),
+    "DeleteNetworkInterface": ("network-interface", "NetworkInterfaceId"),
+    "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
+}
+"""Call to the kind of what it ends, and to the parameter that names it."""
+KNOWING_NOTHING = ("Describe", "GetEbsDefault")
+"""How the names of EC2's calls begin that know no resources."""
+OF_INSTANCE = ("GetConsoleOutput",)
+"""Reading calls that know the instance they ask for."""
+OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
+OF_MACHINES = ("ListExecutions", "StartExecution")
+NEW = ("instance", "volume", "network-interface")
+"""What a launch makes."""
+SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+Context = dict[str, str | list[str]]
+Asked = Iterator[tuple[str, str, Context]]
+"""(action, resource, context beside the region)"""
+
+
+class Untaught(LookupError):
+    """A role makes a call of which this module does not know what IAM asks: teach it."""
+
+
+class Account(Protocol):
+    """What IAM knows of the account beside the call."""
+
+    def tags(self, region: str, resource: str) -> Mapping[str, str]:
+        """Tags of an EC2 resource, by id; of a placement group, by name."""
+
+    def role(self, profile: str) -> str:
+        """ARN of the role of an instance profile, by ARN or name."""
+
+    def secret(self, region: str, secret: str) -> str:
+        """ARN of a secret, by ARN or name."""
+
+    def machine(self, region: str) -> str:
+        """ARN of the state machine whose task tokens these are."""
+
+    def key(self, region: str, topic: str) -> str:
+        """ARN of the key under which a topic's messages lie, empty for none."""
+
+    def key_policy(self, key: str) -> Mapping[str, Any]:
+        """Of a key, by ARN."""
+
+
+def requests(call: Call, account: Account) -> list[Request]:
+    """Everything that IAM asks before it lets a call through. Raises Untaught."""
+    translate = _TRANSLATORS.get(call.service)
+    if translate is None:
+        raise Untaught(f"{call.name} by {call.role}")
+    everywhere: Context = {"aws:RequestedRegion": call.region}
+    if call.service == "s3":  # an account has no buckets here but its own
+        everywhere["aws:ResourceAccount"] = _account(call)
+    return [
+        Request(
+            principal=call.role,
+            action=action,
+            resource=resource,
+            context=everywhere | context,
+            # A key lets nobody in by a role's policy alone.
+            resource_policy=account.key_policy(resource) if action.startswith("kms:") else None,
+        )
+        for action, resource, context in translate(call, account)
+    ]
+
+
+def _s3(call: Call, _: Account) -> Asked:
+    bucket, key = call.parameters.get("Bucket", ""), call.parameters.get("Key", "")
+    objects = f"arn:aws:s3:::{bucket}/{key}"
+    version = "versionId" in call.parameters
+    if call.action in ("CopyObject", "UploadPartCopy"):
+        yield from _copy(call)
+    elif call.action not in S3:
+        raise Untaught(f"{call.name} by {call.role}")
+    elif not key:
+        prefix = call.parameters.get("prefix")
+        yield f"s3:{S3[call.action]}", f"arn:aws:s3:::{bucket}", {} if prefix is None else {"s3:prefix": prefix}
+    else:
+        action = S3[call.action]
+        yield f"s3:{OF_VERSIONS.get(action, action) if version else action}", objects, {}
+    if call.parameters.get("If-Match"):
+        yield "s3:GetObject", objects, {}  # who replaces by ETag learns whether it is still the one
+    if call.parameters.get("Tagging"):
+        yield "s3:PutObjectTagging", objects, {}
+    if call.status == 404 and S3.get(call.action) == "GetObject":
+        # Without this right S3 says "forbidden" of an object that is not there. There is no prefix in the request then.
+        yield "s3:ListBucket", f"arn:aws:s3:::{bucket}", {}
+
+
+def _copy(call: Call) -> Asked:
+    source, _, version = call.parameters["CopySource"].lstrip("/").partition("?versionId=")
+    yield f"s3:{OF_VERSIONS['GetObject'] if version else 'GetObject'}", f"arn:aws:s3:::{source}", {}
+    yield "s3:PutObject", f"arn:aws:s3:::{call.parameters['Bucket']}/{call.parameters['Key']}", {}
+
+
+def _ec2(call: Call, account: Account) -> Asked:
+    region: Context = {"ec2:Region": call.region}
+    if call.action.startswith(KNOWING_NOTHING):
+        yield call.name, "*", region
+    elif call.action == "RunInstances":
+        for action, resource, context in _launch(call, account):
+            yield action, resource, context | (region if action.startswith("ec2:") else {})
+    elif call.action == "CreateTags":
+        keys = _numbered(call, "Tag.", ".Key")
+        values = _numbered(call, "Tag.", ".Value")
+        for instance in _numbered(call, "ResourceId."):
+            context = region | _tagged("ResourceTag", account.tags(call.region, instance))
+            yield call.name, _arn(call, f"instance/{instance}"), context | _asking(dict(zip(keys, values, strict=True)))
+    elif call.action in OF_INSTANCE:
+        instance = call.parameters["InstanceId"]
+        yield (
+            call.name,
+            _arn(call, f"instance/{instance}"),
+            region | _tagged("ResourceTag", account.tags(call.region, instance)),
+        )
+    elif call.action in ENDING:
+        kind, parameter = ENDING[call.action]
+        for one in _numbered(call, f"{parameter}.") or [call.parameters[parameter]]:
+            yield (
+                call.name,
+                _arn(call, f"{kind}/{one}"),
+                region | _tagged("ResourceTag", account.tags(call.region, one)),
+            )
+    else:
+        raise Untaught(f"{call.name} by {call.role}")
+
+
+def _launch(call: Call, account: Account) -> Asked:
+    """RunInstances: once for each resource, made or used; then the tags, the role, and what spot asks for."""
+    given = call.parameters
+    for kind in NEW:
+        tags = _asking(_specified(call, kind))
+        yield call.name, _arn(call, f"{kind}/*"), tags
+        if tags:
+            yield "ec2:CreateTags", _arn(call, f"{kind}/*"), tags | {"ec2:CreateAction": call.action}
+    yield call.name, f"arn:aws:ec2:{call.region}::image/{given['ImageId']}", {}
+    for snapshot in (value for key, value in given.items() if key.endswith(".Ebs.SnapshotId")):
+        yield call.name, f"arn:aws:ec2:{call.region}::snapshot/{snapshot}", {}
+    used = [
+        *(("subnet", one) for one in _numbered(call, "NetworkInterface.", ".SubnetId")),
+        *(("security-group", value) for key, value in given.items() if ".SecurityGroupId." in key),
+        *(("launch-template", given[key]) for key in ("LaunchTemplate.LaunchTemplateId",) if key in given),
+        *(("placement-group", given[key]) for key in ("Placement.GroupName",) if key in given),
+        *(("key-pair", given[key]) for key in ("KeyName",) if key in given),
+    ]
+    for kind, one in used:
+        yield call.name, _arn(call, f"{kind}/{one}"), _tagged("ResourceTag", account.tags(call.region, one))
+    if profile := given.get("IamInstanceProfile.Arn") or given.get("IamInstanceProfile.Name"):
+        yield "iam:PassRole", account.role(profile), {"iam:PassedToService": "ec2.amazonaws.com"}
+    if given.get("InstanceMarketOptions.MarketType") == "spot":
+        yield call.name, _arn(call, "spot-instances-request/*"), _asking(_specified(call, "spot-instances-request"))
+        # An account's first spot launch makes the role of the service, in the name of whoever launches.
+        role = f"arn:aws:iam::{_account(call)}:role/{SPOT_ROLE}"
+        yield "iam:CreateServiceLinkedRole", role, {"iam:AWSServiceName": "spot.amazonaws.com"}
+
+
+def _states(call: Call, account: Account) -> Asked:
+    if call.action in OF_EXECUTIONS:
+        yield call.name, call.parameters["executionArn"], {}
+    elif call.action in OF_MACHINES:
+        yield call.name, call.parameters["stateMachineArn"], {}
+    elif call.action.startswith("SendTask"):
+        yield call.name, account.machine(call.region), {}
+    else:
+        raise Untaught(f"{call.name} by {call.role}")
+
+
+def _sqs(call: Call, _: Account) -> Asked:
+    account, queue = call.parameters["QueueUrl"].rsplit("/", 2)[1:]
+    # Lambda deletes in batches by the same right.
+    yield f"sqs:{call.action.removesuffix('Batch')}", f"arn:aws:sqs:{call.region}:{account}:{queue}", {}
+
+
+def _sns(call: Call, account: Account) -> Asked:
+    if call.action != "Publish":
+        raise Untaught(f"{call.name} by {call.role}")
+    topic = call.parameters["TopicArn"]
+    yield call.name, topic, {}
+    if key := account.key(call.region, topic):  # SNS encrypts in the name of whoever publishes
+        for action in ("kms:Decrypt", "kms:GenerateDataKey"):
+            yield action, key, {"kms:ViaService": f"sns.{call.region}.amazonaws.com"}
+
+
+def _cloudwatch(call: Call, _: Account) -> Asked:
+    yield f"cloudwatch:{call.action}", "*", {}
+
+
+def _pricing(call: Call, _: Account) -> Asked:
+    yield call.name, "*", {}
+
+
+def _logs(call: Call, _: Account) -> Asked:
+    if call.action == "CreateLogGroup":
+        yield call.name, _arn(call, f"log-group:{call.parameters['logGroupName']}"), {}
+        return
+    if call.action not in ("CreateLogStream", "PutLogEvents"):
+        raise Untaught(f"{call.name} by {call.role}")
+    stream = f"log-group:{call.parameters['logGroupName']}:log-stream:{call.parameters['logStreamName']}"
+    yield call.name, _arn(call, stream), {}
+
+
+def _lambda(call: Call, _: Account) -> Asked:
+    if call.action != "Invoke":
+        raise Untaught(f"{call.name} by {call.role}")
+    yield "lambda:InvokeFunction", call.parameters["FunctionName"], {}
+
+
+def _cloudformation(call: Call, _: Account) -> Asked:
+    if call.action != "DescribeStacks":
+        raise Untaught(f"{call.name} by {call.role}")
+    yield call.name, call.parameters["StackName"], {}
+
+
+def _ecr(call: Call, _: Account) -> Asked:
+    """A registry is an account's; a password for all of them knows no resource."""
+    if call.action == "GetAuthorizationToken":
+        yield call.name, "*", {}
+        return
+    registry = call.parameters.get("registryId", _account(call))
+    repository = f"repository/{call.parameters['repositoryName']}"
+    yield call.name, f"arn:aws:ecr:{call.region}:{registry}:{repository}", {}
+
+
+def _codebuild(call: Call, _: Account) -> Asked:
+    if call.action == "BatchGetBuilds":
+        for build in call.parameters["ids"]:
+            yield call.name, _arn(call, f"project/{build.partition(':')[0]}"), {}
+    elif call.action == "StartBuild":
+        yield call.name, _arn(call, f"project/{call.parameters['projectName']}"), {}
+    else:
+        raise Untaught(f"{call.name} by {call.role}")
+
+
+def _sagemaker(call: Call, account: Account) -> Asked:
+    given = call.parameters
+    if call.action == "ListTrainingJobs":
+        yield call.name, "*", {}
+        return
+    training = given.get("ResourceArn") or _arn(call, f"training-job/{given['TrainingJobName']}")
+    if call.action == "CreateTrainingJob":
+        asking = _asking({one["Key"]: one["Value"] for one in given.get("Tags", [])})
+        yield call.name, training, asking
+        if asking:
+            yield "sagemaker:AddTags", training, asking | {"sagemaker:TaggingAction": call.action}
+        yield "iam:PassRole", given["RoleArn"], {"iam:PassedToService": "sagemaker.amazonaws.com"}
+    elif call.action in ("DescribeTrainingJob", "StopTrainingJob", "ListTags"):
+        yield call.name, training, _tagged("ResourceTag", account.tags(call.region, training))
+    else:
+        raise Untaught(f"{call.name} by {call.role}")
+
+
+def _batch(call: Call, account: Account) -> Asked:
+    given = call.parameters
+    if call.action in ("DescribeJobs", "ListJobs"):
+        yield call.name, "*", {}
+    elif call.action == "SubmitJob":
+        asking = _asking(given.get("tags", {}))
+        yield call.name, _arn(call, f"job-definition/{given['jobDefinition'].rpartition('/')[2]}"), asking
+        yield call.name, _arn(call, f"job-queue/{given['jobQueue'].rpartition('/')[2]}"), asking
+        if asking:
+            yield "batch:TagResource", _arn(call, "job/*"), asking
+    elif call.action == "TerminateJob":
+        job = _arn(call, f"job/{given['jobId'].partition(':')[0]}")
+        yield call.name, job, _tagged("ResourceTag", account.tags(call.region, job))
+    else:
+        raise Untaught(f"{call.name} by {call.role}")
+
+
+def _ssm(call: Call, _: Account) -> Asked:
+    if call.action != "GetParameter":
+        raise Untaught(f"{call.name} by {call.role}")
+    parameter = call.parameters["Name"]
+    # What AWS publishes belongs to no account.
+    owner = "" if parameter.startswith("/aws/service/") else _account(call)
+    yield call.name, f"arn:aws:ssm:{call.region}:{owner}:parameter{parameter}", {}
+
+
+def _secretsmanager(call: Call, account: Account) -> Asked:
+    if call.action not in ("DescribeSecret", "GetSecretValue"):
+        raise Untaught(f"{call.name} by {call.role}")
+    yield call.name, account.secret(call.region, call.parameters["SecretId"]), {}
+
+
+def _iam(call: Call, _: Account) -> Asked:
+    """Service-linked roles: the path of each is in its ARN."""
+    services = {role: service for service, role in LINKED.items()}
+    service = call.parameters.get("AWSServiceName") or services[call.parameters["RoleName"]]
+    about = {"iam:AWSServiceName": service} if call.action == "CreateServiceLinkedRole" else {}
+    yield call.name, f"arn:aws:iam::{_account(call)}:role/aws-service-role/{service}/{LINKED[service]}", about
+
+
+_TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
+    "s3": _s3,
+    "ec2": _ec2,
+    "states": _states,
+    "logs": _logs,
+    "lambda": _lambda,
+    "ssm": _ssm,
+    "cloudformation": _cloudformation,
+    "batch": _batch,
+    "codebuild": _codebuild,
+    "ecr": _ecr,
+    "sagemaker": _sagemaker,
+    "secretsmanager": _secretsmanager,
+    "sqs": _sqs,
+    "sns": _sns,
+    "monitoring": _cloudwatch,
+    "iam": _iam,
+    "pricing": _pricing,
+}
+
+
+def _account(call: Call) -> str:
+    return call.role.split(":")[4]
+
+
+def _arn(call: Call, resource: str) -> str:
+    return f"arn:aws:{call.service}:{call.region}:{_account(call)}:{resource}"
+
+
+def _numbered(call: Call, before: str, after: str = "") -> list[str]:
+    """Values of `InstanceId.1`, `InstanceId.2` ... or `Tag.1.Key`, `Tag.2.Key` ..., in order."""
+    pattern = re.compile(re.escape(before) + r"(\d+)" + re.escape(after))
+    found = {int(match[1]): value for key, value in call.parameters.items() if (match := pattern.fullmatch(key))}
+    return [found[number] for number in sorted(found)]
+
+
+def _specified(call: Call, kind: str) -> dict[str, str]:
+    """The tags that a launch asks for on what it makes of a kind."""
+    for number, one in enumerate(_numbered(call, "TagSpecification.", ".ResourceType"), start=1):
+        if one == kind:
+            prefix = f"TagSpecification.{number}.Tag."
+            return dict(zip(_numbered(call, prefix, ".Key"), _numbered(call, prefix, ".Value"), strict=True))
+    return {}
+
+
+def _tagged(where: str, tags: Mapping[str, str]) -> Context:
+    return {f"aws:{where}/{key}": value for key, value in tags.items()}
+
+
+def _asking(tags: Mapping[str, str]) -> Context:
+    return {**_tagged("RequestTag", tags), "aws:TagKeys": sorted(tags)} if tags else {}

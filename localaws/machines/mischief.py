@@ -1,0 +1,61 @@
+"""What may befall single machines; whoever rehearses something on them says what, and to which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from localaws.conditions import Conditions, Fault
+
+if TYPE_CHECKING:
+    from localaws.machines.nodes import Node
+    from localaws.services.ec2_machines import Machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Birth:
+    """How a node differs from a healthy one from its first line on."""
+
+    user_data: bytes
+    skew_s: float = 0.0
+    """Of its clock, in seconds of the rehearsal."""
+    has_wire: bool = False
+    """Its way to AWS can be cut."""
+    cut: bool = False
+    full: bool = False
+    """Its disk."""
+    timerless: bool = False
+    """Its power-off timer never fires."""
+
+
+class Mischief(Protocol):
+    """The faults of single nodes."""
+
+    @property
+    def striking(self) -> Collection[str]:
+        """Names of the faults that `strike` knows."""
+
+    def birth(self, machine: Machine, conditions: Conditions, /) -> Birth:
+        """What the faults that were asked for make of a machine that boots now."""
+
+    def befalls(self, fault: Fault, node: Node, /) -> bool:
+        """Whether the fault's moment has come for a node that it is for."""
+
+    def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None], /) -> None:
+        """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
+
+
+class Peace:
+    """Every machine is healthy and stays so."""
+
+    striking: Collection[str] = ()
+
+    def birth(self, machine: Machine, _: Conditions, /) -> Birth:
+        return Birth(user_data=machine.user_data)
+
+    def befalls(self, _fault: Fault, _node: Node, /) -> bool:
+        return False
+
+    def strike(self, fault: Fault, _node: Node, _vanish: Callable[[Machine, float], None], /) -> None:
+        raise NotImplementedError(fault.name)

@@ -1,0 +1,292 @@
+"""The machines of a rehearsal: each instance that has booted is a process group with its own folder, address and metadata."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Protocol
+from urllib.parse import urlsplit
+
+from moto.iam import iam_backends
+
+from localaws.machines.imds import Imds, Keys, Metadata
+from localaws.machines.mischief import Birth, Mischief
+from localaws.machines.wire import Wire
+from localaws.services.ec2_machines import Aws, Machine, Machines
+
+STANDINS = Path(__file__).with_name("standins")
+INIT = Path(__file__).with_name("init.py")
+GRACE_S = 90.0
+"""systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
+PATHS = ("etc/systemd/system", "opt", "proc", "root", "run/systemd/system", "tmp", "var/log", "var/lib/cloud/instance")
+CLOCK = STANDINS / "clock"
+"""Stand-ins of a node whose clock is wrong."""
+LOOK_S = 0.05
+"""How often the faults look for their moment."""
+
+
+class LocalAws(Aws, Protocol):
+    """What nodes need of the local AWS."""
+
+    def credentials_for(self, role_arn: str, /) -> Keys: ...
+
+    @property
+    def endpoint(self) -> str:
+        """`http://localhost:PORT`."""
+
+    @property
+    def work(self) -> Path:
+        """A folder of the rehearsal's own."""
+
+    @property
+    def mischief(self) -> Mischief: ...
+
+
+class Node:
+    """One machine while it is on. Raises OSError where its address cannot be bound."""
+
+    def __init__(
+        self, machine: Machine, metadata: Metadata, born: Birth, folder: Path, ami: Path, endpoint: str, grace_s: float
+    ) -> None:
+        self.machine, self.folder, self.struck = machine, folder, set[str]()
+        """`struck`: names of the faults that have befallen it."""
+        self.console = folder / "var/log/console"
+        self.exit_code: int | None = None
+        """Of the user data; None while it runs."""
+        for path in PATHS:
+            (folder / path).mkdir(parents=True, exist_ok=True)
+        self._give_python(ami, born)
+        script = folder / "var/lib/cloud/instance/user-data.txt"
+        script.write_bytes(born.user_data)
+        self.imds = Imds(metadata, machine.address)
+        self.wire = Wire(machine.address, urlsplit(endpoint).port or 80) if born.has_wire else None
+        if born.cut:
+            self.cut_off()
+        name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
+        # Nothing of the person's own environment: a real machine has none of it, credentials least of all.
+        variables = {
+            "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
+            "HOME": str(folder / "root"),
+            "TMPDIR": str(folder / "tmp"),
+            "LANG": "C.UTF-8",
+            "TRAINYARD_ROOT": str(folder),
+            "TRAINYARD_REHEARSAL_INIT": name,
+            "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
+            "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
+            # Nodes share this computer's processors. With a thread for each of them in every node, the shipped example took two
+            # thirds more processor time, all of it for threads that wait for each other.
+            "OMP_NUM_THREADS": "1",
+            **network(ami),
+        }
+        if born.skew_s:
+            python = str(ami.absolute() / "bin/python")
+            variables |= {"TRAINYARD_REHEARSAL_SKEW_S": f"{born.skew_s:+g}", "TRAINYARD_REHEARSAL_PYTHON": python}
+        options = ["--root", str(folder), "--grace", str(grace_s), "--socket", name, "--standins", str(STANDINS)]
+        options += ["--skew", str(born.skew_s), *(["--full"] if born.full else [])]
+        options += ["--timerless"] if born.timerless else []
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(INIT), *options, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=variables,
+            cwd=folder / "root",
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the node's process 1."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def watch(self, off: Callable[[], None]) -> None:
+        """Reads what process 1 tells until it ends, then calls `off`."""
+        assert self._process.stdout is not None
+        assert self._process.stdin is not None
+        with self._process.stdout as told:
+            self._read(told)
+        self._process.wait()
+        with contextlib.suppress(OSError):  # an order may be on its way into it
+            self._process.stdin.close()
+        self.imds.stop()
+        if self.wire:
+            self.wire.stop()
+        off()
+
+    def cut_off(self) -> None:
+        """Neither AWS nor the metadata service answers from now on; the way to other nodes stays."""
+        self.imds.fall_silent()
+        if self.wire:
+            self.wire.cut()
+
+    def _give_python(self, ami: Path, born: Birth) -> None:
+        """The image's, or one with the node's own clock."""
+        place = self.folder / "opt/pytorch"
+        if not born.skew_s:
+            place.symlink_to(ami.absolute(), target_is_directory=True)
+            return
+        (place / "bin").mkdir(parents=True)
+        (place / "bin/python").symlink_to(CLOCK / "python")
+
+    def _read(self, told: IO[bytes]) -> None:
+        for line in told:
+            what = json.loads(line)
+            if what["event"] == "user-data-ended":
+                self.exit_code = what["code"]
+
+    def shut_down(self) -> None:
+        """As an operating system does; returns at once."""
+        self._say(b"power-off\n")
+
+    def cut_power(self) -> None:
+        """Nothing of the node runs when this returns."""
+        self._say(b"cut\n")
+        self._process.wait()
+
+    def _say(self, order: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # off already
+            self._process.stdin.write(order)
+            self._process.stdin.flush()
+
+
+def network(ami: Path) -> dict[str, str]:
+    """The way to a package index from this computer, and one cache of downloads for all nodes: a real network is the
+    subnet's own, and faster than a laptop's."""
+    ways = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
+    found = {name: value for name, value in os.environ.items() if name.upper().startswith(ways)}
+    return {**found, "PIP_CACHE_DIR": str(ami.absolute().parent / "pip-cache")}
+
+
+class Nodes:
+    """Runs what is running; `with` ends everything."""
+
+    def __init__(self, aws: LocalAws, machines: Machines, *, folder: Path, ami: Path) -> None:
+        """`folder` gets a folder a node; `ami` is the virtual environment that stands in for the machine image."""
+        self._aws, self._folder, self._ami = aws, folder, ami
+        self.machines = machines
+        self._nodes: dict[str, Node] = {}
+        self._threads: list[threading.Thread] = []
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        machines.host = self
+        self._start(self._strike, "node-faults")
+
+    def __enter__(self) -> Nodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def all(self) -> list[Node]:
+        """In the order in which they booted."""
+        return list(self._nodes.values())
+
+    def get(self, instance: str) -> Node | None:
+        return self._nodes.get(instance)
+
+    def left(self) -> int:
+        """How many instances are not terminated."""
+        return self.machines.left()
+
+    def running(self) -> int:
+        """How many nodes have processes."""
+        return sum(node.alive for node in self.all())
+
+    def stop(self) -> None:
+        """Ends every process and every metadata server; instances keep their state."""
+        with self._lock:  # a node that boots right now is among those to end
+            self._stopped.set()
+        for node in self.all():
+            node.cut_power()
+        for thread in self._threads:
+            thread.join()
+
+    def boot(self, machine: Machine) -> None:
+        with self._lock:
+            if self._stopped.is_set():
+                return
+            grace_s = GRACE_S / self._aws.conditions.speed
+            folder = self._folder / machine.id
+            born = self._aws.mischief.birth(machine, self._aws.conditions)
+            node = Node(machine, self._metadata(machine), born, folder, self._ami, self._aws.endpoint, grace_s)
+            self._nodes[machine.id] = node
+            self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
+
+    def shut_down(self, machine: Machine) -> None:
+        if node := self._nodes.get(machine.id):
+            node.shut_down()
+
+    def cut_power(self, machine: Machine) -> None:
+        if node := self._nodes.get(machine.id):
+            node.cut_power()
+
+    def said(self, machine: Machine) -> bytes:
+        node = self._nodes.get(machine.id)
+        return node.console.read_bytes() if node and node.console.exists() else b""
+
+    def _off(self, machine: Machine) -> None:
+        if not self._stopped.is_set():
+            self.machines.powered_off(machine)
+
+    def _start(self, function: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=function, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _metadata(self, machine: Machine) -> Metadata:
+        record, options = machine.record, machine.record.metadata_options
+        return Metadata(
+            instance=machine.id,
+            instance_type=record.instance_type,
+            image=record.image_id,
+            rank=machine.rank,
+            address=machine.address,
+            hostname=record.private_dns_name,
+            mac=record.nics[0].mac_address,
+            region=machine.region,
+            zone=record.placement.zone,
+            account=record.owner_id,
+            user_data=machine.user_data,
+            tags=lambda: machine.readable_tags() if options.instance_metadata_tags == "enabled" else None,
+            role=lambda: _role(machine)[0],
+            credentials=lambda: self._aws.credentials_for(_role(machine)[1]),
+            spot_action=lambda: machine.spot_action,
+            tokens_required=options.http_tokens == "required",
+            group=record.placement.group_name,
+            lost=lambda: self._aws.chance.random() < self._aws.conditions.metadata_lost,
+        )
+
+    def _strike(self) -> None:
+        """Each fault of single nodes at its moment, once a node."""
+        while not self._stopped.wait(LOOK_S):
+            mischief = self._aws.mischief
+            faults = [one for one in self._aws.conditions.faults if one.name in mischief.striking]
+            for fault, node in [(fault, node) for fault in faults for node in self.all()]:
+                running = node.alive and node.machine.state == "running" and fault.name not in node.struck
+                if running and mischief.befalls(fault, node):
+                    node.struck.add(fault.name)
+                    mischief.strike(fault, node, self._vanish)
+
+    def _vanish(self, machine: Machine, running_s: float) -> None:
+        told_after_s = running_s / self._aws.conditions.speed
+        self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node", told_after_s)
+
+
+def _role(machine: Machine) -> tuple[str, str]:
+    """Name and ARN of the role in the machine's instance profile; empty for none."""
+    profile = (machine.record.iam_instance_profile or {}).get("Arn")
+    for one in iam_backends[machine.record.owner_id]["aws"].instance_profiles.values():
+        if one.arn == profile and one.roles:
+            return str(one.roles[0].name), str(one.roles[0].arn)
+    return "", ""

@@ -1,0 +1,164 @@
+"""CloudWatch alarms: moto keeps them and never looks; here each is evaluated once a minute and tells its topic of a change.
+
+A minute and a period are the rehearsal's: divided by its speed. What is not real time of an account is the age of data: an
+embedded metric is there at once here, and up to a minute later there.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from moto.cloudwatch.models import CloudWatchBackend, cloudwatch_backends
+from moto.kms.models import kms_backends
+from moto.sns.models import sns_backends
+from moto.utilities.arns import parse_arn
+
+from localaws.services.metric_math import EXTRA, NO_DATA, OPERATORS, STATISTICS, Values, evaluate, verdict
+from localaws.services.permits import lets
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+MINUTE_S = 60.0
+SERVICE = "cloudwatch.amazonaws.com"
+FAR = "Threshold Crossed: "
+MISSING = "missing"
+"""TreatMissingData where an alarm says nothing."""
+
+
+def install(aws: LocalAws) -> None:
+    aws.patch(CloudWatchBackend, "put_metric_alarm", _unchecked(CloudWatchBackend.put_metric_alarm))
+    aws.later(0, lambda: _watch(aws))
+
+
+def _unchecked(put: Callable[..., Any]) -> Callable[..., Any]:
+    """A new alarm has no data yet, where moto says OK; one that is put again keeps its state."""
+
+    def put_metric_alarm(self: Any, name: str, *given: Any, **named: Any) -> Any:
+        before = self.alarms.get(name)
+        alarm = put(self, name, *given, **named)
+        alarm.state_value = before.state_value if before else NO_DATA
+        return alarm
+
+    return put_metric_alarm
+
+
+def _watch(aws: LocalAws) -> None:
+    while not aws.stopping.wait(MINUTE_S / aws.conditions.speed):
+        for backend in list(cloudwatch_backends[aws.account].values()):
+            for alarm in list(backend.alarms.values()):
+                try:
+                    _look(aws, backend, alarm)
+                except Exception:  # one alarm that cannot be evaluated must not silence the others
+                    traceback.print_exc()
+
+
+def _look(aws: LocalAws, backend: Any, alarm: Any) -> None:
+    values = _values(backend, alarm, aws.conditions.speed)
+    threshold, compare = float(alarm.threshold), OPERATORS[alarm.comparison_operator]
+    periods = int(alarm.evaluation_periods)
+    state = verdict(
+        values,
+        periods=periods,
+        to_alarm=int(alarm.datapoints_to_alarm or periods),
+        breaches=lambda value: compare(value, threshold),
+        missing=alarm.treat_missing_data or MISSING,
+        state=alarm.state_value,
+    )
+    if state == alarm.state_value:
+        return
+    before, seen = alarm.state_value, ", ".join("none" if one is None else f"{one:g}" for one in values[-periods:])
+    reason = f"{FAR}the last {periods} datapoint(s) [{seen}], {alarm.comparison_operator} {threshold:g}."
+    alarm.update_state(reason, json.dumps({"recentDatapoints": list(values[-periods:])}), state)
+    if alarm.actions_enabled:
+        actions = {"ALARM": alarm.alarm_actions, "OK": alarm.ok_actions}.get(state, alarm.insufficient_data_actions)
+        for action in actions:
+            _tell(aws, action, alarm, before)
+
+
+def _values(backend: Any, alarm: Any, speed: float) -> Values:
+    """What the alarm compares, one value a period, the last period ending now."""
+    count = int(alarm.evaluation_periods) + EXTRA
+    if not alarm.metric_data_queries:
+        dimensions = {one.name: one.value for one in alarm.dimensions}
+        metric = (alarm.namespace, alarm.metric_name, dimensions)
+        return _series(backend, metric, alarm.statistic, float(alarm.period) / speed, count)
+    known: dict[str, Values] = {}
+    for query in alarm.metric_data_queries:
+        if stat := query.metric_stat:
+            dimensions = {one.name: one.value for one in stat.metric.dimensions}
+            metric = (stat.metric.namespace, stat.metric.metric_name, dimensions)
+            known[query.id] = _series(backend, metric, stat.stat, float(stat.period) / speed, count)
+    for query in alarm.metric_data_queries:
+        if query.expression:
+            known[query.id] = evaluate(query.expression, known)
+    (told,) = [query.id for query in alarm.metric_data_queries if str(query.return_data).lower() != "false"]
+    return known[told]
+
+
+def _series(
+    backend: Any, metric: tuple[str, str, Mapping[str, str]], statistic: str, period_s: float, count: int
+) -> Values:
+    now = datetime.now(tz=timezone.utc).replace(tzinfo=None)
+    values: list[list[float]] = [[] for _ in range(count)]
+    for datum in list(backend.metric_data):
+        age_s = (now - datum.timestamp.replace(tzinfo=None)).total_seconds()
+        named = (datum.namespace, datum.name, {one.name: one.value for one in datum.dimensions})
+        if named == metric and 0 <= age_s < period_s * count:
+            values[-1 - int(age_s / period_s)].append(float(datum.value))
+    return [STATISTICS[statistic](some) if some else None for some in values]
+
+
+def _tell(aws: LocalAws, action: str, alarm: Any, before: str) -> None:
+    """An SNS topic hears of the change, if it lets CloudWatch; otherwise nobody is told that nobody was told, as in AWS."""
+    where = parse_arn(action)
+    if where.service != "sns":
+        raise NotImplementedError(f"an alarm's action {action}: the rehearsal knows topics only")
+    topic = sns_backends[where.account][where.region].topics.get(action)
+    if topic is None or not lets(topic.policy, SERVICE, "sns:Publish") or not _decrypts(aws, topic, where.region):
+        return
+    subject = f'{alarm.state_value}: "{alarm.name}" in {where.region}'[:100]
+    sns_backends[where.account][where.region].publish(
+        json.dumps(_message(aws, alarm, before)), arn=action, subject=subject
+    )
+
+
+def _decrypts(aws: LocalAws, topic: Any, region: str) -> bool:
+    """Whether the topic's key, if it has one, lets CloudWatch use it; AWS's own key for SNS never does."""
+    if not topic.kms_master_key_id:
+        return True
+    key = kms_backends[aws.account][region].keys.get(topic.kms_master_key_id.rpartition("/")[2])
+    return key is not None and lets(key.policy, SERVICE, "kms:Decrypt", "kms:GenerateDataKey")
+
+
+def _message(aws: LocalAws, alarm: Any, before: str) -> dict[str, Any]:
+    return {
+        "AlarmName": alarm.name,
+        "AlarmDescription": alarm.description,
+        "AWSAccountId": aws.account,
+        "AlarmConfigurationUpdatedTimestamp": _moment(alarm.configuration_updated_timestamp),
+        "NewStateValue": alarm.state_value,
+        "NewStateReason": alarm.state_reason,
+        "StateChangeTime": _moment(alarm.state_updated_timestamp),
+        "Region": alarm.region_name,
+        "AlarmArn": alarm.alarm_arn,
+        "OldStateValue": before,
+        "OKActions": alarm.ok_actions,
+        "AlarmActions": alarm.alarm_actions,
+        "InsufficientDataActions": alarm.insufficient_data_actions,
+        "Trigger": {
+            "Period": alarm.period,
+            "EvaluationPeriods": alarm.evaluation_periods,
+            "ComparisonOperator": alarm.comparison_operator,
+            "Threshold": alarm.threshold,
+            "TreatMissingData": alarm.treat_missing_data or MISSING,
+        },
+    }
+
+
+def _moment(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.000+0000")

@@ -1,0 +1,170 @@
+"""One attempt of a Batch job: the container of its job definition as a process, on a Fargate that is this computer."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from localaws.containers.container import BASIC, Container, slim_python
+from localaws.containers.images import Image, NotRunnable, here
+from localaws.containers.logs import LogStream
+from localaws.services.sagemaker_checks import REGISTRY
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+GRACE_S = 30.0
+"""Fargate's, from SIGTERM to SIGKILL."""
+
+
+class NotStarted(Exception):
+    """What ECS says of a task whose container never ran."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """What DescribeJobs tells of it."""
+
+    task: str
+    log_stream: str = ""
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    code: int | None = None
+    status_reason: str = "Essential container in task exited"
+    reason: str = ""
+    """Of the container, where it was not the command that ended it."""
+    container: Container | None = field(default=None, repr=False)
+    ending: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Set once somebody wants it to end, its container started or not."""
+
+    def described(self) -> dict[str, Any]:
+        told = {"taskArn": self.task, "logStreamName": self.log_stream, "exitCode": self.code, "reason": self.reason}
+        whole = {
+            "container": {name: value for name, value in told.items() if value not in (None, "")},
+            "startedAt": _milliseconds(self.started_at),
+            "stoppedAt": _milliseconds(self.stopped_at),
+            "statusReason": self.status_reason,
+        }
+        return {name: value for name, value in whole.items() if value}
+
+
+class Fargate:
+    """Starts containers of job definitions of one region."""
+
+    def __init__(self, aws: LocalAws, region: str) -> None:
+        self._aws, self._region = aws, region
+
+    def new(self) -> Attempt:
+        return Attempt(task=f"arn:aws:ecs:{self._region}:{self._aws.account}:task/batch/{uuid.uuid4().hex}")
+
+    def run(self, attempt: Attempt, properties: Mapping[str, Any], variables: Mapping[str, str]) -> None:
+        """Returns when the container is over; `attempt` has how. `properties` are the definition's with all overrides."""
+        log = None
+        try:
+            container, log = self._started(attempt, properties, variables)
+        except Exception as problem:  # whatever it is, a task that did not start is told of, and has an end
+            known = isinstance(problem, (NotStarted, NotRunnable))
+            attempt.status_reason = "Task failed to start"
+            attempt.reason = str(problem) if known else f"{type(problem).__name__}: {problem}"
+        else:
+            if attempt.ending.is_set():
+                self.end(attempt, attempt.status_reason)
+            attempt.code = container.wait()
+        finally:
+            if log and not self._aws.stopping.is_set():
+                log.flush()
+        attempt.stopped_at = time.time()
+
+    def end(self, attempt: Attempt, why: str) -> None:
+        """SIGTERM, 30 s, SIGKILL, as Fargate does it for whatever reason."""
+        attempt.status_reason = why
+        attempt.ending.set()
+        if attempt.container:
+            attempt.container.end(GRACE_S / self._aws.conditions.speed)
+
+    def _started(
+        self, attempt: Attempt, properties: Mapping[str, Any], variables: Mapping[str, str]
+    ) -> tuple[Container, LogStream | None]:
+        image = self._pulled(properties)
+        root = self._aws.work / "tasks" / attempt.task.rpartition("/")[2]
+        image.lay_out(root)
+        log = self._log(attempt, properties)
+        words = [*image.entrypoint, *(properties.get("command") or image.command)]
+        if not words:
+            raise NotRunnable("neither the image nor the job definition has a command")
+        attempt.started_at = time.time()
+        attempt.container = Container(
+            [here(root, word) for word in words],
+            self._variables(image, root, properties, variables),
+            root / image.workdir.lstrip("/"),
+            self._ear(log),
+        )
+        return attempt.container, log
+
+    def _variables(
+        self, image: Image, root: Any, properties: Mapping[str, Any], given: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Nothing but what ECS, the image and the job definition set, and the way to the local AWS."""
+        of_image = image.environment(root)
+        role = properties.get("jobRoleArn", "")
+        own = {one["name"]: one["value"] for one in properties.get("environment", [])}
+        python = slim_python(self._aws.work / "slim")
+        packages = [of_image.pop("PYTHONPATH", ""), str(self._aws.workers.sdk())]
+        return {
+            "HOME": "/",
+            "LANG": "C.UTF-8",
+            "AWS_REGION": self._region,
+            "AWS_DEFAULT_REGION": self._region,
+            "AWS_EXECUTION_ENV": "AWS_ECS_FARGATE",
+            **of_image,
+            **given,
+            **own,
+            "PATH": f"{python}:{BASIC}",
+            "PYTHONPATH": ":".join(filter(None, packages)),
+            **self._aws.environment(),
+            **(self._aws.credentials_for(role).variables() if role else {}),
+        }
+
+    def _pulled(self, properties: Mapping[str, Any]) -> Image:
+        """By the execution role. Raises NotStarted."""
+        found = REGISTRY.fullmatch(properties["image"])
+        if not found:
+            raise NotStarted(f"CannotPullContainerError: {properties['image']} is in no private registry")
+        account, region, repository, tag, digest = found.groups()
+        ecr = self._aws.client("ecr", region, role=properties["executionRoleArn"], throttled=False)
+        wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
+        images = ecr.batch_get_image(registryId=account, repositoryName=repository, imageIds=[wanted])["images"]
+        if not images:
+            raise NotStarted(f"CannotPullContainerError: {properties['image']}: not found")
+        return Image.of(self._aws.work / "images", images[0]["imageId"]["imageDigest"])
+
+    def _log(self, attempt: Attempt, properties: Mapping[str, Any]) -> LogStream | None:
+        """By the execution role, as the log driver does."""
+        wanted = properties.get("logConfiguration", {})
+        if wanted.get("logDriver") != "awslogs":
+            return None
+        options = wanted.get("options", {})
+        group = options.get("awslogs-group", "/aws/batch/job")
+        prefix = options.get("awslogs-stream-prefix", "batch")
+        attempt.log_stream = f"{prefix}/default/{attempt.task.rpartition('/')[2]}"
+        region = options.get("awslogs-region", self._region)
+        logs = self._aws.client("logs", region, role=properties["executionRoleArn"], throttled=False)
+        try:
+            return LogStream(logs, group, attempt.log_stream)
+        except logs.exceptions.ResourceNotFoundException as problem:
+            raise NotStarted(f"ResourceInitializationError: failed to validate logger args: {problem}") from problem
+
+    def _ear(self, log: LogStream | None) -> Callable[[str], None]:
+        def hear(line: str) -> None:
+            if log and not self._aws.stopping.is_set():
+                log.say(line)
+
+        return hear
+
+
+def _milliseconds(moment: float) -> int:
+    return int(moment * 1000)

@@ -1,0 +1,223 @@
+"""Jobs of Batch: plain ones, arrays and their children; their attempts, and what the retry strategy makes of each."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from localaws.api import Request
+from localaws.services.batch_attempt import Attempt
+
+ENDED = ("SUCCEEDED", "FAILED")
+STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *ENDED)
+WAITING = ("SUBMITTED", "PENDING", "RUNNABLE")
+
+
+class Job:
+    """A plain job or a child of an array: something that runs."""
+
+    def __init__(self, submitted: Submitted, index: int | None) -> None:
+        self.submitted, self.index = submitted, index
+        self.id = submitted.id if index is None else f"{submitted.id}:{index}"
+        self.status, self.reason = "RUNNABLE", ""
+        self.terminated = self.cancelled = False
+        self.attempts: list[Attempt] = []
+        self.stopping = threading.Event()
+        self.created, self.started, self.stopped = time.time(), 0.0, 0.0
+
+    @property
+    def arn(self) -> str:
+        return f"{self.submitted.arn}:{self.index}" if self.index is not None else self.submitted.arn
+
+    def variables(self) -> dict[str, str]:
+        """Those that Batch itself sets; a plain job has no index."""
+        index = {} if self.index is None else {"AWS_BATCH_JOB_ARRAY_INDEX": str(self.index)}
+        return {
+            "AWS_BATCH_JOB_ID": self.id,
+            "AWS_BATCH_JOB_ATTEMPT": str(len(self.attempts)),
+            "AWS_BATCH_JQ_NAME": self.submitted.queue.rpartition("/")[2],
+            "AWS_BATCH_CE_NAME": self.submitted.environment.rpartition("/")[2],
+            **index,
+        }
+
+    def tried_again(self) -> bool:
+        """Whether the retry strategy wants another attempt after the last one."""
+        strategy, last = self.submitted.retry, self.attempts[-1]
+        if self.stopping.is_set() or len(self.attempts) >= strategy.get("attempts", 1):
+            return False
+        rules = strategy.get("evaluateOnExit", [])
+        verdict = next((rule["action"] for rule in rules if _matches(rule, last)), "RETRY")
+        return str(verdict).upper() == "RETRY"
+
+    def described(self) -> Request:
+        found = {
+            **self.submitted.common(),
+            "jobArn": self.arn,
+            "jobId": self.id,
+            "status": self.status,
+            "attempts": [one.described() for one in self.attempts if one.stopped_at],
+            "createdAt": int(self.created * 1000),
+            "startedAt": int(self.started * 1000),
+            "isTerminated": self.terminated,
+            "isCancelled": self.cancelled,
+            "container": self._container(),
+        }
+        if self.stopped:
+            found["stoppedAt"] = int(self.stopped * 1000)
+        if self.reason:
+            found["statusReason"] = self.reason
+        if self.index is not None:
+            found["arrayProperties"] = {"index": self.index}
+        return found
+
+    def _container(self) -> Request:
+        found = dict(self.submitted.properties)
+        if self.attempts:
+            last = self.attempts[-1].described()["container"]
+            found |= last
+        return found
+
+
+class Submitted:
+    """What SubmitJob made: a plain job, or an array with its children."""
+
+    def __init__(
+        self, request: Request, queue: Request, definition: Request, *, account: str, region: str, environment: str
+    ) -> None:
+        self.id = str(uuid.uuid4())
+        self.region, self.name = region, str(request["jobName"])
+        self.arn = f"arn:aws:batch:{region}:{account}:job/{self.id}"
+        self.queue, self.environment = str(queue["jobQueueArn"]), environment
+        self.definition = str(definition["jobDefinitionArn"])
+        self.retry = request.get("retryStrategy") or definition.get("retryStrategy", {})
+        self.timeout_s = (request.get("timeout") or definition.get("timeout", {})).get("attemptDurationSeconds")
+        self.tags = {**definition.get("tags", {}), **request.get("tags", {})}
+        self.properties = _overridden(definition["containerProperties"], request.get("containerOverrides", {}))
+        self.parameters = {**definition.get("parameters", {}), **request.get("parameters", {})}
+        size = request.get("arrayProperties", {}).get("size")
+        self.jobs = [Job(self, None)] if size is None else [Job(self, index) for index in range(size)]
+        self.is_array = size is not None
+        self.terminated = self.cancelled = False
+        self.reason, self.created, self.told = "", time.time(), ""
+
+    @property
+    def status(self) -> str:
+        """Of an array: PENDING until every child has ended, FAILED if one failed."""
+        if not self.is_array:
+            return self.jobs[0].status
+        found = {one.status for one in self.jobs}
+        if found <= set(ENDED):
+            return "FAILED" if "FAILED" in found else "SUCCEEDED"
+        return "PENDING"
+
+    def common(self) -> Request:
+        return {
+            "jobName": self.name,
+            "jobQueue": self.queue,
+            "jobDefinition": self.definition,
+            "parameters": self.parameters,
+            "retryStrategy": self.retry,
+            "tags": self.tags,
+            "platformCapabilities": ["FARGATE"],
+            "dependsOn": [],
+        }
+
+    def described(self) -> Request:
+        """DescribeJobs' entry of what was submitted; children have their own."""
+        if not self.is_array:
+            return self.jobs[0].described()
+        counts = Counter(one.status for one in self.jobs)
+        whole = {
+            **self.common(),
+            "jobArn": self.arn,
+            "jobId": self.id,
+            "status": self.status,
+            "createdAt": int(self.created * 1000),
+            "startedAt": int(min((one.started for one in self.jobs if one.started), default=0.0) * 1000),
+            "isTerminated": self.terminated,
+            "isCancelled": self.cancelled,
+            "attempts": [],
+            "container": self.properties,
+            "arrayProperties": {
+                "size": len(self.jobs),
+                "statusSummary": {status: counts.get(status, 0) for status in STATUSES},
+            },
+        }
+        if self.status in ENDED:
+            whole["stoppedAt"] = int(max(one.stopped for one in self.jobs) * 1000)
+        if self.status == "FAILED":
+            whole["statusReason"] = self.reason or "Array Child Job failed"
+        return whole
+
+
+def summary(described: Mapping[str, Any]) -> Request:
+    """ListJobs' entry."""
+    names = (
+        "jobArn",
+        "jobId",
+        "jobName",
+        "createdAt",
+        "status",
+        "statusReason",
+        "startedAt",
+        "stoppedAt",
+        "jobDefinition",
+    )
+    found = {name: described[name] for name in (*names, "isCancelled", "isTerminated") if name in described}
+    if code := described.get("container", {}).get("exitCode"):
+        found["container"] = {"exitCode": code}
+    if array := described.get("arrayProperties"):
+        found["arrayProperties"] = array
+    return found
+
+
+def fits(described: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    """Whether ListJobs shows it: by the filters, which leave the status aside, or by the status (RUNNING where none is named)."""
+    filters = request.get("filters")
+    if not filters:
+        return bool(described["status"] == request.get("jobStatus", "RUNNING"))
+    return all(_passes(described, one["name"], one["values"]) for one in filters)
+
+
+def _passes(described: Mapping[str, Any], name: str, values: list[str]) -> bool:
+    if name in ("AFTER_CREATED_AT", "BEFORE_CREATED_AT"):
+        after = described["createdAt"] >= int(values[0])
+        return after if name == "AFTER_CREATED_AT" else not after
+    shown = {"JOB_NAME": described["jobName"], "JOB_DEFINITION": described["jobDefinition"].rpartition("/")[2]}
+    return any(_like(value.lower(), shown[name].lower()) for value in values)
+
+
+def _matches(rule: Mapping[str, str], attempt: Attempt) -> bool:
+    """All that a rule names has to fit; `*` stands at an end only."""
+    code = "" if attempt.code is None else str(attempt.code)
+    told = {"onExitCode": code, "onReason": attempt.reason, "onStatusReason": attempt.status_reason}
+    named = [(rule[name], value) for name, value in told.items() if name in rule]
+    return all(_like(pattern.lower(), value.lower()) for pattern, value in named)
+
+
+def _like(pattern: str, text: str) -> bool:
+    return fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+def _overridden(properties: Mapping[str, Any], overrides: Mapping[str, Any]) -> Request:
+    """The container's properties with what SubmitJob puts in their place; variables are replaced one by one."""
+    variables = {one["name"]: one for one in properties.get("environment", [])}
+    variables |= {one["name"]: one for one in overrides.get("environment", [])}
+    resources = {one["type"]: one for one in properties.get("resourceRequirements", [])}
+    resources |= {one["type"]: one for one in overrides.get("resourceRequirements", [])}
+    found = {**properties, "environment": list(variables.values()), "resourceRequirements": list(resources.values())}
+    return {**found, **({"command": overrides["command"]} if overrides.get("command") else {})}
+
+
+def page(found: list[Request], request: Mapping[str, Any], most: int) -> tuple[list[Request], str | None]:
+    """A page and the token of the next one."""
+    start = int(request.get("nextToken", "0"))
+    size = min(request.get("maxResults", most), most)
+    shown = list(itertools.islice(found, start, start + size))
+    return shown, str(start + size) if len(found) > start + size else None

@@ -1,0 +1,90 @@
+"""`batch:submitJob.sync`: a state that submits a job and waits for its end; a stopped execution terminates the job.
+
+moto has one that looks once a second, misses what the job is told to end by, and lets it run on.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
+from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEventException
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
+from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import StatesErrorNameType
+from moto.stepfunctions.parser.asl.component.state.exec.state_task import state_task_factory
+from moto.stepfunctions.parser.asl.utils import boto_client
+
+from localaws.services.batch_jobs import ENDED
+from localaws.services.codebuild_task import BuildTask, _first
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+LOOK_S = 0.2
+ABORTED = "Terminated by AWS Step Functions: the execution was stopped"
+
+
+def install(aws: LocalAws) -> None:
+    original = state_task_factory.state_task_service_for
+
+    def service_for(service_name: str) -> Any:
+        return BatchTask() if service_name == "batch" else original(service_name)
+
+    aws.patch(state_task_factory, "state_task_service_for", service_for)
+
+
+class BatchTask(BuildTask):
+    """The machine's role submits the job, looks at it, and terminates it when the state is over before the job is."""
+
+    def _get_supported_parameters(self) -> set[str]:
+        return {
+            "ArrayProperties",
+            "ContainerOverrides",
+            "DependsOn",
+            "JobDefinition",
+            "JobName",
+            "JobQueue",
+            "Parameters",
+            "PropagateTags",
+            "RetryStrategy",
+            "Tags",
+            "Timeout",
+        }
+
+    def _eval_service_task(
+        self, env: Any, resource_runtime_part: Any, normalised_parameters: Any, state_credentials: Any
+    ) -> None:
+        batch = boto_client.boto_client_for(
+            service="batch", region=resource_runtime_part.region, state_credentials=state_credentials
+        )
+        tags = normalised_parameters.get("Tags", {})
+        request = {**_first(normalised_parameters, str.lower), **({"tags": tags} if tags else {})}
+        identity = batch.submit_job(**request)["jobId"]
+        job = self._ended(env, batch, identity)
+        if job is None:
+            return
+        told = _first(job, str.upper)
+        if job["status"] != "SUCCEEDED":
+            name = StatesErrorNameType.StatesTaskFailed
+            raise FailureEventException(self._failure(env, StatesErrorName(typ=name), name.to_name(), json.dumps(told)))
+        env.stack.append(told)
+
+    @staticmethod
+    def _ended(env: Any, batch: Any, identity: str) -> dict[str, Any] | None:
+        """None where the execution is over first."""
+        while env.is_running():
+            found: list[dict[str, Any]] = batch.describe_jobs(jobs=[identity])["jobs"]
+            if found and found[0]["status"] in ENDED:
+                return found[0]
+            time.sleep(LOOK_S)
+        batch.terminate_job(jobId=identity, reason=ABORTED)
+        return None
+
+    def _from_error(self, env: Any, ex: Exception) -> Any:
+        if isinstance(ex, ClientError):
+            name = f"Batch.{ex.response['Error']['Code']}"
+            return self._failure(env, CustomErrorName(name), name, ex.response["Error"]["Message"])
+        return super()._from_error(env=env, ex=ex)

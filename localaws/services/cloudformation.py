@@ -1,0 +1,209 @@
+"""CloudFormation types that moto passes over; each is made by the public API of its service, as CloudFormation itself does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+from moto.cloudformation import parsing
+from moto.core.common_models import CloudFormationModel
+
+from localaws.services import cloudformation_repairs, cloudformation_stacks, custom_resources
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+Properties = Mapping[str, Any]
+Client = Callable[[str], Any]
+"""A service's name to a client in the stack's region."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a resource comes and goes."""
+
+    create: Callable[[Client, str, Properties], str]
+    """Clients, a generated name and properties to the physical id."""
+    delete: Callable[[Client, str, Properties], object]
+    """Clients, the physical id and the properties that it was made with."""
+    attributes: Callable[[str, str, str], dict[str, str]] = lambda *_: {}
+    """Physical id, account and region to what Fn::GetAtt finds."""
+
+
+def _placement_group(client: Client, name: str, properties: Properties) -> str:
+    tags = [{"ResourceType": "placement-group", "Tags": properties["Tags"]}] if properties.get("Tags") else []
+    client("ec2").create_placement_group(
+        GroupName=name, Strategy=properties.get("Strategy", "cluster"), TagSpecifications=tags
+    )
+    return name
+
+
+def _bucket_policy(client: Client, _: str, properties: Properties) -> str:
+    bucket = str(properties["Bucket"])
+    client("s3").put_bucket_policy(Bucket=bucket, Policy=json.dumps(properties["PolicyDocument"]))
+    return bucket
+
+
+def _no_bucket_policy(client: Client, bucket: str, _: Properties) -> None:
+    client("s3").delete_bucket_policy(Bucket=bucket)
+
+
+def _egress(client: Client, name: str, properties: Properties) -> str:
+    client("ec2").authorize_security_group_egress(
+        GroupId=properties["GroupId"], IpPermissions=[cloudformation_repairs.permission(properties)]
+    )
+    return name
+
+
+def _no_egress(client: Client, _: str, properties: Properties) -> None:
+    with suppress(ClientError):  # the group may have gone first, and its rules with it
+        client("ec2").revoke_security_group_egress(
+            GroupId=properties["GroupId"], IpPermissions=[cloudformation_repairs.permission(properties)]
+        )
+
+
+def _topic_policy(client: Client, name: str, properties: Properties) -> str:
+    for topic in properties["Topics"]:
+        client("sns").set_topic_attributes(
+            TopicArn=topic, AttributeName="Policy", AttributeValue=json.dumps(properties["PolicyDocument"])
+        )
+    return name
+
+
+def _queue_policy(client: Client, name: str, properties: Properties) -> str:
+    for queue in properties["Queues"]:
+        client("sqs").set_queue_attributes(
+            QueueUrl=queue, Attributes={"Policy": json.dumps(properties["PolicyDocument"])}
+        )
+    return name
+
+
+def _alarm(client: Client, name: str, properties: Properties) -> str:
+    alarm = {"AlarmName": name, **properties}
+    client("cloudwatch").put_metric_alarm(**alarm)
+    return str(alarm["AlarmName"])
+
+
+def _schedule(client: Client, name: str, properties: Properties) -> str:
+    schedule = {"Name": name[-64:], **properties}
+    client("scheduler").create_schedule(**schedule)
+    return str(schedule["Name"])
+
+
+def _no_schedule(client: Client, name: str, properties: Properties) -> None:
+    client("scheduler").delete_schedule(Name=name, GroupName=properties.get("GroupName", "default"))
+
+
+def _invoke_config(client: Client, name: str, properties: Properties) -> str:
+    client("lambda").put_function_event_invoke_config(**properties)
+    return name
+
+
+def _no_invoke_config(client: Client, _: str, properties: Properties) -> None:
+    client("lambda").delete_function_event_invoke_config(FunctionName=properties["FunctionName"])
+
+
+def _nothing(*_: object) -> None:
+    """It goes with what it belongs to."""
+
+
+KINDS: dict[str, Kind] = {
+    "AWS::CDK::Metadata": Kind(lambda _client, name, _properties: name, _nothing),
+    "AWS::CloudWatch::Alarm": Kind(
+        _alarm,
+        lambda client, name, _: client("cloudwatch").delete_alarms(AlarmNames=[name]),
+        lambda name, account, region: {"Arn": f"arn:aws:cloudwatch:{region}:{account}:alarm:{name}"},
+    ),
+    "AWS::EC2::PlacementGroup": Kind(
+        _placement_group,
+        lambda client, name, _: client("ec2").delete_placement_group(GroupName=name),
+        lambda name, _account, _region: {"GroupName": name},
+    ),
+    "AWS::EC2::SecurityGroupEgress": Kind(_egress, _no_egress),
+    "AWS::Lambda::EventInvokeConfig": Kind(_invoke_config, _no_invoke_config),
+    "AWS::S3::BucketPolicy": Kind(_bucket_policy, _no_bucket_policy),
+    "AWS::SNS::TopicPolicy": Kind(_topic_policy, _nothing),
+    "AWS::SQS::QueuePolicy": Kind(_queue_policy, _nothing),
+    "AWS::Scheduler::Schedule": Kind(
+        _schedule,
+        _no_schedule,
+        lambda name, account, region: {"Arn": f"arn:aws:scheduler:{region}:{account}:schedule/default/{name}"},
+    ),
+}
+_aws: list[LocalAws] = []
+
+
+class Resource:
+    """What moto's parser holds of a resource of one of the KINDS; a subclass a kind, because it finds them by class."""
+
+    kind = ""
+
+    def __init__(self, identity: str, properties: Properties, account: str, region: str) -> None:
+        self.physical_resource_id = identity
+        self.properties, self.account, self.region = properties, account, region
+
+    @staticmethod
+    def cloudformation_name_type() -> str:
+        return ""
+
+    @classmethod
+    def cloudformation_type(cls) -> str:
+        return cls.kind
+
+    @classmethod
+    def has_cfn_attr(cls, attr: str) -> bool:
+        return attr in KINDS[cls.kind].attributes("", "", "")
+
+    def get_cfn_attribute(self, attribute_name: str) -> str:
+        return KINDS[self.kind].attributes(self.physical_resource_id, self.account, self.region)[attribute_name]
+
+    @classmethod
+    def create_from_cloudformation_json(
+        cls, resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **_: Any
+    ) -> Resource:
+        properties = cloudformation_json.get("Properties", {})
+        identity = KINDS[cls.kind].create(_client(region_name), resource_name, properties)
+        return cls(identity, properties, account_id, region_name)
+
+    @classmethod
+    def update_from_cloudformation_json(
+        cls,
+        original_resource: Resource,
+        new_resource_name: str,
+        cloudformation_json: Any,
+        account_id: str,
+        region_name: str,
+    ) -> Resource:
+        """The new one takes the place of the old one, under a new name where nobody gave one."""
+        original_resource.delete(account_id, region_name)
+        return cls.create_from_cloudformation_json(new_resource_name, cloudformation_json, account_id, region_name)
+
+    def delete(self, account_id: str, region_name: str) -> None:
+        del account_id
+        KINDS[self.kind].delete(_client(region_name), self.physical_resource_id, self.properties)
+
+
+def _client(region: str) -> Client:
+    aws = _aws[-1]
+    return lambda service: aws.client(service, region)
+
+
+MODELS = [
+    type(kind.replace("::", ""), (Resource, CloudFormationModel), {"kind": kind, "__module__": __name__})
+    for kind in KINDS
+]
+"""Direct subclasses of CloudFormationModel: moto looks no deeper."""
+
+
+def install(aws: LocalAws) -> None:
+    """Teaches moto's CloudFormation the KINDS, and repairs what it does to other types."""
+    _aws[:] = [aws]
+    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
+        cached.cache_clear()
+    cloudformation_repairs.install(aws)
+    custom_resources.install(aws)
+    cloudformation_stacks.install(aws)

@@ -1,0 +1,259 @@
+"""What moto's CloudFormation gets wrong about types it has: properties it drops, and resources that never go away."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moto.awslambda.models import LayerVersion, Permission, get_backend
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.elastic_ip_addresses import ElasticAddress
+from moto.ec2.models.flow_logs import FlowLogs
+from moto.ec2.models.internet_gateways import InternetGateway
+from moto.ec2.models.nat_gateways import NatGateway
+from moto.ec2.models.route_tables import Route, RouteTable
+from moto.ec2.models.security_groups import SecurityGroup, SecurityGroupIngress
+from moto.ec2.models.subnets import SubnetRouteTableAssociation
+from moto.ec2.models.vpcs import VPCEndPoint
+from moto.ec2.models.vpn_gateway import VPCGatewayAttachment
+from moto.kms.models import KmsBackend
+from moto.logs.models import LogGroup
+from moto.s3.models import FakeBucket
+from moto.ssm.models import SimpleSystemManagerBackend
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+Properties = Mapping[str, Any]
+Delete = Callable[[Any, Any], object]
+"""Back end of EC2 and the resource."""
+ANY = "0.0.0.0/0"
+
+
+def install(aws: LocalAws) -> None:
+    aws.patch(SimpleSystemManagerBackend, "put_parameter", _tags(SimpleSystemManagerBackend.put_parameter))
+    after_creation(aws, FakeBucket, _bucket)
+    aws.patch(FakeBucket, "get_permission", _permission(FakeBucket.get_permission))
+    aws.patch(LogGroup, "get_cfn_attribute", _all_streams(LogGroup.get_cfn_attribute))
+    after_creation(aws, SecurityGroup, _rules, without=("SecurityGroupIngress", "SecurityGroupEgress"))
+    for model, delete in DELETE.items():
+        aws.patch(model, "delete", _deleting(delete))
+    aws.patch(LayerVersion, "delete", _delete_layer)
+    aws.patch(KmsBackend, "create_key", _key_tags(KmsBackend.create_key))
+
+
+def _tags(original: Any) -> Any:
+    """AWS::SSM::Parameter has its tags as a map, which moto hands on as if it were a list."""
+
+    def put_parameter(self: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(named.get("tags"), Mapping):
+            named["tags"] = [{"Key": key, "Value": value} for key, value in named["tags"].items()]
+        return original(self, *given, **named)
+
+    return put_parameter
+
+
+def _key_tags(original: Any) -> Any:
+    """A key's tags are spelt TagKey and TagValue in the API of KMS, and like everybody's in a template."""
+
+    def create_key(self: Any, *given: Any, **named: Any) -> Any:
+        tags = [
+            {"TagKey": one.get("TagKey", one.get("Key")), "TagValue": one.get("TagValue", one.get("Value"))}
+            for one in named.get("tags") or []
+        ]
+        return original(self, *given, **{**named, "tags": tags})
+
+    return create_key
+
+
+Complete = Callable[[Any, Any, Properties], None]
+"""Of the local AWS' clients in the region, the new resource and its properties."""
+
+
+def after_creation(aws: LocalAws, model: Any, complete: Complete, *, without: tuple[str, ...] = ()) -> None:
+    """Calls `complete` once moto has made or changed a resource, which it does without seeing the properties `without`."""
+    create, update = model.create_from_cloudformation_json, model.update_from_cloudformation_json
+
+    def part(resource: Any) -> Any:
+        kept = {name: value for name, value in resource.get("Properties", {}).items() if name not in without}
+        return {**resource, "Properties": kept}
+
+    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
+        made = create(resource_name, part(cloudformation_json), account_id, region_name, **rest)
+        complete(lambda service: aws.client(service, region_name), made, cloudformation_json.get("Properties", {}))
+        return made
+
+    def updated(
+        original_resource: Any, new_resource_name: str, cloudformation_json: Any, account_id: str, region_name: str
+    ) -> Any:
+        made = update(original_resource, new_resource_name, part(cloudformation_json), account_id, region_name)
+        complete(lambda service: aws.client(service, region_name), made, cloudformation_json.get("Properties", {}))
+        return made
+
+    aws.patch(model, "create_from_cloudformation_json", staticmethod(created))
+    aws.patch(model, "update_from_cloudformation_json", staticmethod(updated))
+
+
+def _bucket(client: Any, bucket: Any, properties: Properties) -> None:
+    """Of a bucket's properties moto reads encryption and tags only."""
+    s3 = client("s3")
+    if versioning := properties.get("VersioningConfiguration"):
+        s3.put_bucket_versioning(Bucket=bucket.name, VersioningConfiguration=versioning)
+    if block := properties.get("PublicAccessBlockConfiguration"):
+        s3.put_public_access_block(Bucket=bucket.name, PublicAccessBlockConfiguration=block)
+    if controls := properties.get("OwnershipControls"):
+        s3.put_bucket_ownership_controls(Bucket=bucket.name, OwnershipControls=controls)
+    if rules := properties.get("LifecycleConfiguration", {}).get("Rules"):
+        configuration = {"Rules": [_lifecycle(number, rule) for number, rule in enumerate(rules, start=1)]}
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket.name, LifecycleConfiguration=configuration)
+
+
+def _permission(original: Any) -> Any:
+    """Bucket policies: moto reads a statement as if it had no condition, and "deny without TLS" denies everything."""
+
+    def get_permission(self: Any, action: str, resource: str) -> Any:
+        if self.policy is None:
+            return original(self, action, resource)
+        document = json.loads(self.policy)
+        statements = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
+        document["Statement"] = [one for one in statements if "Condition" not in one]
+        part = copy.copy(self)
+        part.policy = json.dumps(document).encode() if document["Statement"] else None
+        return original(part, action, resource)
+
+    return get_permission
+
+
+def _all_streams(original: Any) -> Any:
+    """A log group's ARN ends with `:*` in CloudFormation, which is what rights on its streams rest on."""
+
+    def get_cfn_attribute(self: Any, attribute_name: str) -> Any:
+        found = original(self, attribute_name)
+        return f"{found}:*" if attribute_name == "Arn" and not found.endswith(":*") else found
+
+    return get_cfn_attribute
+
+
+def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:
+    """A rule of a template as the API has it."""
+    expiration = {
+        "Days": rule.get("ExpirationInDays"),
+        "Date": rule.get("ExpirationDate"),
+        "ExpiredObjectDeleteMarker": rule.get("ExpiredObjectDeleteMarker"),
+    }
+    same = ("AbortIncompleteMultipartUpload", "NoncurrentVersionExpiration", "Transitions")
+    found = {name: rule[name] for name in same if name in rule}
+    if kept := {name: value for name, value in expiration.items() if value is not None}:
+        found["Expiration"] = kept
+    return {
+        "ID": rule.get("Id", f"rule-{number}"),
+        "Status": rule["Status"],
+        "Filter": {"Prefix": rule.get("Prefix", "")},
+        **found,
+    }
+
+
+def _rules(client: Any, group: Any, properties: Properties) -> None:
+    """moto drops a group's own rules out, fails on rules in without ports, and keeps "everything out" beside others."""
+    ec2 = client("ec2")
+    if rules := properties.get("SecurityGroupIngress"):
+        ec2.authorize_security_group_ingress(GroupId=group.id, IpPermissions=[permission(rule) for rule in rules])
+    if rules := properties.get("SecurityGroupEgress"):
+        everything = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": ANY}]}
+        ec2.revoke_security_group_egress(GroupId=group.id, IpPermissions=[everything])
+        ec2.authorize_security_group_egress(GroupId=group.id, IpPermissions=[permission(rule) for rule in rules])
+
+
+def permission(rule: Properties) -> dict[str, Any]:
+    """A rule of a template (in or out) as the API has it."""
+    found: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
+    found |= {name: int(rule[name]) for name in ("FromPort", "ToPort") if name in rule}
+    about = {"Description": rule["Description"]} if rule.get("Description") else {}
+    if "CidrIp" in rule:
+        found["IpRanges"] = [{"CidrIp": rule["CidrIp"], **about}]
+    if "CidrIpv6" in rule:
+        found["Ipv6Ranges"] = [{"CidrIpv6": rule["CidrIpv6"], **about}]
+    for name in ("SourcePrefixListId", "DestinationPrefixListId"):
+        if name in rule:
+            found["PrefixListIds"] = [{"PrefixListId": rule[name], **about}]
+    for name in ("SourceSecurityGroupId", "DestinationSecurityGroupId"):
+        if name in rule:
+            found["UserIdGroupPairs"] = [{"GroupId": rule[name], **about}]
+    return found
+
+
+def _deleting(delete: Delete) -> Callable[[Any, str, str], None]:
+    def deleting(self: Any, account_id: str, region_name: str) -> None:
+        delete(ec2_backends[account_id][region_name], self)
+
+    return deleting
+
+
+def _disassociate(backend: Any, association: Any) -> None:
+    for table in backend.route_tables.values():
+        for name, subnet in list(table._associations.items()):
+            if subnet == association.subnet_id and table.id == association.route_table_id:
+                del table._associations[name]
+
+
+def _delete_nat(backend: Any, gateway: Any) -> None:
+    """Its interface goes with it, and so does the address' hold on it."""
+    backend.delete_nat_gateway(gateway.id)
+    for address in backend.addresses:
+        if address.eni is gateway._eni:
+            address.eni = address.association_id = None
+    backend.enis.pop(gateway._eni.id, None)
+
+
+def _detach(backend: Any, attachment: Any) -> None:
+    if attachment.gateway_id.startswith("igw-"):
+        backend.detach_internet_gateway(attachment.gateway_id, attachment.vpc_id)
+    else:
+        backend.detach_vpn_gateway(attachment.gateway_id, attachment.vpc_id)
+
+
+def _delete_endpoint(backend: Any, endpoint: Any) -> None:
+    """moto looks for a gateway endpoint's routes by prefix list where it filed them under another name."""
+    for table in endpoint.route_table_ids or []:
+        routes = backend.route_tables[table]._routes if table in backend.route_tables else {}
+        for name, route in list(routes.items()):
+            if route.vpc_endpoint_id == endpoint.id:
+                del routes[name]
+    for interface in endpoint.network_interface_ids or []:
+        backend.enis.pop(interface, None)
+    backend.vpc_end_points.pop(endpoint.id, None)
+
+
+def _revoke(backend: Any, rule: Any) -> None:
+    """A rule of its own: gone before its group, which may name itself in it."""
+    group = backend.get_security_group_from_id(rule.security_group.id)
+    if group is not None:
+        wanted = permission(rule.properties)
+        pairs = {pair["GroupId"] for pair in wanted.get("UserIdGroupPairs", [])}
+        group.ingress_rules = [
+            one
+            for one in group.ingress_rules
+            if one.ip_protocol != wanted["IpProtocol"] or {pair.get("GroupId") for pair in one.source_groups} != pairs
+        ]
+
+
+DELETE: dict[Any, Delete] = {
+    ElasticAddress: lambda backend, address: backend.release_address(allocation_id=address.allocation_id),
+    FlowLogs: lambda backend, log: backend.delete_flow_logs([log.id]),
+    InternetGateway: lambda backend, gateway: backend.delete_internet_gateway(gateway.id),
+    NatGateway: _delete_nat,
+    Permission: lambda _backend, _permission: None,  # goes with its function
+    Route: lambda _backend, route: route.route_table._routes.pop(route.id, None),
+    RouteTable: lambda backend, table: backend.delete_route_table(table.id),
+    SecurityGroupIngress: _revoke,
+    SubnetRouteTableAssociation: _disassociate,
+    VPCEndPoint: _delete_endpoint,
+    VPCGatewayAttachment: _detach,
+}
+"""Without these a destroyed stack leaves its network behind, or fails with "VPC has dependencies"."""
+
+
+def _delete_layer(self: Any, account_id: str, region_name: str) -> None:
+    get_backend(account_id, region_name).delete_layer_version(self.name, self.version)

@@ -1,0 +1,243 @@
+"""The life of a stack: its operations go on while the caller polls, resources go in the reverse of their order, and what
+cannot be made or deleted is told as CloudFormation tells it.
+
+moto does all of it while the caller waits, deletes in any order, and forgets a stack whose deletion failed.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Event, Stack
+from moto.cloudformation.parsing import OutputMap, ResourceMap
+
+from localaws.services.custom_resources import is_custom
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
+"""Deletion policies with which a resource outlives its stack ..."""
+KEPT_OF_A_FAILED_CREATE = frozenset({"Retain"})
+"""... and with which it outlives the rollback of the stack's creation."""
+AT_ONCE_S = 60.0
+"""A caller that polls every five seconds is spared them where an operation is over sooner. The command line of the CDK waits 300 s
+for an answer."""
+Template = Mapping[str, Any]
+
+
+def install(aws: LocalAws) -> None:
+    update = Stack.update
+
+    def create(self: Any) -> None:
+        self.status = "CREATE_IN_PROGRESS"
+        _operate(self, lambda: _create(self))
+
+    def updated(self: Any, template: str, *given: Any, **named: Any) -> None:
+        customs = _customs(self.template_dict) or _customs(self.parse_template(template))
+        self.status = "UPDATE_IN_PROGRESS"
+        _operate(self, lambda: _update(self, lambda: update(self, template, *given, **named)), customs=bool(customs))
+
+    aws.patch(Stack, "create_resources", create)
+    aws.patch(Stack, "update", updated)
+    previous = CloudFormationBackend._resolve_update_parameters
+    aws.patch(CloudFormationBackend, "_resolve_update_parameters", _defaults_too(previous))
+    aws.patch(ChangeSet, "apply", _no_custom_resource(ChangeSet.apply))
+    aws.patch(CloudFormationBackend, "delete_stack", _delete_stack)
+    aws.patch(ResourceMap, "delete", _delete_resources)
+
+
+def _defaults_too(previous: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
+    """The previous value of a parameter that nobody ever gave is its default; moto knows none then, and breaks."""
+
+    def resolved(self: Any, instance: Any, incoming_params: list[dict[str, Any]]) -> dict[str, str]:
+        given = instance.parameters
+        known = [one for one in incoming_params if not one.get("UsePreviousValue") or one["ParameterKey"] in given]
+        return previous(self, instance=instance, incoming_params=known)
+
+    return resolved
+
+
+def _no_custom_resource(apply: Callable[[Any], None]) -> Callable[[Any], None]:
+    """A change set is applied while the caller waits, which a custom resource may make long."""
+
+    def applied(self: Any) -> None:
+        if _customs(self.template_dict):
+            raise NotImplementedError("a change set with a custom resource; `cdk deploy --method=direct` makes none")
+        apply(self)
+
+    return applied
+
+
+def _operate(stack: Any, operation: Callable[[], None], *, customs: bool | None = None) -> None:
+    """While the caller waits, as moto does, unless a function has a say in it."""
+    if not (_customs(stack.template_dict) if customs is None else customs):
+        operation()
+        return
+    worker = threading.Thread(target=operation, name=f"stack-{stack.name}", daemon=True)
+    worker.start()
+    worker.join(AT_ONCE_S)
+
+
+def _create(stack: Any) -> None:
+    try:
+        stack.resource_map.create(stack.template_dict)
+    except Exception as problem:
+        if not _customs(stack.template_dict):
+            raise  # whoever creates it waits and gets the error
+        _tell(stack, "ROLLBACK_IN_PROGRESS", str(problem))
+        _roll_back(stack)
+        return
+    stack.description = stack.template_dict.get("Description")
+    stack.mark_creation_complete()
+
+
+def _roll_back(stack: Any) -> None:
+    stack.output_map = OutputMap(stack.resource_map, {}, stack.stack_id)
+    try:
+        _delete_resources(stack.resource_map, kept=KEPT_OF_A_FAILED_CREATE)
+    except Exception as problem:
+        _tell(stack, "ROLLBACK_FAILED", str(problem))
+    else:
+        _tell(stack, "ROLLBACK_COMPLETE", "")
+
+
+def _update(stack: Any, update: Callable[[], None]) -> None:
+    try:
+        update()
+    except Exception as problem:
+        if not _customs(stack.template_dict):
+            raise
+        # A real one would go back to what it was; that it failed is what a rehearsal needs to tell.
+        _tell(stack, "UPDATE_FAILED", str(problem))
+
+
+def _delete_stack(self: Any, name_or_stack_id: str) -> None:
+    found = [one for one in list(self.stacks.values()) if name_or_stack_id in (one.name, one.stack_id)]
+    for stack in found:
+        if stack.status != "DELETE_IN_PROGRESS":
+            _tell(stack, "DELETE_IN_PROGRESS", "User Initiated")
+            _operate(stack, partial(_delete, self, stack))
+
+
+def _delete(backend: Any, stack: Any) -> None:
+    exports = [export.name for export in stack.exports]
+    stack.output_map = OutputMap(stack.resource_map, {}, stack.stack_id)
+    try:
+        stack.resource_map.delete()
+    except NotDeleted as problem:
+        for name, reason in problem.reasons.items():
+            _happened(stack, name, "DELETE_FAILED", reason)
+        _tell(stack, "DELETE_FAILED", str(problem))
+        return
+    _tell(stack, "DELETE_COMPLETE", "")
+    backend.stacks.pop(stack.stack_id, None)
+    backend.deleted_stacks[stack.stack_id] = stack
+    for export in exports:
+        backend.exports.pop(export, None)
+
+
+class NotDeleted(Exception):
+    """What stays of a stack."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        """Resource to why it would not go."""
+        super().__init__(f"The following resource(s) failed to delete: [{', '.join(sorted(reasons))}].")
+        self.reasons = reasons
+
+
+def _delete_resources(resources: Any, kept: frozenset[str] = KEPT) -> None:
+    """Whatever names another goes before it, and what a resource that stays names, stays. Raises NotDeleted."""
+    template = {"Resources": dict(resources._resource_json_map)}
+    needed_by, reasons = _needed_by(template), dict[str, str]()
+    # moto makes whatever is in its map and is not there when somebody looks: what has gone leaves the map.
+    resources._resource_json_map = left = dict(template["Resources"])
+    for name in last_first(template):
+        resource, properties = resources._parsed_resources.get(name), template["Resources"][name]
+        if resource is None or properties.get("DeletionPolicy") in kept:
+            del left[name]
+        elif users := [one for one in needed_by[name] if one in reasons]:
+            reasons[name] = f"{', '.join(users)} needs it"
+        else:
+            try:
+                resources._delete_resource(resource, properties)
+            except Exception as problem:
+                reasons[name] = str(problem)
+            else:
+                del left[name], resources._parsed_resources[name]
+    if reasons:
+        raise NotDeleted(reasons)
+
+
+def last_first(template: Template) -> Iterator[str]:
+    """Names of the resources, each behind all that name it."""
+    needed_by, done = _needed_by(template), set[str]()
+
+    def visit(name: str) -> Iterator[str]:
+        if name not in done:
+            done.add(name)
+            for user in needed_by[name]:
+                yield from visit(user)
+            yield name
+
+    for name in template["Resources"]:
+        yield from visit(name)
+
+
+def _needed_by(template: Template) -> dict[str, list[str]]:
+    """Resource to those that name it."""
+    found: dict[str, list[str]] = {name: [] for name in template["Resources"]}
+    for name, resource in template["Resources"].items():
+        for needed in _named(resource) & found.keys() - {name}:
+            found[needed].append(name)
+    return found
+
+
+def _named(value: Any) -> set[str]:
+    """Everything that may be a resource's name in a part of a template."""
+    if isinstance(value, list):
+        return {name for one in value for name in _named(one)}
+    if not isinstance(value, Mapping):
+        return set()
+    found = {name for one in value.values() for name in _named(one)}
+    found |= set(_listed(value.get("DependsOn", [])))
+    if isinstance(value.get("Ref"), str):
+        found.add(value["Ref"])
+    if "Fn::GetAtt" in value:
+        found.add(str(_listed(value["Fn::GetAtt"])[0]).partition(".")[0])
+    if "Fn::Sub" in value:
+        found |= set(re.findall(r"\$\{([A-Za-z0-9]+)", str(_listed(value["Fn::Sub"])[0])))
+    return found
+
+
+def _customs(template: Template) -> list[str]:
+    return [name for name, one in template.get("Resources", {}).items() if is_custom(one["Type"])]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _tell(stack: Any, status: str, reason: str) -> None:
+    """The stack's status, and the event of it."""
+    stack.status, stack.stack_status_reason = status, reason or None
+    _happened(stack, stack.name, status, reason)
+
+
+def _happened(stack: Any, name: str, status: str, reason: str) -> None:
+    resource = stack.resource_map._parsed_resources.get(name)
+    event = Event(
+        stack_id=stack.stack_id,
+        stack_name=stack.name,
+        logical_resource_id=name,
+        physical_resource_id=str(getattr(resource, "physical_resource_id", stack.stack_id)),
+        resource_type=getattr(resource, "cf_resource_type", "AWS::CloudFormation::Stack"),
+        resource_status=status,
+        resource_status_reason=reason or None,
+        resource_properties=None,
+    )
+    stack.events.append(event)

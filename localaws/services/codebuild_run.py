@@ -1,0 +1,177 @@
+"""One build: its source unpacked, its buildspec's commands run by bash, what they print in the project's log."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+ROOT = Path(__file__).parents[2]
+STANDINS = ROOT / "localaws" / "machines" / "standins" / "images"
+AWS_CLI = ROOT / "build" / "ami" / "bin"
+"""The command line that the image of CodeBuild has is the one of the rehearsal's machine image."""
+BASIC = "/usr/local/bin:/usr/bin:/bin"
+PHASES = ("install", "pre_build", "build", "post_build")
+BATCH = 100
+"""Lines a call of PutLogEvents."""
+
+
+class Build:
+    """Runs in a thread of its own; `described` is what BatchGetBuilds says."""
+
+    def __init__(self, aws: LocalAws, project: Mapping[str, Any], overrides: Mapping[str, str], region: str) -> None:
+        self._aws, self._project, self._overrides, self._region = aws, project, overrides, region
+        number = str(uuid.uuid4())
+        self.id = f"{project['name']}:{number}"
+        self._stream = number
+        self._group = project.get("logsConfig", {}).get("cloudWatchLogs", {}).get("groupName", "")
+        self._folder = aws.work / "builds" / number
+        self._status, self._phase, self._why = "IN_PROGRESS", "SUBMITTED", ""
+        self._failed_in = ""
+        self._started, self._ended = time.time(), 0.0
+        self._process: subprocess.Popen[str] | None = None
+        self._stopped = threading.Event()
+        self._lines: list[dict[str, Any]] = []
+
+    @property
+    def runs(self) -> bool:
+        return self._status == "IN_PROGRESS"
+
+    def described(self) -> dict[str, Any]:
+        found = {
+            "id": self.id,
+            "arn": f"arn:aws:codebuild:{self._region}:{self._aws.account}:build/{self.id}",
+            "projectName": self._project["name"],
+            "buildStatus": self._status,
+            "currentPhase": "COMPLETED" if not self.runs else self._phase,
+            "buildComplete": not self.runs,
+            "startTime": self._started,
+            "logs": {"groupName": self._group, "streamName": self._stream},
+            "phases": self._phases(),
+        }
+        return {**found, **({"endTime": self._ended} if self._ended else {})}
+
+    def _phases(self) -> list[dict[str, Any]]:
+        if self.runs or not self._failed_in:
+            return []
+        context = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": self._why}]
+        return [{"phaseType": self._failed_in, "phaseStatus": self._status, "contexts": context}]
+
+    def stop(self) -> None:
+        """As StopBuild: the process and everything it started."""
+        self._stopped.set()
+        if self._process and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def run(self) -> None:
+        try:
+            self._open_log()
+            self._unpack()
+            self._failed_in, self._why = self._commands()
+        except Exception as problem:  # CodeBuild tells of its own troubles by the phase in which it met them
+            self._failed_in, self._why = self._phase, f"{type(problem).__name__}: {problem}"
+        self._flush()
+        self._ended = time.time()
+        self._status = "STOPPED" if self._stopped.is_set() else "FAILED" if self._failed_in else "SUCCEEDED"
+
+    def _client(self, service: str) -> Any:
+        return self._aws.client(service, self._region, role=self._project["serviceRole"], throttled=False)
+
+    def _open_log(self) -> None:
+        self._phase = "PROVISIONING"
+        if self._group:
+            self._client("logs").create_log_stream(logGroupName=self._group, logStreamName=self._stream)
+        self._say("[Container] Docker is a stand-in here: no image is made, but manifests are pushed")
+
+    def _unpack(self) -> None:
+        self._phase = "DOWNLOAD_SOURCE"
+        self._folder.mkdir(parents=True)
+        if self._project["source"]["type"] == "S3":
+            bucket, _, key = self._project["source"]["location"].partition("/")
+            s3 = self._client("s3")
+            # CodeBuild asks both of a source's bucket, with the right of the project's role.
+            s3.get_bucket_location(Bucket=bucket)
+            s3.get_bucket_acl(Bucket=bucket)
+            body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+            with zipfile.ZipFile(io.BytesIO(body)) as archive:
+                archive.extractall(self._folder)
+
+    def _commands(self) -> tuple[str, str]:
+        """The phase whose command failed, and what CodeBuild says of it; empty where none did."""
+        specification = yaml.safe_load(self._project["source"]["buildspec"])
+        for phase in PHASES:
+            self._phase = phase.upper()
+            for command in specification["phases"].get(phase, {}).get("commands", []):
+                self._say(f"[Container] Running command {command}")
+                if code := self._command(command):
+                    why = f"Error while executing command: {command}. Reason: exit status {code}"
+                    self._say(f"[Container] Phase context status code: COMMAND_EXECUTION_ERROR Message: {why}")
+                    return self._phase, why
+        return "", ""
+
+    def _command(self, command: str) -> int:
+        if self._stopped.is_set():
+            return 1
+        limit = self._project["timeoutInMinutes"] * 60 / self._aws.conditions.speed
+        self._process = subprocess.Popen(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        timer = threading.Timer(limit, self.stop)
+        timer.daemon = True
+        timer.start()
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._say(line.rstrip("\n"))
+        code = self._process.wait()
+        timer.cancel()
+        return code
+
+    def _environment(self) -> dict[str, str]:
+        """As CodeBuild gives it, and where the stand-in keeps images of registries that are not ours."""
+        programs = (str(STANDINS), str(Path(sys.executable).parent), str(AWS_CLI), BASIC)
+        return {
+            "PATH": ":".join(programs),
+            "HOME": str(self._folder),
+            "AWS_REGION": self._region,
+            "AWS_DEFAULT_REGION": self._region,
+            "CODEBUILD_BUILD_ID": self.id,
+            "CODEBUILD_SRC_DIR": str(self._folder),
+            "IMAGES": str(self._aws.work / "images"),
+            **self._aws.environment(),
+            **self._aws.credentials_for(self._project["serviceRole"], throttled=False).variables(),
+            **self._overrides,
+        }
+
+    def _say(self, line: str) -> None:
+        self._lines.append({"timestamp": int(time.time() * 1000), "message": line})
+        if len(self._lines) >= BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if self._group and lines:
+            self._client("logs").put_log_events(
+                logGroupName=self._group, logStreamName=self._stream, logEvents=[one for one in lines if one["message"]]
+            )

@@ -1,0 +1,204 @@
+"""EventBridge: moto matches patterns and reaches few targets at once; here events are late, lost or doubled, and schedules fire."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moto.events.models import EventsBackend, events_backends
+from moto.events.utils import EventTemplateParser
+
+from localaws.conditions import EXECUTION
+from localaws.services.targets import Targets
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+Event = dict[str, Any]
+LOOK_S = 0.1
+"""How often the clock looks for rules that are due."""
+_UNITS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
+
+
+def install(aws: LocalAws) -> None:
+    """Delivery of AWS's and custom events, and a clock for scheduled rules."""
+    bus = Bus(aws)
+    aws.on_emit(bus.emit)
+    aws.patch(EventsBackend, "put_events", _with_delivery(EventsBackend.put_events, bus))
+    aws.later(0, Clock(aws, bus).tick)
+
+
+class Bus:
+    """From an event to the targets of the rules that match it."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws, self._targets = aws, Targets(aws)
+
+    def emit(
+        self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str
+    ) -> None:
+        """Draws the event's fate; a copy that arrives does so later."""
+        event = self.event(source, detail_type, detail, resources, region)
+        self.send(event, "default")
+
+    def event(
+        self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str
+    ) -> Event:
+        return {
+            "version": "0",
+            "id": str(uuid.uuid4()),
+            "detail-type": detail_type,
+            "source": source,
+            "account": self._aws.account,
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "region": region,
+            "resources": list(resources),
+            "detail": dict(detail),
+        }
+
+    def send(self, event: Event, bus: str) -> None:
+        conditions, chance = self._aws.conditions, self._aws.chance
+        copies = 2 if chance.random() < conditions.events_doubled else 1
+        if conditions.now_under("events-dropped") or self._lost(event):
+            copies = 0
+        arriving = sum(chance.random() >= conditions.events_lost for _ in range(copies))
+        late = conditions.fault("events-late", {})
+        for _ in range(arriving):
+            delay = conditions.scaled(conditions.event_delay_s, chance)
+            delay += late.seconds("seconds") / conditions.speed if late else 0.0
+            self._aws.later(delay, lambda: self._deliver(event, bus))
+        if not arriving:
+            self._aws.lost_events.append(event)
+
+    def _lost(self, event: Event) -> bool:
+        """Whether the fault `cleanup-event-lost` is for the execution whose status this is."""
+        marks = {EXECUTION: str(event["detail"].get("name", ""))}
+        return event["source"] == "aws.states" and self._aws.conditions.fault("cleanup-event-lost", marks) is not None
+
+    def _deliver(self, event: Event, bus: str) -> None:
+        for rule in _rules(self._aws.account, event["region"], bus):
+            if rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(event):
+                self.fire(rule, event)
+
+    def fire(self, rule: Any, event: Event) -> None:
+        """Hands the event to every target of a rule."""
+        for target in list(rule.targets):
+            self._targets.by_policy(target, json.dumps(_input(target, event)), rule.arn)
+
+
+class Clock:
+    """Scheduled rules: every rate/speed seconds from the rule's creation on, each time a little late. No event, so never lost."""
+
+    def __init__(self, aws: LocalAws, bus: Bus) -> None:
+        self._aws, self._bus = aws, bus
+
+    def tick(self) -> None:
+        each_period(
+            self._aws,
+            lambda: {rule.arn: (rule.scheduled_expression, rule) for rule in _scheduled(self._aws)},
+            self._fire,
+        )
+
+    def _fire(self, rule: Any) -> None:
+        event = self._bus.event("aws.events", "Scheduled Event", {}, [rule.arn], rule.region_name)
+        late = self._aws.conditions.fault("clock-late", {})
+        delay_s = late.seconds("seconds") / self._aws.conditions.speed if late else lateness_s(self._aws)
+        self._aws.later(delay_s, lambda: self._bus.fire(rule, event))
+
+
+def lateness_s(aws: LocalAws) -> float:
+    """How late a schedule fires this time."""
+    return aws.conditions.scaled(aws.conditions.clock_delay_s, aws.chance)
+
+
+Scheduled = Callable[[], Mapping[str, tuple[str, Any]]]
+"""What is scheduled by now: ARN to expression and thing."""
+
+
+def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]) -> None:
+    """Calls `fire` for each thing whenever its period is over, the first time one period after it appeared or was given
+    another expression, until the end."""
+    due: dict[tuple[str, str], float] = {}
+    while not aws.stopping.wait(LOOK_S):
+        known = {(arn, expression): thing for arn, (expression, thing) in scheduled().items()}
+        due = {name: at for name, at in due.items() if name in known}
+        for name, thing in known.items():
+            now, period = time.monotonic(), period_s(name[1]) / aws.conditions.speed
+            at = due.setdefault(name, now + period)
+            if now >= at:
+                due[name] = max(at + period, now)
+                fire(thing)
+
+
+def period_s(expression: str) -> float:
+    """Real-world seconds between two firings. Of a cron expression, only how often it fires is kept: clocks run faster here."""
+    if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
+        return int(rate[1]) * _UNITS[rate[2]]
+    minute, hour, _, _, weekday, _ = expression.removeprefix("cron(").removesuffix(")").split()
+    for part, unit in ((minute, "minute"), (hour, "hour")):
+        if part == "*":
+            return _UNITS[unit]
+        if "/" in part:
+            return int(part.split("/")[1]) * _UNITS[unit]
+        if "," in part:
+            return _UNITS["hour" if unit == "minute" else "day"] / len(part.split(","))
+    if not hour.isdigit():
+        return _UNITS["hour"]
+    return _UNITS["week"] / len(weekday.split(",")) if weekday not in "*?" else _UNITS["day"]
+
+
+def _rules(account: str, region: str, bus: str) -> Iterator[Any]:
+    for one in list(events_backends[account][region].event_buses.values()):
+        if one.name == bus:
+            yield from [rule for rule in list(one.rules.values()) if rule.state == "ENABLED"]
+
+
+def _scheduled(aws: LocalAws) -> Iterator[Any]:
+    for region in list(events_backends[aws.account]):
+        yield from (rule for rule in _rules(aws.account, region, "default") if rule.scheduled_expression)
+
+
+def _input(target: Mapping[str, Any], event: Event) -> Any:
+    """What the target receives: the event, a part of it, a constant, or a transformation."""
+    if "Input" in target:
+        return json.loads(target["Input"])
+    if path := target.get("InputPath"):
+        part: Any = event
+        for name in path.removeprefix("$").strip(".").split("."):
+            part = part[name] if name else part
+        return part
+    if transformer := target.get("InputTransformer"):
+        whole = {**event, "ingestion-time": event["time"]}
+        return EventTemplateParser.parse(transformer["InputTemplate"], transformer.get("InputPathsMap", {}), whole)
+    return event
+
+
+def _with_delivery(original: Callable[..., Any], bus: Bus) -> Callable[..., Any]:
+    """PutEvents keeps moto's checks of its entries; delivery is ours."""
+
+    def put(self: Any, events: list[dict[str, Any]]) -> Any:
+        buses, self.event_buses = self.event_buses, {name: _Silent() for name in self.event_buses}
+        try:
+            entries = original(self, events)
+        finally:
+            self.event_buses = buses
+        for entry, answer in zip(events, entries, strict=True):
+            if "EventId" in answer:
+                detail = json.loads(entry["Detail"])
+                event = bus.event(
+                    entry["Source"], entry["DetailType"], detail, entry.get("Resources", []), self.region_name
+                )
+                bus.send({**event, "id": answer["EventId"]}, self._normalize_event_bus_arn(entry.get("EventBusName")))
+        return entries
+
+    return put
+
+
+class _Silent:
+    """A bus without rules."""
+
+    rules: Mapping[str, Any] = {}

@@ -1,0 +1,32 @@
+"""Service-linked roles: moto gives Batch's and ECS' another name, and says something else than IAM where one is there already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moto.iam.exceptions import InvalidInput
+from moto.iam.models import SERVICE_NAME_CONVERSION, IAMBackend
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+LINKED = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
+"""Service to the role that AWS makes for it."""
+
+
+def install(aws: LocalAws) -> None:
+    for service, role in LINKED.items():
+        SERVICE_NAME_CONVERSION[service.partition(".")[0]] = role.removeprefix("AWSServiceRoleFor")
+    aws.patch(IAMBackend, "create_service_linked_role", _once(IAMBackend.create_service_linked_role))
+
+
+def _once(original: Any) -> Any:
+    def create_service_linked_role(self: Any, service_name: str, description: str, suffix: str) -> Any:
+        name = LINKED.get(service_name, "") + (f"_{suffix}" if suffix else "")
+        if any(role.name == name for role in self.roles.values()):
+            raise InvalidInput(
+                f"Service role name {name} has been taken in this account, please try a different suffix."
+            )
+        return original(self, service_name, description, suffix)
+
+    return create_service_linked_role

@@ -1,0 +1,111 @@
+"""Lambda: moto would need Docker or answer something canned; here the deployed bytes run, and no property of a function is lost."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from moto.awslambda.models import LambdaFunction, LayerVersion
+from moto.awslambda_simple.models import LambdaSimpleBackend
+
+from localaws.runtime_api import Outcome
+from localaws.workers import Stopped
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+
+SILENT = Outcome(payload=b"null")
+
+
+def install(aws: LocalAws) -> None:
+    """Real invocations; layers, architectures, tags and log groups of functions that CloudFormation creates."""
+    aws.configure("lambda", use_docker=False)
+    _invocations(aws)
+    _properties(aws)
+    _deaths(aws)
+
+
+def _invocations(aws: LocalAws) -> None:
+    def run(function: Any, body: Any, headers: Any, response_headers: dict[str, str]) -> bytes:
+        payload = body.encode() if isinstance(body, str) else bytes(body or b"")
+        payload = payload or b"{}"
+        response_headers["x-amzn-requestid"] = str(uuid.uuid4())
+        kind = headers.get("x-amz-invocation-type") or headers.get("X-Amz-Invocation-Type") or "RequestResponse"
+        if kind == "DryRun":
+            return b""
+        if kind == "Event":
+            aws.workers.invoke_later(function, payload)
+            return b""
+        outcome = aws.workers.invoke(function, payload)
+        if outcome.failed:
+            response_headers["x-amz-function-error"] = "Unhandled"
+        response_headers["x-amz-executed-version"] = "$LATEST"
+        response_headers["Content-Length"] = str(len(outcome.payload))
+        return outcome.payload
+
+    def by_api(
+        backend: Any, function_name: str, qualifier: str | None, body: Any, headers: Any, response_headers: Any
+    ) -> bytes:
+        return run(backend.get_function(function_name, qualifier), body, headers, response_headers)
+
+    aws.patch(LambdaSimpleBackend, "invoke", by_api)
+    # Custom resources, log subscriptions and bucket notifications call the function itself.
+    aws.patch(LambdaFunction, "invoke", run)
+
+
+def _deaths(aws: LocalAws) -> None:
+    """The faults by which a function is dead: none of its invocations begins while they last."""
+    invoke = aws.workers.invoke
+
+    def alive(deployed: Any, payload: bytes) -> Outcome:
+        fault = aws.conditions.dead(deployed.handler)
+        if fault is None:
+            try:
+                return invoke(deployed, payload)
+            except Stopped as over:  # a state machine is a thread that hears of the end last
+                return Outcome(
+                    payload=json.dumps({"errorType": "Stopped", "errorMessage": str(over)}).encode(), failed=True
+                )
+        how = fault.text("how")
+        if how == "silent":
+            return SILENT
+        if how == "hangs":
+            aws.stopping.wait(float(deployed.timeout) / aws.conditions.speed)
+            kind, why = "Sandbox.Timedout", f"Task timed out after {float(deployed.timeout):.2f} seconds"
+        else:
+            kind, why = "Runtime.ExitError", "Runtime exited with error: signal: killed"
+        message = f"RequestId: {uuid.uuid4()} Error: {why}"
+        return Outcome(payload=json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True)
+
+    aws.patch(aws.workers, "invoke", alive)
+
+
+def _properties(aws: LocalAws) -> None:
+    create = LambdaFunction.create_from_cloudformation_json
+    update = LambdaFunction.update_from_cloudformation_json
+
+    def complete(function: Any, properties: dict[str, Any]) -> Any:
+        function.layers = function._get_layers_data(properties.get("Layers", []))
+        function.architectures = properties.get("Architectures", ["x86_64"])
+        function.tags = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}
+        if group := properties.get("LoggingConfig", {}).get("LogGroup"):
+            function.logs_group_name = group
+        return function
+
+    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
+        properties = json.loads(json.dumps(cloudformation_json["Properties"], default=str))
+        return complete(create(resource_name, cloudformation_json, account_id, region_name, **rest), properties)
+
+    def updated(
+        original_resource: Any, new_resource_name: str, cloudformation_json: Any, account_id: str, region_name: str
+    ) -> Any:
+        properties = json.loads(json.dumps(cloudformation_json["Properties"], default=str))
+        function = update(original_resource, new_resource_name, cloudformation_json, account_id, region_name)
+        return complete(function, properties)
+
+    # A Ref to a layer is its version's ARN.
+    aws.patch(LayerVersion, "physical_resource_id", property(lambda self: self.arn))
+    aws.patch(LambdaFunction, "create_from_cloudformation_json", staticmethod(created))
+    aws.patch(LambdaFunction, "update_from_cloudformation_json", staticmethod(updated))

@@ -1,0 +1,158 @@
+"""SQS, and Lambda's polling of it: a queue's time-outs at the rehearsal's speed, batches, failures item by item, dead letters.
+
+Durations that a template gives a queue (its visibility time-out) are the service's, and run at the rehearsal's speed like the
+rates of schedules. Durations in a call (DelaySeconds of a message) come from the product's own timing, which the rehearsal
+deploys divided already: they are taken as they are, in SQS's whole seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moto.awslambda.models import LambdaBackend
+from moto.awslambda_simple.models import lambda_simple_backends
+from moto.sqs.models import Message, Queue, SQSBackend, sqs_backends
+from moto.sqs.responses import SQSResponse
+from moto.utilities.arns import parse_arn
+
+from localaws.runtime_api import Outcome
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+LOOK_S = 0.1
+"""How often Lambda looks whether a queue has messages; its long polls answer at once when one comes."""
+REPORTS_ITEMS = "ReportBatchItemFailures"
+
+
+def install(aws: LocalAws) -> None:
+    _time_outs(aws)
+    _whole_queues(aws)
+    aws.patch(LambdaBackend, "create_event_source_mapping", _only_polled(LambdaBackend.create_event_source_mapping))
+    aws.later(0, Poller(aws).run)
+
+
+def _time_outs(aws: LocalAws) -> None:
+    received, asked = Message.mark_received, SQSResponse._get_validated_visibility_timeout
+
+    def mark_received(self: Any, visibility_timeout: float | None = None) -> None:
+        """moto cuts a part of a second off, and what is left of a short time-out may be nothing."""
+        received(self, None)
+        self.visible_at = (time.time() + (visibility_timeout or 0.0)) * 1000
+
+    def time_out(self: Any, timeout: str | None = None) -> float:
+        if timeout is None and self._get_param("VisibilityTimeout") is None:
+            own = self.sqs_backend.get_queue(self._get_queue_name()).visibility_timeout
+            return float(own) / aws.conditions.speed
+        return float(asked(self, timeout))
+
+    aws.patch(Message, "mark_received", mark_received)
+    aws.patch(SQSResponse, "_get_validated_visibility_timeout", time_out)
+
+
+def _whole_queues(aws: LocalAws) -> None:
+    """moto replaces the list of messages at a deletion, and a message that arrives meanwhile is lost."""
+    delete, receive = Queue.delete_message, SQSBackend.receive_message
+
+    def delete_message(self: Any, receipt_handle: str) -> None:
+        with self._messages_lock:
+            delete(self, receipt_handle)
+
+    def receive_message(self: Any, queue_name: str, *given: Any, **named: Any) -> Any:
+        with self.get_queue(queue_name)._messages_lock:
+            return receive(self, queue_name, *given, **named)
+
+    aws.patch(Queue, "delete_message", delete_message)
+    aws.patch(SQSBackend, "receive_message", receive_message)
+
+
+def _only_polled(create: Callable[..., Any]) -> Callable[..., Any]:
+    """moto would hand a message to the function while the sender waits."""
+
+    def create_event_source_mapping(self: Any, spec: dict[str, Any]) -> Any:
+        mapping = create(self, spec)
+        for queue in sqs_backends[self.account_id][self.region_name].queues.values():
+            queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
+        return mapping
+
+    return create_event_source_mapping
+
+
+class Poller:
+    """Lambda's own: for each mapping it receives, invokes, and deletes what was done, by right of the function's role."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws = aws
+        self._known: set[str] = set()
+
+    def run(self) -> None:
+        while not self._aws.stopping.wait(LOOK_S):
+            for mapping in list(_mappings(self._aws.account)):
+                self._look(mapping)
+
+    def _look(self, mapping: Any) -> None:
+        where = parse_arn(mapping.event_source_arn)
+        queue = sqs_backends[where.account][where.region].queues.get(where.resource_id)
+        function = lambda_simple_backends[where.account][where.region].get_function_by_arn(mapping.function_arn)
+        if queue is None or function is None:
+            return
+        sqs = self._aws.client("sqs", where.region, role=function.role, throttled=False)
+        url = f"{self._aws.endpoint}/{where.account}/{where.resource_id}"
+        if mapping.uuid not in self._known:  # Lambda reads the queue's time-out before it takes the mapping on
+            self._known.add(mapping.uuid)
+            sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+        if queue.messages:
+            received = sqs.receive_message(
+                QueueUrl=url,
+                MaxNumberOfMessages=min(mapping.batch_size, 10),
+                MessageSystemAttributeNames=["All"],
+                MessageAttributeNames=["All"],
+            )
+            if messages := received.get("Messages", []):
+                self._aws.later(0, lambda: self._work(mapping, function, messages, sqs, url))
+
+    def _work(self, mapping: Any, function: Any, messages: Sequence[Any], sqs: Any, url: str) -> None:
+        records = [_record(one, mapping.event_source_arn, mapping.region) for one in messages]
+        outcome = self._aws.workers.invoke(function, json.dumps({"Records": records}).encode())
+        failed = _failed(outcome, by_item=REPORTS_ITEMS in (mapping.function_response_types or []))
+        for one in messages:
+            if failed is not None and one["MessageId"] not in failed:
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=one["ReceiptHandle"])
+
+
+def _failed(outcome: Outcome, *, by_item: bool) -> set[str] | None:
+    """Ids of the messages that come back when their time-out is over; None for all of them."""
+    if outcome.failed:
+        return None
+    if not by_item:
+        return set()
+    answer = json.loads(outcome.payload or b"null") or {}
+    failures = [one.get("itemIdentifier") for one in answer.get("batchItemFailures") or []]
+    return None if any(not one for one in failures) else set(failures)
+
+
+def _record(message: Any, queue: str, region: str) -> dict[str, Any]:
+    """A message as functions get it."""
+    attributes = {
+        name: {"stringValue": one.get("StringValue"), "dataType": one["DataType"]}
+        for name, one in message.get("MessageAttributes", {}).items()
+    }
+    return {
+        "messageId": message["MessageId"],
+        "receiptHandle": message["ReceiptHandle"],
+        "body": message["Body"],
+        "attributes": message["Attributes"],
+        "messageAttributes": attributes,
+        "md5OfBody": message["MD5OfBody"],
+        "eventSource": "aws:sqs",
+        "eventSourceARN": queue,
+        "awsRegion": region,
+    }
+
+
+def _mappings(account: str) -> Iterator[Any]:
+    for backend in list(lambda_simple_backends[account].values()):
+        yield from [one for one in list(backend._event_source_mappings.values()) if one.enabled]

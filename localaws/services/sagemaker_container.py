@@ -1,0 +1,204 @@
+"""What a training container finds: the /opt/ml of SageMaker's contract, and the variables of the toolkit in AWS's own images.
+
+The paths are those of SageMaker below the container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localaws.containers.container import BASIC
+from localaws.containers.images import Image, NotRunnable, here
+
+BASE = "opt/ml"
+PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
+TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
+CHECKPOINTS = "/opt/ml/checkpoints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One instance of a training."""
+
+    name: str
+    """`algo-1`, as SageMaker calls it."""
+    address: str
+    """Of 127.0.0.0/8: names of hosts do not resolve here."""
+    root: Path
+    """What the container would see as `/`."""
+
+    @property
+    def base(self) -> Path:
+        return self.root / BASE
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How a container is started."""
+
+    command: Sequence[str]
+    variables: Mapping[str, str]
+    folder: Path
+    by_toolkit: bool
+    """AWS's toolkit writes the failure file, where the program does not."""
+
+
+def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
+    """Folders and the files of input/config; data and checkpoints are for whoever fetches them."""
+    for name in ("input/config", "input/data", "model", "output/data", "code", "checkpoints"):
+        (host.base / name).mkdir(parents=True, exist_ok=True)
+    config = host.base / "input/config"
+    channels = {one["ChannelName"]: _channel(one) for one in request.get("InputDataConfig", [])}
+    for name, document in (
+        ("hyperparameters", request.get("HyperParameters", {})),
+        ("resourceconfig", _resources(host, hosts, request)),
+        ("inputdataconfig", channels),
+    ):
+        (config / f"{name}.json").write_text(json.dumps(document))
+
+
+def started(
+    image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], *, ami: Path, port: int
+) -> Started:
+    """`port`: where the first host listens for the others. Raises NotRunnable where the image says nothing that can be run."""
+    algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
+    variables = {
+        "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
+        "HOME": str(host.root / "root"),
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "SAGEMAKER_BASE_DIR": str(host.base),
+        "TRAINING_JOB_NAME": request["TrainingJobName"],
+        **image.environment(host.root),
+        **request.get("Environment", {}),
+    }
+    folder = host.root / image.workdir.lstrip("/")
+    if algorithm.get("ContainerEntrypoint"):
+        words = [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
+    elif image.entrypoint:
+        words = [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])]
+    else:
+        return _by_toolkit(host, hosts, request, variables, parameters, port)
+    variables |= _toolkit(host, hosts, request, "", port)
+    return Started([here(host.root, word) for word in words], variables, folder, by_toolkit=False)
+
+
+def _by_toolkit(
+    host: Host,
+    hosts: Sequence[Host],
+    request: Mapping[str, Any],
+    variables: dict[str, str],
+    given: Mapping[str, str],
+    port: int,
+) -> Started:
+    """An image on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
+    program = plain(given.get("sagemaker_program", "")) or variables.get(PROGRAM, "")
+    if not program:
+        raise NotRunnable(f"the image has no ENTRYPOINT, and neither it nor the hyperparameters say {PROGRAM}")
+    code = Path(here(host.root, variables.get(SUBMITTED, "/opt/ml/code")))
+    if not (code / program).exists():
+        raise NotRunnable(f"{PROGRAM} is {program}, and the image has no such file in {code.relative_to(host.root)}")
+    if plain(given.get(MPI, "")) is True:
+        raise NotRunnable(f"{MPI} is set, and this computer has no MPI to start the program with")
+    arguments = [str(code / program), *_arguments(given)]
+    first = ["python"]
+    if plain(given.get(TORCHRUN, "")) is True:
+        first += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
+        first += ["--master_addr", hosts[0].address, "--master_port", str(port)]
+        first += ["--node_rank", str([one.name for one in hosts].index(host.name))]
+    whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
+    whole["PYTHONPATH"] = ":".join(filter(None, (str(code), whole.get("PYTHONPATH", ""))))
+    return Started([*first, *arguments], whole, code, by_toolkit=True)
+
+
+def plain(text: str) -> Any:
+    """A hyperparameter as the toolkit reads it: JSON where it is, the text itself where it is not."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def variables_of_parameters(given: Mapping[str, str]) -> dict[str, str]:
+    """`SM_HP_BATCH_SIZE` for `batch-size`."""
+    return {f"SM_HP_{_upper(name)}": _text(plain(value)) for name, value in given.items() if not _toolkits(name)}
+
+
+def _arguments(given: Mapping[str, str]) -> list[str]:
+    found = []
+    for name, value in sorted(given.items()):
+        if not _toolkits(name):
+            found += [f"-{name}" if len(name) == 1 else f"--{name}", _text(plain(value))]
+    return found
+
+
+def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], program: str, port: int) -> dict[str, str]:
+    given = request.get("HyperParameters", {})
+    own = {name: plain(value) for name, value in given.items() if not _toolkits(name)}
+    channels = [one["ChannelName"] for one in request.get("InputDataConfig", [])]
+    base, names = host.base, [one.name for one in hosts]
+    return {
+        "SM_HOSTS": json.dumps(names),
+        "SM_CURRENT_HOST": host.name,
+        "SM_MASTER_ADDR": hosts[0].address,
+        "MASTER_ADDR": hosts[0].address,
+        "MASTER_PORT": str(port),
+        "SM_NUM_GPUS": "0",
+        "SM_NUM_CPUS": str(os.cpu_count() or 1),
+        "SM_CURRENT_INSTANCE_TYPE": request["ResourceConfig"]["InstanceType"],
+        "SM_NETWORK_INTERFACE_NAME": "lo",
+        "SM_LOG_LEVEL": "20",
+        "SM_HPS": json.dumps(own),
+        "SM_USER_ARGS": json.dumps(_arguments(given)),
+        "SM_CHANNELS": json.dumps(sorted(channels)),
+        **{f"SM_CHANNEL_{_upper(one)}": str(base / "input/data" / one) for one in channels},
+        "SM_INPUT_DIR": str(base / "input"),
+        "SM_INPUT_CONFIG_DIR": str(base / "input/config"),
+        "SM_INPUT_DATA_CONFIG": (base / "input/config/inputdataconfig.json").read_text(),
+        "SM_RESOURCE_CONFIG": (base / "input/config/resourceconfig.json").read_text(),
+        "SM_MODEL_DIR": str(base / "model"),
+        "SM_OUTPUT_DIR": str(base / "output"),
+        "SM_OUTPUT_DATA_DIR": str(base / "output/data"),
+        "SM_MODULE_DIR": str(base / "code"),
+        "SM_MODULE_NAME": program.removesuffix(".py"),
+    }
+
+
+def _channel(given: Mapping[str, Any]) -> dict[str, str]:
+    source = given["DataSource"]["S3DataSource"]
+    return {
+        "TrainingInputMode": given.get("InputMode", "File"),
+        "S3DistributionType": source.get("S3DataDistributionType", "FullyReplicated"),
+        "RecordWrapperType": given.get("RecordWrapperType", "None"),
+    }
+
+
+def _resources(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> dict[str, Any]:
+    names, kind = [one.name for one in hosts], request["ResourceConfig"]["InstanceType"]
+    return {
+        "current_host": host.name,
+        "current_instance_type": kind,
+        "current_group_name": "homogeneousCluster",
+        "hosts": names,
+        "instance_groups": [{"instance_group_name": "homogeneousCluster", "instance_type": kind, "hosts": names}],
+        "network_interface_name": "lo",
+    }
+
+
+def _toolkits(name: str) -> bool:
+    return name.startswith("sagemaker_")
+
+
+def _upper(name: str) -> str:
+    return name.upper().replace("-", "_")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else json.dumps(value)

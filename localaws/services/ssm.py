@@ -1,0 +1,53 @@
+"""Public parameters that name deep-learning AMIs; moto has those of Amazon Linux only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.ssm.models import Parameter, SimpleSystemManagerBackend
+
+from localaws.services.ec2_images import named_by
+from localaws.services.ec2_machines import Aws, Function, replace
+
+RELEASED = 1789999200.0
+"""When the newest images came out, by the rehearsal's reckoning (UTC epoch seconds)."""
+
+
+def install(aws: Aws) -> None:
+    """Lets GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
+    replace(aws, SimpleSystemManagerBackend, "get_parameter", _get_parameter)
+    replace(aws, SimpleSystemManagerBackend, "get_parameters", _get_parameters)
+
+
+def _get_parameter(original: Function) -> Function:
+    def get_parameter(self: Any, name: str) -> Any:
+        return _public(self, name) or original(self, name)
+
+    return get_parameter
+
+
+def _get_parameters(original: Function) -> Function:
+    def get_parameters(self: Any, names: list[str]) -> dict[str, Any]:
+        public = {name: found for name in names if (found := _public(self, name))}
+        return {**original(self, names), **public}
+
+    return get_parameters
+
+
+def _public(backend: Any, name: str) -> Any:
+    image = named_by(name, ec2_backends[backend.account_id][backend.region_name])
+    if image is None:
+        return None
+    return Parameter(
+        account_id=backend.account_id,
+        name=name,
+        value=image,
+        parameter_type="String",
+        description="",
+        allowed_pattern="",
+        keyid=None,
+        last_modified_date=RELEASED,
+        version=1,
+        data_type="text",
+    )

@@ -1,0 +1,327 @@
+"""Step Functions: machines that CloudFormation deployed run in moto's interpreter, by their role, and end when they are told to."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import json
+import logging
+import re
+import sys
+import threading
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from moto.s3.models import s3_backends
+from moto.stepfunctions import models
+from moto.stepfunctions import responses as api
+from moto.stepfunctions.parser.api import (
+    ExecutionAbortedEventDetails,
+    ExecutionStatus,
+    ExecutionTimedOutEventDetails,
+    HistoryEventType,
+)
+from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
+from moto.stepfunctions.parser.asl.component.program.program import Program
+from moto.stepfunctions.parser.asl.eval.environment import Environment
+from moto.stepfunctions.parser.asl.eval.event.event_detail import EventDetails
+from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
+from moto.stepfunctions.parser.asl.eval.program_state import ProgramStopped, ProgramTimedOut
+from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication, Execution
+from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
+
+from localaws.services import stepfunctions_tokens
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+_LAST = {
+    HistoryEventType.ExecutionSucceeded,
+    HistoryEventType.ExecutionFailed,
+    HistoryEventType.ExecutionAborted,
+    HistoryEventType.ExecutionTimedOut,
+}
+
+
+def install(aws: LocalAws) -> None:
+    """One back end for API and CloudFormation, with tokens, ends, roles and status events as AWS has them."""
+    aws.configure("stepfunctions", execute_state_machine=True)
+    # CloudFormation writes into the back end that does not interpret.
+    aws.patch(models, "stepfunctions_backends", stepfunctions_parser_backends)
+    stepfunctions_tokens.install(aws)
+    # The interpreter logs every error that a machine catches; the history has them in their place.
+    interpreter = logging.getLogger("moto.stepfunctions")
+    aws.patch(interpreter, "handlers", [logging.NullHandler()])
+    aws.patch(interpreter, "propagate", False)
+    _deployment(aws)
+    _starts(aws)
+    _ends(aws)
+    _clients(aws)
+    _status_events(aws)
+    aws.at_stop(lambda: _end_all(aws))
+
+
+def _deployment(aws: LocalAws) -> None:
+    create, update = (
+        models.StateMachine.create_from_cloudformation_json,
+        models.StateMachine.update_from_cloudformation_json,
+    )
+    has, get = models.StateMachine.has_cfn_attr, models.StateMachine.get_cfn_attribute
+
+    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
+        resource = _with_definition(cloudformation_json, account_id)
+        return create(resource_name, resource, account_id, region_name, **rest)
+
+    def updated(original: Any, new_name: str, cloudformation_json: Any, account_id: str, region_name: str) -> Any:
+        return update(original, new_name, _with_definition(cloudformation_json, account_id), account_id, region_name)
+
+    aws.patch(models.StateMachine, "create_from_cloudformation_json", staticmethod(created))
+    aws.patch(models.StateMachine, "update_from_cloudformation_json", staticmethod(updated))
+    aws.patch(models.StateMachine, "has_cfn_attr", staticmethod(lambda attr: attr == "Arn" or has(attr)))
+    aws.patch(
+        models.StateMachine, "get_cfn_attribute", lambda self, name: self.arn if name == "Arn" else get(self, name)
+    )
+
+
+def _with_definition(resource: Mapping[str, Any], account: str) -> dict[str, Any]:
+    """DefinitionString from whichever form the template has, substitutions made."""
+    whole = copy.deepcopy(dict(resource))
+    properties = whole["Properties"]
+    if place := properties.get("DefinitionS3Location"):
+        found = s3_backends[account]["aws"].get_object(place["Bucket"], place["Key"])
+        properties["DefinitionString"] = found.value.decode()
+    elif "Definition" in properties:
+        properties["DefinitionString"] = json.dumps(properties["Definition"])
+    values = properties.get("DefinitionSubstitutions", {})
+    properties["DefinitionString"] = re.sub(
+        r"\$\{([A-Za-z0-9_.-]+)\}",
+        lambda match: str(values.get(match[1], match[0])),
+        properties.get("DefinitionString", ""),
+    )
+    return whole
+
+
+def _starts(aws: LocalAws) -> None:
+    turn = threading.Lock()
+    start = StepFunctionsParserBackend.start_execution
+
+    def named(
+        self: Any, state_machine_arn: str, name: str | None = None, execution_input: str | None = None, *rest: Any
+    ) -> Any:
+        """moto names every nameless execution alike, and two callers of one name could both be first."""
+        name = name or str(uuid.uuid4())
+        self._validate_name(name)
+        with turn:
+            return start(self, state_machine_arn, name, execution_input, *rest)
+
+    aws.patch(StepFunctionsParserBackend, "start_execution", named)
+
+
+def _ends(aws: LocalAws) -> None:
+    set_stop, add_event = Environment.set_stop, EventManager.add_event
+    turn = threading.RLock()
+
+    def stopped(self: Any, stop_date: Any, cause: str | None, error: str | None) -> None:
+        set_stop(self, stop_date=stop_date, cause=cause, error=error)
+        if over := getattr(self, "over", None):
+            over.set()
+
+    def added(self: Any, context: Any, event_type: Any, *rest: Any, **more: Any) -> int:
+        """Nothing follows an execution's last event, whatever its threads are still doing."""
+        with turn:
+            if getattr(self, "closed", False):
+                return 0
+            self.closed = event_type in _LAST
+            return int(add_event(self, context, event_type, *rest, **more))
+
+    def stop(self: Any) -> Any:
+        execution = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+        execution.stop(stop_date=_now(), error=self._get_param("error"), cause=self._get_param("cause"))
+        return api.ActionResult({"stopDate": execution.stop_date or _now()})
+
+    def stop_execution(self: Any, stop_date: Any, error: str | None, cause: str | None) -> None:
+        self.began.wait(5)
+        if self.exec_status == ExecutionStatus.RUNNING:
+            self.exec_worker.stop(stop_date=stop_date, cause=cause, error=error)
+            self.ended.wait(5)
+
+    aws.patch(Environment, "set_stop", stopped)
+    aws.patch(EventManager, "add_event", added)
+    aws.patch(Program, "eval", _run_program)
+    aws.patch(api.StepFunctionResponse, "stop_execution", stop)
+    aws.patch(
+        api.StepFunctionResponse, "describe_execution", _with_its_end(api.StepFunctionResponse.describe_execution)
+    )
+    aws.patch(Execution, "stop", stop_execution)
+    # Class attributes so that an execution has them from its first moment on; `_status_events` replaces them by its own.
+    aws.patch(Execution, "began", threading.Event())
+    aws.patch(Execution, "ended", threading.Event())
+
+
+def _with_its_end(original: Any) -> Any:
+    def describe(self: Any) -> Any:
+        answer = original(self)
+        execution = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
+        if execution.stop_date:  # moto forgets it for TIMED_OUT
+            answer._result["stopDate"] = execution.stop_date
+        if execution.exec_status == ExecutionStatus.SUCCEEDED:  # moto writes text without its quotes
+            answer._result["output"] = json.dumps(execution.output, separators=(",", ":"))
+        return answer
+
+    return describe
+
+
+def _run_program(self: Any, env: Any) -> None:
+    """Returns when the execution is over for its owner; moto waits for whatever task is running."""
+    env.over = over = threading.Event()
+    env.next_state_name = self.start_at.start_at_name
+
+    def work() -> None:
+        try:
+            EvalComponent.eval(self, env)
+        finally:
+            over.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    if not over.wait(self.timeout_seconds.timeout_seconds if self.timeout_seconds else None):
+        env.set_timed_out()
+    if env.is_frame():
+        return
+    state = env.program_state()
+    if isinstance(state, ProgramStopped):
+        details = ExecutionAbortedEventDetails(
+            **{k: v for k, v in (("error", state.error), ("cause", state.cause)) if v}
+        )
+        env.event_history_context.source_event_id = 0
+        env.event_manager.add_event(
+            env.event_history_context,
+            HistoryEventType.ExecutionAborted,
+            EventDetails(executionAbortedEventDetails=details),
+        )
+    elif isinstance(state, ProgramTimedOut):
+        env.event_manager.add_event(
+            env.event_history_context,
+            HistoryEventType.ExecutionTimedOut,
+            EventDetails(executionTimedOutEventDetails=ExecutionTimedOutEventDetails()),
+        )
+    for token in list(env.callback_pool_manager._pool.values()):
+        token.interrupt_all()
+
+
+def _clients(aws: LocalAws) -> None:
+    clients: dict[tuple[str, str, str], Any] = {}
+    turn = threading.Lock()
+
+    def client(region: str, service: str, state_credentials: Any = None) -> Any:
+        """moto makes one for every call, signed by nobody."""
+        role = state_credentials.role_arn if state_credentials else ""
+        with turn:
+            if (service, region, role) not in clients:
+                keys = aws.credentials_for(role, throttled=False)
+                session: Any = boto3.session.Session()
+                clients[service, region, role] = session.client(
+                    service,
+                    region_name=region,
+                    endpoint_url=aws.endpoint,
+                    aws_access_key_id=keys.access_key,
+                    aws_secret_access_key=keys.secret,
+                    aws_session_token=keys.token,
+                    config=Config(
+                        parameter_validation=False,
+                        retries={"total_max_attempts": 1},
+                        connect_timeout=30,
+                        read_timeout=100_000,
+                        max_pool_connections=64,
+                    ),
+                )
+            return clients[service, region, role]
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("moto.stepfunctions.") and hasattr(module, "boto_client_for"):
+            aws.patch(module, "boto_client_for", client)
+
+
+def _status_events(aws: LocalAws) -> None:
+    start, terminated = Execution.start, BaseExecutionWorkerCommunication.terminated
+
+    def emit(execution: Any) -> None:
+        aws.emit(
+            "aws.states",
+            "Step Functions Execution Status Change",
+            _detail(execution),
+            [execution.execution_arn],
+            execution.region_name,
+        )
+
+    def started(self: Any) -> None:
+        self.began, self.ended = threading.Event(), threading.Event()
+        start(self)
+        emit(self)
+        threading.Thread(target=_until_it_runs, args=(self,), daemon=True).start()
+
+    def ended(self: Any) -> None:
+        terminated(self)
+        execution = self.execution
+        state = execution.exec_worker.env.program_state()
+        if isinstance(state, ProgramStopped):
+            execution.error, execution.cause = state.error, state.cause
+        execution.ended.set()
+        emit(execution)
+
+    aws.patch(Execution, "start", started)
+    aws.patch(BaseExecutionWorkerCommunication, "terminated", ended)
+
+
+def _until_it_runs(execution: Any) -> None:
+    """An execution can be stopped once its environment has a program in it."""
+    while not execution.ended.wait(0.002):
+        env = execution.exec_worker.env
+        if env and env.is_running():
+            break
+    execution.began.set()
+
+
+def _detail(execution: Any) -> dict[str, Any]:
+    output = (
+        json.dumps(execution.output, separators=(",", ":"))
+        if execution.exec_status == ExecutionStatus.SUCCEEDED
+        else None
+    )
+    return {
+        "executionArn": execution.execution_arn,
+        "stateMachineArn": execution.state_machine_arn,
+        "name": execution.name,
+        "status": execution.status,
+        "startDate": _milliseconds(execution.start_date),
+        "stopDate": _milliseconds(execution.stop_date),
+        "input": execution.execution_input,
+        "output": output,
+        "stateMachineVersionArn": None,
+        "stateMachineAliasArn": None,
+        "redriveCount": 0,
+        "redriveDate": None,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "inputDetails": {"included": True},
+        "outputDetails": {"included": True} if output is not None else None,
+        "error": execution.error,
+        "cause": execution.cause,
+    }
+
+
+def _milliseconds(moment: datetime.datetime | None) -> int | None:
+    return int(moment.timestamp() * 1000) if moment else None
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(tz=datetime.timezone.utc)
+
+
+def _end_all(aws: LocalAws) -> None:
+    """Executions do not outlive their AWS."""
+    for backend in list(stepfunctions_parser_backends[aws.account].values()):
+        for execution in backend._get_executions():
+            if execution.exec_status == ExecutionStatus.RUNNING:
+                execution.stop(stop_date=_now(), error=None, cause="the local AWS stops")

@@ -1,0 +1,122 @@
+"""The targets of rules and schedules: who is reached, who lets nobody in, and what becomes of an event that reaches nobody."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+from moto.core.exceptions import ServiceException
+from moto.utilities.arns import parse_arn
+
+from localaws.services.permits import lets
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
+
+RULES = "events.amazonaws.com"
+"""The service that delivers for rules; schedules have a role of their own."""
+
+
+class Undelivered(Exception):
+    """What a target is not there for, or not open to. AWS does not try again: its dead-letter queue is all there is."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Targets:
+    """Hands bodies to targets. What cannot be handed over goes to the target's dead-letter queue, or is lost without one."""
+
+    def __init__(self, aws: LocalAws) -> None:
+        self._aws = aws
+
+    def by_policy(self, target: Mapping[str, Any], body: str, rule: str) -> None:
+        """As a rule does, by right of the target's own policy. Never raises."""
+        try:
+            self._to(target, body)
+        except (ServiceException, Undelivered) as problem:
+            if letters := target.get("DeadLetterConfig", {}).get("Arn"):
+                with suppress(ServiceException, Undelivered):
+                    self._to_queue(letters, body, attributes=_about(problem, RULE_ARN=rule, TARGET_ARN=target["Arn"]))
+
+    def by_role(self, target: Mapping[str, Any], body: str, schedule: str) -> None:
+        """As a schedule does, by right of the role that the target names; through the API, so that its calls are recorded.
+        Never raises."""
+        arn, role = parse_arn(target["Arn"]), str(target["RoleArn"])
+        if arn.service != "lambda":
+            raise NotImplementedError(f"a schedule's target {target['Arn']}: the rehearsal invokes functions only")
+        try:
+            function = self._aws.client("lambda", arn.region, role=role, throttled=False)
+            function.invoke(FunctionName=target["Arn"], InvocationType="Event", Payload=body.encode())
+        except ClientError as problem:
+            if letters := target.get("DeadLetterConfig", {}).get("Arn"):
+                about = _about(problem, SCHEDULE_ARN=schedule, TARGET_ARN=target["Arn"])
+                send_as(self._aws, role, letters, body, about)
+
+    def _to(self, target: Mapping[str, Any], body: str) -> None:
+        arn = parse_arn(target["Arn"])
+        if arn.service == "lambda":
+            self._to_function(target["Arn"], body)
+        elif arn.service == "states":
+            from moto.stepfunctions.parser.models import stepfunctions_parser_backends
+
+            stepfunctions_parser_backends[arn.account][arn.region].start_execution(target["Arn"], None, body)
+        elif arn.service == "sqs":
+            group = target.get("SqsParameters", {}).get("MessageGroupId")
+            self._to_queue(target["Arn"], body, group=group)
+        elif arn.service == "sns":
+            from moto.sns.models import sns_backends
+
+            sns_backends[arn.account][arn.region].publish(arn=target["Arn"], message=body)
+        elif arn.service == "logs":
+            self._to_log_group(arn.region, arn.resource_id, body)
+        else:
+            raise NotImplementedError(f"a rule's target {target['Arn']}: the rehearsal delivers to no {arn.service}")
+
+    def _to_function(self, arn: str, body: str) -> None:
+        from moto.awslambda_simple.models import lambda_simple_backends
+
+        where = parse_arn(arn)
+        function = lambda_simple_backends[where.account][where.region].get_function_by_arn(arn)
+        if function is None:
+            raise Undelivered("RESOURCE_NOT_FOUND", f"there is no function {arn}")
+        self._aws.workers.invoke_later(function, body.encode())
+
+    def _to_queue(
+        self, arn: str, body: str, *, attributes: Mapping[str, Any] | None = None, group: str | None = None
+    ) -> None:
+        from moto.sqs.models import sqs_backends
+
+        where = parse_arn(arn)
+        backend = sqs_backends[where.account][where.region]
+        if not lets(backend.get_queue(where.resource_id).policy, RULES, "sqs:SendMessage"):
+            raise Undelivered("NO_PERMISSIONS", f"the policy of {arn} does not let {RULES} send messages")
+        backend.send_message(where.resource_id, body, message_attributes=dict(attributes or {}), group_id=group)
+
+    def _to_log_group(self, region: str, group: str, body: str) -> None:
+        from moto.logs.models import logs_backends
+
+        backend, stream = logs_backends[self._aws.account][region], str(uuid.uuid4())
+        backend.create_log_stream(group, stream)
+        backend.put_log_events(group, stream, [{"timestamp": int(time.time() * 1000), "message": body}])
+
+
+def send_as(aws: LocalAws, role: str, queue: str, body: str, attributes: Mapping[str, Any] | None = None) -> None:
+    """A message that AWS sends to a queue (its ARN) by right of a role; lost where the queue takes none."""
+    where = parse_arn(queue)
+    sqs = aws.client("sqs", where.region, role=role, throttled=False)
+    url = f"{aws.endpoint}/{where.account}/{where.resource_id}"
+    with suppress(ClientError):
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=dict(attributes or {}))
+
+
+def _about(problem: ClientError | ServiceException | Undelivered, **told: str) -> dict[str, Any]:
+    """The attributes of a dead letter."""
+    code = problem.response["Error"]["Code"] if isinstance(problem, ClientError) else problem.code
+    values = {**told, "ERROR_CODE": str(code), "ERROR_MESSAGE": str(problem)}
+    return {key: {"StringValue": value, "DataType": "String"} for key, value in values.items()}
