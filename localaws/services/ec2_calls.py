@@ -12,11 +12,12 @@ from moto.ec2.exceptions import (
     InvalidParameterCombination,
     OperationNotPermitted4,
 )
+from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import InstanceBackend
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.responses.tags import TagResponse
-from moto.ec2.utils import filter_dict_attribute_mapping
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, filter_dict_attribute_mapping, get_prefix
 from moto.kms import kms_backends
 
 from localaws.services.ec2_machines import Aws, Function, Machines, replace
@@ -31,6 +32,14 @@ def install(aws: Aws, machines: Machines) -> None:
     replace(aws, TagResponse, "create_tags", lambda original: _create_tags(machines, original))
     replace(aws, TagResponse, "delete_tags", lambda original: _delete_tags(machines, original))
     aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
+    aws.patch(TaggedEC2Resource, "get_tags", _tags)
+
+
+def _tags(self: Any) -> list[dict[str, str]]:
+    """moto looks through the tags of all resources for those of one: DescribeInstances of 200 took six times as long."""
+    tags = dict(self.ec2_backend.tags.get(self.id, {})) if self.id else {}
+    kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(self.id), "") if tags else ""
+    return [{"resource_id": self.id, "key": key, "value": value, "resource_type": kind} for key, value in tags.items()]
 
 
 def _describe(machines: Machines) -> Function:
