@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws import copies
+from aws.bodies import whole
 from aws.clients import PATIENT, client
 from aws.facts import Given, Object, Pass, Seen
 from contract import keys
@@ -26,8 +26,8 @@ from contract.orders import Order
 from contract.reports import NodeReport
 
 if TYPE_CHECKING:
-    from botocore.response import StreamingBody
     from types_boto3_s3.client import S3Client
+    from types_boto3_s3.type_defs import GetObjectOutputTypeDef
 
 T = TypeVar("T")
 ABSENT = frozenset({"NoSuchKey", "404", "NoSuchVersion", "NotFound"})
@@ -43,9 +43,6 @@ TELLS = 5
 """How often a report is read and written again that somebody else writes meanwhile."""
 AT_ONCE = 16
 """Reports read side by side."""
-MOST_WRITTEN = 2 * 1024**2
-"""Bytes that are read of a report or an order. An honest report has at most 0.6 MB, twice 50 lines of 1,000 characters; one of 300
-MB would end the function that looks at all jobs."""
 
 
 class Raced(Exception):
@@ -91,24 +88,24 @@ class Bucket:
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
         """Body and ETag, None where there is no such object."""
+        answer = self._answer(key)
+        return (whole(answer["Body"], key), answer["ETag"]) if answer else None
+
+    def _answer(self, key: str) -> GetObjectOutputTypeDef | None:
         try:
-            answer = self._client.get_object(Bucket=self.name, Key=key)
+            return self._client.get_object(Bucket=self.name, Key=key)
         except ClientError as problem:
             if problem.response["Error"]["Code"] in ABSENT:
                 return None
             raise
-        return _body(answer["Body"], key), answer["ETag"]
 
     def get_aged(self, key: str) -> tuple[bytes, float] | None:
         """Body, and age in seconds by S3's own clock; None where there is no such object."""
-        try:
-            answer = self._client.get_object(Bucket=self.name, Key=key)
-        except ClientError as problem:
-            if problem.response["Error"]["Code"] in ABSENT:
-                return None
-            raise
+        answer = self._answer(key)
+        if answer is None:
+            return None
         now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-        return _body(answer["Body"], key), max(0.0, (now - answer["LastModified"]).total_seconds())
+        return whole(answer["Body"], key), max(0.0, (now - answer["LastModified"]).total_seconds())
 
     def put(self, key: str, body: bytes) -> None:
         self._client.put_object(Bucket=self.name, Key=key, Body=body, ContentType="application/json")
@@ -370,16 +367,6 @@ class JobStore(Bucket):
     def _read(self, kind: type[T], key: str) -> T | None:
         body = self.get(key)
         return None if body is None else decode(kind, body)
-
-
-def _body(body: StreamingBody, key: str) -> bytes:
-    """The whole of it; of what nodes may write no more than is honest, and a document that is cut off is no JSON."""
-    if not (fnmatchcase(key, keys.ANY_REPORT) or fnmatchcase(key, keys.ANY_ORDER)):
-        return body.read()
-    content = body.read(MOST_WRITTEN)
-    if len(content) == MOST_WRITTEN:
-        body.close()  # the rest is still on its way
-    return content
 
 
 def _json(body: bytes) -> object:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from aws.bodies import MOST_WRITTEN
 from aws.facts import Given
-from aws.s3 import MOST_WRITTEN, JobStore
+from aws.s3 import JobStore
 from contract.codec import encode
 from contract.keys import JobPrefix
 from contract.orders import Order, OrderKind
