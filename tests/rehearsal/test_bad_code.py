@@ -44,13 +44,13 @@ def archive(*entries: tuple[dict[str, Any], bytes]) -> bytes:
 TRAIN = ({"name": "train.py"}, TELLS.encode())
 HUGE = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
 BAD: dict[str, tuple[bytes, str]] = {
-    "escaping": (
-        archive(TRAIN, ({"name": "../evil"}, b"x")),
-        "the code archive has the entry '../evil', which points out of its folder",
+    "piping": (
+        archive(TRAIN, ({"name": "pipe", "type": tarfile.FIFOTYPE}, b"")),
+        "the code archive has the entry 'pipe', which is neither a file nor a folder nor a link",
     ),
     "linking": (
-        archive(TRAIN, ({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
-        "the code archive has the entry 'evil', a link to '/etc', out of its folder",
+        archive(TRAIN, ({"name": "evil", "type": tarfile.LNKTYPE, "linkname": "absent"}, b"")),
+        "the code archive has the entry 'evil', a hard link to 'absent', which is no file in it",
     ),
     "bomb": (
         archive(TRAIN, ({"name": "bomb", "pax_headers": HUGE}, b"")),
@@ -62,6 +62,17 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
 }
 """Name of the job to its archive and what its cause has to say."""
+LEADING_OUT: dict[str, tuple[bytes, str]] = {
+    "escaping": (
+        archive(TRAIN, ({"name": "../evil"}, b"x")),
+        "has the entry '../evil', which points out of its folder",
+    ),
+    "linking-out": (
+        archive(TRAIN, ({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
+        "has the entry 'evil', a link to '/etc', out of its folder",
+    ),
+}
+"""The same of archives that Admit refuses."""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +91,7 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, Job]) -> dict[str, Job]:  #
     """All started at once; each needs one node."""
     s3, home = yard.client("s3"), yard.places.home
     started = {}
-    for name, (body, _) in BAD.items():
+    for name, (body, _) in (BAD | LEADING_OUT).items():
         s3.put_object(Bucket=home, Key=f"uploads/{name}.tar.gz", Body=body)
         request = {**ONE, "code": f"s3://{home}/uploads/{name}.tar.gz", "command": ["python", "train.py"]}
         started[name] = yard.start(request, name)
@@ -109,6 +120,14 @@ def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, Job], name: str)
     assert jobs[name].states()[-3:] == ["Terminate", "Decide", "Failed"]
     assert jobs[name].attempt() == 1
     assert left(jobs[name]) == []
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_code_that_leads_out_of_its_folder_is_refused_before_any_launch(jobs: dict[str, Job], name: str) -> None:
+    execution = jobs[name].wait(HANG_S)
+    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
+    assert LEADING_OUT[name][1] in execution["cause"]
+    assert jobs[name].states() == ["Admit", "Failed"]
 
 
 def test_the_cause_of_requirements_that_cannot_be_installed_has_pips_last_lines(jobs: dict[str, Job]) -> None:
