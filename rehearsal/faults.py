@@ -318,7 +318,7 @@ class Fault:
         keys = FAULTS[self.name].keys
         return (
             ("job" not in keys or self.text("job") in {"", _job(marks)})
-            and ("line" not in keys or self.text("line") in {ALL, _line(marks)})
+            and (keys.get("line") is not LINE or self.text("line") in {ALL, _line(marks)})
             and ("rank" not in keys or self.text("rank") in {ALL, marks.get("rank", "")})
             and ("attempts" not in keys or int(marks.get(tags.ATTEMPT, "0")) <= self.number("attempts"))
         )

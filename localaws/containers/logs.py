@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
 from typing import Any
+
+from botocore.exceptions import ClientError
 
 MOST = 200
 """Lines of a batch."""
@@ -23,8 +24,13 @@ class LogStream:
         self._turn = threading.Lock()
         self._shipped_at = time.monotonic()
         if new_group:
-            with suppress(logs.exceptions.ResourceAlreadyExistsException):
+            try:
                 logs.create_log_group(logGroupName=group)
+            except (
+                ClientError
+            ) as problem:  # `logs.exceptions` may be another object for each of two threads that ask first
+                if problem.response["Error"]["Code"] != "ResourceAlreadyExistsException":
+                    raise
         logs.create_log_stream(**self._where)
 
     def say(self, line: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract import tags
+from contract.environments import PREFIX
 from localaws.conditions import Conditions
 from rehearsal.faults import FAULTS, Fault, UnknownFault, parse_faults, table
 from rehearsal.faults_page import PAGE, page
@@ -81,6 +82,24 @@ def test_one_fault_may_be_asked_for_twice_for_two_jobs() -> None:
 def test_a_fault_is_for_its_rank_and_its_first_attempts(rank: int, attempt: int, meets: bool) -> None:
     (fault,) = parse_faults(["agent-crash:rank=1,attempts=2"])
     assert fault.meets({tags.JOB: "any", "rank": str(rank), tags.ATTEMPT: str(attempt)}) is meets
+
+
+def test_a_line_of_a_script_is_no_line_of_a_grid() -> None:
+    (fault,) = parse_faults(["user-data-fails:line=2,job=a"])
+    assert fault.meets({tags.JOB: "a", "rank": "0"})
+
+
+@pytest.mark.parametrize(("marks", "meets"), [({tags.LINE: "3"}, True), ({tags.LINE: "2"}, False)])
+def test_a_fault_of_a_line_is_for_the_training_of_that_line(marks: dict[str, str], meets: bool) -> None:
+    (fault,) = parse_faults(["spot-interrupted:line=3,job=g"])
+    assert fault.meets({tags.GRID: "g", **marks}) is meets
+
+
+@pytest.mark.parametrize(("index", "meets"), [("1", True), ("0", False)])
+def test_a_fault_of_a_line_is_for_the_child_in_its_place(index: str, meets: bool) -> None:
+    (fault,) = parse_faults(["child-killed:line=3,job=g"])
+    marks = {f"{PREFIX}GRID": "g", f"{PREFIX}FIRST": "2", "AWS_BATCH_JOB_ARRAY_INDEX": index}
+    assert fault.meets(marks) is meets
 
 
 @pytest.mark.parametrize(("age_s", "on"), [(0.5, False), (1.5, True), (4.5, False)])
