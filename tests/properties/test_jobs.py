@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -250,13 +248,6 @@ class Jobs(RuleBasedStateMachine):
         self.each_keeps_to_its_own()
         assert world.left_over() == []
         assert world.surprises == []
-
-
-@pytest.fixture(autouse=True)
-def what_is_imported_stays() -> Iterator[None]:
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.timeout(0)

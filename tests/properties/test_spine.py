@@ -4,9 +4,7 @@ doubled, none of somebody else's is touched, and the execution ends for a reason
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -336,14 +334,6 @@ class Spine(RuleBasedStateMachine):
         world.tick()
         assert len(world.every()) == before, "a late launch launched"
         self.all_is_well()
-
-
-@pytest.fixture(autouse=True)
-def what_is_imported_stays() -> Iterator[None]:
-    """Modules and services' models are never garbage: looking through them again and again took a tenth of the time."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.mark.timeout(0)
