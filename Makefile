@@ -23,7 +23,7 @@ endif
 DEPLOY := .venv/deploy-ready node_modules/ready build/layer/ready build/agent-libs/ready
 REHEARSAL := $(DEPLOY) .venv/rehearsal-ready
 TOOLS := $(REHEARSAL) .venv/ready build/checkov/ready
-NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
+NEW_ENOUGH := "$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Trainyard needs Python 3.11 or later; PYTHON=/path/to/python make ...")'
 
 setup: ## Everything for development (Python 3.11+ and git are enough)
 	@$(MAKE) -s -j4 $(TOOLS) build/ami/ready
@@ -37,7 +37,7 @@ setup-deploy: ## What synth, deploy and destroy need, and no more
 .venv/installer: requirements-setup.txt
 	@$(NEW_ENOUGH)
 	@echo "Setting up the virtual environment (.venv) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-setup.txt
 	@touch $@
 
@@ -127,7 +127,7 @@ REHEARSALS := rehearsal-tests local-tests-a-b local-tests-c-z
 
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j3 in-lanes; $(PYTHON) -m tests.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tests.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
 
 # Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
 # Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.

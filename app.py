@@ -102,7 +102,8 @@ def _order(
     for needed in (reaper, builds, workflow):
         grid.add_stack_dependency(needed)
     for region in regions:
-        for user in (builds, workflow, grid):
+        # The reaper too: its drain is the last that a destroy asks, and empties the regions' buckets before their stacks go.
+        for user in (reaper, builds, workflow, grid):
             user.add_stack_dependency(region)
     # Last of all: a build that fails keeps nothing else from being deployed. Nothing in it runs or holds anything.
     images.add_stack_dependency(grid)

@@ -75,6 +75,9 @@ class Conditions:
     """From a Batch job's place at the head of the queue to the first line of its container on Fargate."""
     throttled: float = 0.03
     """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
+    processor_shares: bool = True
+    """Functions have the share of a processor that Lambda gives them with their memory. Time-outs hold against it at any speed; what
+    slows them down is the share times the speed, as a second of theirs is so many of the rehearsal's."""
     metadata_lost: float = 0.02
     """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and says no figure."""
     page_size: int = 2

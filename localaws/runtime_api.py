@@ -13,8 +13,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from localaws.processors import spent
+
+INIT_S = 10.0
+"""That AWS gives an init; counted here in processor time at the function's share, whatever else runs on the computer."""
 INIT_LIMIT_S = 60.0
-"""AWS gives an init 10 s; two cores that everything shares need more."""
+"""For an init by the clock: two cores that everything shares need more than AWS's."""
 STOP_POLL_S = 0.05
 """How late a worker's server notices its end; with Python's half second, nine functions took four seconds to end."""
 
@@ -44,13 +48,21 @@ class Worker:
     """A process, one invocation at a time. Ends with `stop()`, with a time-out, or by itself."""
 
     def __init__(
-        self, command: list[str], variables: Mapping[str, str], folder: Path, on_line: Callable[[str], None]
+        self,
+        command: list[str],
+        variables: Mapping[str, str],
+        folder: Path,
+        on_line: Callable[[str], None],
+        *,
+        share: float = 1.0,
     ) -> None:
+        """`share` is the part of a processor that the function has."""
         self._inbox: queue.Queue[Invocation | None] = queue.Queue()
         self._outcomes: queue.Queue[Outcome | None] = queue.Queue()
         self._ready = threading.Event()
         self._init_error: bytes | None = None
-        self._on_line = on_line
+        self._on_line, self._share = on_line, share
+        self._init_s = 0.0
         self._api = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._api.daemon_threads = True
         threading.Thread(target=self._api.serve_forever, args=(STOP_POLL_S,), name="runtime-api", daemon=True).start()
@@ -67,6 +79,10 @@ class Worker:
         threading.Thread(target=self._read, name="worker-output", daemon=True).start()
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def alive(self) -> bool:
         return self._process.poll() is None
 
@@ -76,15 +92,18 @@ class Worker:
         if not self._ready.is_set() or not self.alive:
             self.stop()
             return self._broken(invocation)
+        if self._init_s > INIT_S:
+            return self._timed_out(invocation, f"Init timed out: it takes {self._init_s:.2f} of {INIT_S:.2f} seconds")
+        before = self._least_s()
         self._inbox.put(invocation)
         try:
             outcome = self._outcomes.get(timeout=invocation.timeout_s)
         except queue.Empty:
-            self.stop()
-            spent = f"Task timed out after {invocation.timeout_s:.2f} seconds"
-            self._on_line(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {invocation.request} {spent}")
-            message = f"RequestId: {invocation.request} Error: {spent}"
-            return Outcome(payload=_error("Sandbox.Timedout", message), failed=True, alive=False)
+            return self._timed_out(invocation, f"Task timed out after {invocation.timeout_s:.2f} seconds")
+        if self._least_s() - before > invocation.timeout_s:
+            return self._timed_out(
+                invocation, f"Task timed out after {invocation.timeout_s:.2f} seconds, at its share of a processor"
+            )
         return outcome or self._broken(invocation)
 
     def stop(self) -> None:
@@ -94,6 +113,19 @@ class Worker:
         self._inbox.put(None)
         self._api.shutdown()
         self._api.server_close()
+
+    def _least_s(self) -> float:
+        """Seconds that Lambda would have taken at least since the process began: its processor time, by its share of a processor."""
+        try:
+            return spent(self._process.pid) / self._share
+        except OSError:  # it has just ended
+            return 0.0
+
+    def _timed_out(self, invocation: Invocation, reason: str) -> Outcome:
+        self.stop()
+        self._on_line(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {invocation.request} {reason}")
+        message = f"RequestId: {invocation.request} Error: {reason}"
+        return Outcome(payload=_error("Sandbox.Timedout", message), failed=True, alive=False)
 
     def _broken(self, invocation: Invocation) -> Outcome:
         if self._init_error:
@@ -116,6 +148,8 @@ class Worker:
     # the API's side
 
     def next(self) -> Invocation | None:
+        if not self._ready.is_set():
+            self._init_s = self._least_s()
         self._ready.set()
         return self._inbox.get()
 

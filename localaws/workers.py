@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localaws import shelf
+from localaws import processors, shelf
 from localaws.probe import imported_from
 from localaws.runtime_api import Invocation, Outcome, Worker
 from localaws.services.targets import send_as
@@ -134,6 +134,7 @@ class Workers:
     def __init__(self, aws: LocalAws, work: Path, echo: Callable[[str, str], None] | None) -> None:
         self._aws, self._work, self._echo = aws, work, echo
         self._layers = contextlib.ExitStack()
+        self._processors = processors.Processors()
         self._probed: dict[tuple[str, ...], dict[str, str]] = {}
         self._pools: dict[Function, _Pool] = {}
         self._lock = threading.Lock()
@@ -222,6 +223,7 @@ class Workers:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
             pool.close()
+        self._processors.stop()
         self._layers.close()
 
     # unpacking
@@ -251,7 +253,11 @@ class Workers:
             self._open_stream(function, log_stream)
             command = [sys.executable, "-S", "-m", "awslambdaric", function.handler]
             named = {**variables, "AWS_LAMBDA_LOG_STREAM_NAME": log_stream}
-            return Worker(command, named, folder, lambda line: self._log(function, line, log_stream))
+            share = processors.share(function.memory_mb) if self._aws.conditions.processor_shares else 1.0
+            worker = Worker(command, named, folder, lambda line: self._log(function, line, log_stream), share=share)
+            with contextlib.suppress(OSError):  # it ended at once, which its first invocation tells
+                self._processors.hold(worker.pid, share * self._aws.conditions.speed)
+            return worker
 
         return start
 

@@ -1,7 +1,8 @@
 """The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
 
 It stands before anything that can start something, and knows the machines by their names: whatever fails in a deploy after it, what
-runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away.
+runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away. Its own drain
+is the last of a destroy, and alone empties the buckets where the settings do not keep data.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ReaperExports:
 
 
 class ReaperStack(cdk.Stack):
-    """Depends on the foundation alone."""
+    """Refers to the foundation alone; the regions stand before it, so that their buckets are empty when they go."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class ReaperStack(cdk.Stack):
             function=drain,
             waiting=drain_machine.drain(timing),
         )
-        drain_first(self, interfaces.function(drain))
+        drain_first(self, interfaces.function(drain), empties=True)
         self.exports = ReaperExports(drain=interfaces.function(drain))
 
         for output, value, what in (

@@ -32,14 +32,16 @@ RESERVE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds."""
+    """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds; where it
+    `empties`, buckets are emptied at the end, unless the settings keep data."""
 
     env: DrainEnvironment
     since: float
+    empties: bool
     left: Callable[[], float]
 
     def drain(self) -> None:
-        """Returns when nothing runs, nothing can appear, and, where data is not kept, the buckets are empty.
+        """Returns when nothing runs, nothing can appear, and the buckets are empty where this look empties them.
 
         Raises StillRunning while waiting may help, NotDrained where it does not: something is protected, or the patience over.
         """
@@ -60,7 +62,7 @@ class Look:
         refuse_protected(instances, self.env.deployment)
         grids = Grids(env=self.env, since=self.since, there=there, regions=regions)
         left = dark + self._executions(store if there else None) + self._end(instances, regions) + grids.end()
-        return left or ([] if self.env.keep_data else self._empty())
+        return left or (self._empty() if self.empties and not self.env.keep_data else [])
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
         """All of the deployment, and a line for each region that did not answer."""

@@ -269,7 +269,8 @@ class Init:
     def start_service(self, name: str) -> int:
         unit = Unit(self.units / name)
         commands = [
-            DANGEROUS.sub(lambda match: str(self.standins / match[1]), text) for text in unit.values["ExecStart"]
+            DANGEROUS.sub(lambda match: shlex.quote(str(self.standins / match[1])), text)
+            for text in unit.values["ExecStart"]
         ]
         script = " && ".join(f"{{ {text[1:]} || true; }}" if text.startswith("-") else text for text in commands)
         return self.spawn(["/bin/bash", "-c", script])

@@ -72,6 +72,8 @@ class Yard:
     again_s: float = AGAIN_S
     """How often the machine looks; a test of the end of its patience has it look less often."""
     numbers: list[int] = field(default_factory=list)
+    empties: bool = True
+    """The stack is the reaper's, whose drain empties buckets where data is not kept."""
     physical: str = names.drain_machine(JOB.deployment)
     """The id that CloudFormation knows the resource by."""
 
@@ -99,7 +101,7 @@ class Yard:
             "RequestId": f"request-{len(self.numbers)}",
             "LogicalResourceId": "Drain",
             "ResourceType": "Custom::Drain",
-            "ResourceProperties": {},
+            "ResourceProperties": {"Empties": "true"} if self.empties else {},
             **({"PhysicalResourceId": self.physical} if kind != "Create" else {}),
         }
 
@@ -131,7 +133,7 @@ class Yard:
         assert self.functions.invoke("drain", answer).error == ""
 
     def look(self, given: dict[str, Any] | None = None, *mishaps: Mishap) -> Outcome:
-        given = given or {"request": self.request("Delete"), "since": self.aws.clock.now}
+        given = given or {"request": self.request("Delete"), "since": self.aws.clock.now, "empties": self.empties}
         return self.functions.invoke("drain", {"door": "drain", **given}, mishaps)
 
     def left(self) -> list[Machine]:

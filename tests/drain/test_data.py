@@ -35,6 +35,17 @@ def test_where_data_is_not_kept_every_version_in_every_bucket_goes(removing: Yar
     assert removing.versions(JOB.home_bucket) == removing.versions(PLACE.bucket) == 0
 
 
+def test_a_stack_that_is_destroyed_alone_takes_no_data_from_those_that_stay(removing: Yard) -> None:
+    removing.empties = False  # as the Workflow's and the Grid's drains
+    removing.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
+    removing.train()
+    before = removing.versions(JOB.home_bucket)
+    assert removing.destroy()["Status"] == "SUCCESS"
+    assert not removing.left()
+    assert removing.versions(PLACE.bucket) == 1
+    assert removing.versions(JOB.home_bucket) >= before
+
+
 def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
     removing.again_s = 600.0
     removing.train()
@@ -45,7 +56,7 @@ def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
 
 def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
     removing.aws.s3.write(PLACE.bucket, "a", b"")
-    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
     removing.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
     assert removing.look(given).error == StillRunning.__name__
     assert removing.closed()
@@ -57,7 +68,7 @@ def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
 def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -> None:
     for number in range(3000):
         removing.aws.s3.write(PLACE.bucket, f"{number:05}", b"")
-    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
     slow = Mishap("s3:DeleteObjects", meanwhile=lambda: removing.aws.clock.spend(275.0))
     first = removing.look(given, slow)
     assert first.error == StillRunning.__name__

@@ -51,7 +51,9 @@ def limited(body: str) -> str:
         "resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))\n"
         f"from agent import machine\n{body}"
     )
-    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-u", "-c", script], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_a_training_may_open_as_many_files_as_the_machine_allows() -> None:

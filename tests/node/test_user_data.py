@@ -190,7 +190,7 @@ def test_a_python_that_is_too_old_is_passed_over(machine: Machine) -> None:
 def test_the_python_of_a_pytorch_image_comes_first(machine: Machine) -> None:
     chosen = machine.root / "opt/pytorch/bin/python"
     chosen.parent.mkdir(parents=True)
-    chosen.write_text(f'#!/bin/bash\necho "chosen $*" >> {machine.log}\nexec {sys.executable} "$@"\n')
+    chosen.write_text(f'#!/bin/bash\necho "chosen $*" >> {machine.log}\nexec "{sys.executable}" "$@"\n')
     chosen.chmod(0o755)
     machine.boot()
     assert "chosen -m agent" in machine.calls

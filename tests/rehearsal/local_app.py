@@ -43,6 +43,11 @@ def handler(event, context):
     if do == "sleep":
         time.sleep(event["seconds"])
         return {"slept": True}
+    if do == "compute":
+        until = time.process_time() + event["seconds"]
+        while time.process_time() < until:
+            pass
+        return {"computed": True}
     if do == "exit":
         os._exit(3)
     if do == "environment":
@@ -76,7 +81,7 @@ def template(role: str, machine_role: str) -> dict[str, Any]:
         "Runtime": "python3.13",
         "Role": role,
         "Timeout": 2,
-        "MemorySize": 256,
+        "MemorySize": 1024,
         "Layers": [{"Ref": "Layer"}],
         "Environment": {"Variables": {"BUCKET": {"Ref": "Bucket"}}},
     }

@@ -51,7 +51,7 @@ def test_a_function_sees_nothing_of_the_environment_around_it(app: App) -> None:
     assert "MOTO_PORT" in os.environ
     _, seen = app.invoke(do="environment")
     assert seen["BUCKET"] == app.bucket
-    assert seen["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
+    assert seen["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "1024"
     assert not {"VIRTUAL_ENV", "MOTO_PORT"} & seen.keys()
     assert ".venv" not in seen["PYTHONPATH"]
 
@@ -69,6 +69,14 @@ def test_a_function_that_takes_too_long_is_ended_and_the_next_call_answered(app:
     assert failed == "Unhandled"
     assert "Task timed out after 2.00 seconds" in document["errorMessage"]
     assert app.invoke(do="answer") == (None, {"do": "answer"})
+
+
+def test_a_function_has_no_more_of_a_processor_than_its_memory_buys(app: App) -> None:
+    """1.5 s of a whole processor are 2.6 s of one at 1024 MB, and the function has 2 s."""
+    failed, document = app.invoke(do="compute", seconds=1.5)
+    assert failed == "Unhandled"
+    assert "Task timed out after 2.00 seconds" in document["errorMessage"]
+    assert app.invoke(do="compute", seconds=0.1) == (None, {"computed": True})
 
 
 def test_a_function_whose_process_dies_fails_and_the_next_call_is_answered(app: App) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 from contract.codec import encode
 from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase, Progress
+from localaws.machines import nodes
 from localaws.services import ec2
 from tests.rehearsal.local_ec2 import FORKS, lives, local_aws, refusal
 from tests.waiting import until
@@ -79,20 +81,32 @@ def test_a_refused_termination_refuses_the_whole_call_until_it_is_allowed(tmp_pa
         until(lambda: yard.states([*ours, *theirs]) == {"terminated"})
 
 
-def test_a_node_without_its_timer_stays_on(tmp_path: Path) -> None:
-    units = "$TRAINYARD_ROOT/etc/systemd/system"
-    script = f"""#!/bin/bash
-printf '[Timer]\\nOnActiveSec=1\\n' > {units}/off.timer
-printf '[Service]\\nExecStart=/sbin/poweroff\\n' > {units}/off.service
+POWERS_OFF_LATER = """#!/bin/bash
+units=$TRAINYARD_ROOT/etc/systemd/system
+printf '[Timer]\\nOnActiveSec=1\\n' > "$units/off.timer"
+printf '[Service]\\nExecStart=/sbin/poweroff\\n' > "$units/off.service"
 systemctl start off.timer
 echo armed
 """
+
+
+def test_a_node_without_its_timer_stays_on(tmp_path: Path) -> None:
     with local_aws(tmp_path, {"timer-off": {"job": "digits"}}) as yard:
-        (ours,) = yard.run(1, UserData=script)
-        (theirs,) = yard.run(1, UserData=script, TagSpecifications=None)
+        (ours,) = yard.run(1, UserData=POWERS_OFF_LATER)
+        (theirs,) = yard.run(1, UserData=POWERS_OFF_LATER, TagSpecifications=None)
         until(lambda: yard.states([theirs]) == {"terminated"})
         assert "armed" in yard.console(ours)
         assert yard.states([ours]) == {"running"}
+
+
+def test_a_timer_powers_off_in_a_checkout_whose_folder_has_a_blank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "STANDINS", shutil.copytree(nodes.STANDINS, tmp_path / "with a blank"))
+    with local_aws(tmp_path) as yard:
+        (one,) = yard.run(1, UserData=POWERS_OFF_LATER)
+        until(lambda: yard.states([one]) == {"terminated"} or "No such file" in yard.console(one))
+        assert "No such file" not in yard.console(one)
 
 
 def test_leaving_ends_every_process(tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def names_in(value: Any, key: str) -> Iterator[Any]:
 # Each stands alone
 
 
+def test_the_drain_that_empties_the_buckets_goes_before_the_stacks_that_hold_them(three: Synthesised) -> None:
+    regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
+    assert needs(three)["trainyard-reaper"] == {"trainyard-foundation", *regions}
+
+
 def test_every_region_of_the_settings_has_its_stack(three: Synthesised) -> None:
     regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
     others = {f"trainyard-{stack}" for stack in ("foundation", "builds", "workflow", "grid", "reaper", "images")}
@@ -143,14 +148,15 @@ def test_a_stack_is_deployed_into_its_own_region(three: Synthesised) -> None:
 # The order
 
 
-def test_what_starts_something_goes_first_then_what_builds_then_the_regions_and_home_last(three: Synthesised) -> None:
+def test_what_starts_something_goes_first_then_what_builds_then_the_reaper_the_regions_and_home_last(
+    three: Synthesised,
+) -> None:
     before = needs(three)
     regions = {names.region_stack("trainyard", region) for region in (HOME, AWAY, GRID)}
-    first = {"trainyard-foundation", "trainyard-reaper"}
-    assert before["trainyard-grid"] == regions | first | {"trainyard-workflow", "trainyard-builds"}
-    assert before["trainyard-workflow"] == regions | first
-    assert before["trainyard-builds"] == regions | {"trainyard-foundation"}
-    assert before["trainyard-reaper"] == {"trainyard-foundation"}
+    home = {"trainyard-foundation"}
+    assert before["trainyard-grid"] == regions | home | {"trainyard-reaper", "trainyard-workflow", "trainyard-builds"}
+    assert before["trainyard-workflow"] == regions | home | {"trainyard-reaper"}
+    assert before["trainyard-builds"] == regions | home
     assert before["trainyard-foundation"] == set()
 
 
