@@ -1,4 +1,4 @@
-"""Every duration that the product waits for, in seconds; `cdk.json` sets them, a rehearsal divides them."""
+"""Every duration that the product waits for, in seconds; the setting `timing` changes them, a rehearsal divides them."""
 
 from __future__ import annotations
 

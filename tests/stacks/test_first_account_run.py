@@ -13,6 +13,7 @@ from admission.policy import MOST_CODE
 from admission.request import read
 from contract import names
 from contract.timing import Timing
+from stacks.settings import BLOCK, Settings
 from tests.builders import LIMITS
 from tests.stacks.pages import blocks, commands, outputs, problems
 from tests.stacks.synth import CONTEXT, ROOT, Synthesised, resources
@@ -56,7 +57,7 @@ def test_what_the_page_names_is_what_the_deployment_has(deployment: Synthesised)
         if one["Type"] == "AWS::CloudWatch::Alarm"
     }
     assert "trainyard-reaper-silent" in alarms
-    assert set(re.findall(r"/aws/service/\S*?ami-id", PAGE)) == {CONTEXT["trainyard"]["images"]["x86_64"]}
+    assert set(re.findall(r"/aws/service/\S*?ami-id", PAGE)) == {Settings.parse(CONTEXT[BLOCK]).images["x86_64"]}
     for name in (names.log_group("$deployment"), names.node_metrics("$deployment"), f"--namespace {names.METRICS} "):
         assert name in PAGE, name
 
