@@ -83,8 +83,8 @@ class BuildsStack(cdk.Stack):
             *reads,
             rights.list_home(),
             *images.look(),
-            Right("LookAtBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
-            Right("ReadTheirLog", ["logs:GetLogEvents"], [log.log_group_arn]),
+            Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
+            Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
         )
         build = BuildMachine(
             self,

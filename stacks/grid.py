@@ -211,7 +211,7 @@ class GridStack(cdk.Stack):
         )
         function.may(
             *self._collecting(),
-            self._grid.grid_executions("AskForTheState", "states:DescribeExecution"),
+            self._grid.grid_executions("DescribeExecutions", "states:DescribeExecution"),
             self._rights.work_through(queue.queue_arn),
         )
         clear_up_after(

@@ -64,7 +64,7 @@ class ImagesStack(cdk.Stack):
         )
         function.may(
             Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
-            Right("AskForContexts", ["s3:ListBucket"], [context.bucket.bucket_arn]),
+            Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
             rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
             *rights.build_own_images(),
         )

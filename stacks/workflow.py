@@ -137,21 +137,21 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(3),
         )
         function.may(
-            rights.home("DescribeJobs", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+            rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
             # The tagging actions are part of copying an object that somebody has tagged.
             rights.home(
-                "KeepCode",
+                "CopyCode",
                 ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
                 keys.ANY_CODE,
             ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
-            rights.home("SeeTheDoor", ["s3:GetObject"], keys.ADMISSION),
-            rights.home("KeepAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
-            Right("ReadTheNewestAgent", ["s3:GetObject"], [agent.arn]),
+            rights.home("ReadAdmission", ["s3:GetObject"], keys.ADMISSION),
+            rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
+            Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
             rights.list_home(),
             *rights.data(data_buckets),
             rights.look_at(
-                "LookAtTypesAndImages",
+                "DescribeTypesAndImages",
                 "ec2:DescribeInstanceTypes",
                 "ec2:DescribeInstanceTypeOfferings",
                 "ec2:DescribeImages",
@@ -179,10 +179,10 @@ class WorkflowStack(cdk.Stack):
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
         )
         function.may(
-            *self._jobs("NoteEveryWalk", keys.ANY_INTENT),
-            rights.home("RememberTheRegion", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
+            *self._jobs("WriteLaunchIntents", keys.ANY_INTENT),
+            rights.home("WriteLaunchedRegions", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
             rights.list_home(),
-            rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
+            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             *rights.launch(),
             *rights.launch_spot(),
             rights.pass_to_ec2(foundation.node_role.role_arn),
@@ -201,10 +201,10 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(1),
         )
         function.may(
-            *self._jobs("GiveOrders", keys.ANY_ORDER),
-            rights.home("KeepTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
+            *self._jobs("WriteOrders", keys.ANY_ORDER),
+            rights.home("StoreTaskTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
             rights.list_home(),
-            rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
+            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             read_consoles(rights),
             rights.answer_train(),
         )
@@ -220,7 +220,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(5),
         )
         function.may(
-            *self._jobs("ListArtifacts", keys.ANY_LIST),
+            *self._jobs("WriteArtifactLists", keys.ANY_LIST),
             rights.list_home(),
             rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
             rights.list_bytes(),
@@ -273,7 +273,7 @@ class WorkflowStack(cdk.Stack):
         )
         function.may(
             *self._end_jobs(),
-            rights.executions("AskForTheState", "states:DescribeExecution"),
+            rights.executions("DescribeExecutions", "states:DescribeExecution"),
             rights.work_through(queue.queue_arn),
         )
         clear_up_after(
@@ -322,9 +322,9 @@ class WorkflowStack(cdk.Stack):
     def _end_jobs(self) -> list[Right]:
         rights = self._rights
         return [
-            *self._jobs("CloseAndReport", keys.ANY_CLOSED, keys.ANY_RESULT),
+            *self._jobs("CloseJobs", keys.ANY_CLOSED, keys.ANY_RESULT),
             rights.list_home(),
-            rights.look_at("LookAtInstances", "ec2:DescribeInstances"),
+            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             rights.terminate(),
         ]
 

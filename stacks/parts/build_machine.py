@@ -74,13 +74,13 @@ class BuildMachine(Construct):
         return machine_role(
             self,
             "The Build machine: invokes its function, runs its builds",
-            Right("InvokeTheSteps", ["lambda:InvokeFunction"], [function.function_arn]),
+            Right("InvokeStepFunctions", ["lambda:InvokeFunction"], [function.function_arn]),
             Right(
                 "RunBuilds",
                 ["codebuild:StartBuild", "codebuild:StopBuild", "codebuild:BatchGetBuilds"],
                 [project_arn(project_name)],
             ),
-            Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
+            Right("ManageTheSyncRule", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
         )
 
     def _check(self, function: lambda_.Function) -> tasks.LambdaInvoke:

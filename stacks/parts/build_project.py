@@ -93,8 +93,8 @@ class BuildProject(Construct):
         log.grant_write(role)
         grant(
             role,
-            Right("FetchTheScript", READ, [script.bucket.arn_for_objects(script.s3_object_key)]),
-            Right("LookAtItsBucket", SOURCE_BUCKET, [script.bucket.bucket_arn]),
+            Right("ReadTheScript", READ, [script.bucket.arn_for_objects(script.s3_object_key)]),
+            Right("ReadBucketProperties", SOURCE_BUCKET, [script.bucket.bucket_arn]),
             *rights,
         )
         self.project = codebuild.Project(

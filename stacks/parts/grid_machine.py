@@ -112,7 +112,7 @@ class GridMachine(Construct):
             role=machine_role(
                 self,
                 "The Grid machine: invokes its functions, submits its children",
-                Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions),
+                Right("InvokeStepFunctions", ["lambda:InvokeFunction"], functions),
                 *rights,
             ),
         )

@@ -41,9 +41,9 @@ class GridRights:
             rights.list_home(),
             rights.list_bytes(),
             *rights.data(self.data_buckets),
-            self._images("LookAtImages", "ecr:BatchGetImage"),
+            self._images("CheckImages", "ecr:BatchGetImage"),
             Right(
-                "LookAtTheChild",
+                "DescribeTheChildImage",
                 ["ecr:DescribeImages"],
                 [self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")],
             ),
@@ -61,7 +61,7 @@ class GridRights:
         rights = self.rights
         return [
             rights.home("ReadGrids", ["s3:GetObject"], grid.ANY_GRID),
-            rights.home("WriteWhatCameOfThem", ["s3:PutObject"], grid.ANY_RECORD, *grid.COLLECTED),
+            rights.home("WriteGridResults", ["s3:PutObject"], grid.ANY_RECORD, *grid.COLLECTED),
             rights.list_home(),
             self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
             self._stop_trainings(),
@@ -98,8 +98,8 @@ class GridRights:
         platform = self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")
         return [
             _password(),
-            Right("PullTheChild", PULL, [platform]),
-            Right("WriteItsLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
+            Right("PullTheChildImage", PULL, [platform]),
+            Right("WriteLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
         ]
 
     def training(self) -> list[Right]:
@@ -124,8 +124,8 @@ class GridRights:
             *rights.data(self.data_buckets),
             _password(),
             self._images("PullImages", *PULL),
-            Right("MakeTheLog", making, [group, f"{group}:*"], streams, self._here()),
-            Right("WriteTheLog", writing, [f"{group}:log-stream:*"], streams),
+            Right("CreateTheLogGroup", making, [group, f"{group}:*"], streams, self._here()),
+            Right("WriteTrainingLogs", writing, [f"{group}:log-stream:*"], streams),
             Right(
                 "WriteMetrics",
                 ["cloudwatch:PutMetricData"],
@@ -146,10 +146,10 @@ class GridRights:
         )
         return [
             Right("SubmitChildren", ["batch:SubmitJob"], submitted, new, tagged),
-            Right("TagThem", ["batch:TagResource"], [self._batch("job/*")], new, tagged),
+            Right("TagBatchJobs", ["batch:TagResource"], [self._batch("job/*")], new, tagged),
             self._look_at_jobs("batch:DescribeJobs"),
             self._terminate_jobs(),
-            Right("HearOfTheirEnd", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
+            Right("ManageTheSyncRule", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], [rule]),
         ]
 
     def end_jobs(self) -> list[Right]:
@@ -164,9 +164,13 @@ class GridRights:
         look = ["sagemaker:DescribeTrainingJob", "sagemaker:ListTags"]
         return [
             Right("ListTrainings", ["sagemaker:ListTrainingJobs"], ["*"], listing),
-            Right("LookAtTrainings", look, self._trainings, reason),
+            Right("DescribeTrainings", look, self._trainings, reason),
             Right(
-                "StopWhatIsOurs", ["sagemaker:StopTrainingJob"], self._trainings, reason, {**ours, "Null": UNPROTECTED}
+                "StopOurTrainings",
+                ["sagemaker:StopTrainingJob"],
+                self._trainings,
+                reason,
+                {**ours, "Null": UNPROTECTED},
             ),
             *self.end_jobs(),
         ]
@@ -185,7 +189,7 @@ class GridRights:
         return self._arn("states", self.rights.home_region, f"stateMachine:{self._machine}")
 
     def _look_at_trainings(self, *actions: str) -> Right:
-        return Right("LookAtTrainings", actions, self._trainings, NAMES, self._here())
+        return Right("DescribeTrainings", actions, self._trainings, NAMES, self._here())
 
     def _stop_trainings(self) -> Right:
         ours = {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}
@@ -194,11 +198,11 @@ class GridRights:
 
     def _look_at_jobs(self, *actions: str) -> Right:
         reason = "Asking Batch knows no resources; the condition keeps to the home region."
-        return Right("LookAtJobs", actions, ["*"], reason, _in(self.rights.home_region))
+        return Right("DescribeBatchJobs", actions, ["*"], reason, _in(self.rights.home_region))
 
     def _terminate_jobs(self) -> Right:
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
-        return Right("TerminateJobs", ["batch:TerminateJob"], [self._batch("job/*")], JOBS, ours)
+        return Right("TerminateBatchJobs", ["batch:TerminateJob"], [self._batch("job/*")], JOBS, ours)
 
     def _images(self, name: str, *actions: str) -> Right:
         """On the deployment's repositories, in every region, and on those of the other accounts."""

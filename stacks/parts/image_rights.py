@@ -37,14 +37,14 @@ class ImageRights:
                 "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
             ),
             self._ours("PushImages", *PULL, *PUSH, "ecr:DescribeImages"),
-            Right("KeepLayers", [*PULL, *PUSH], [cache]),
+            Right("UseTheBuildCache", [*PULL, *PUSH], [cache]),
             *self.read_sources(),
         ]
 
     def look(self) -> list[Right]:
         """What is enough to ask which image stands where."""
         return [
-            self._ours("LookAtImages", "ecr:DescribeImages", "ecr:BatchGetImage"),
+            self._ours("CheckImages", "ecr:DescribeImages", "ecr:BatchGetImage"),
             *self.read_sources(),
         ]
 
@@ -58,7 +58,7 @@ class ImageRights:
         if self.copy_accounts:
             reason = "The settings give these accounts' images to this deployment, in whatever region they lie."
             others = [_repository("*", account, "*") for account in self.copy_accounts]
-            found.append(Right("PullWhatIsCopied", PULL, others, reason))
+            found.append(Right("PullImagesToCopy", PULL, others, reason))
         return found
 
     def _ours(self, right: str, *actions: str) -> Right:

@@ -15,7 +15,7 @@ def measure(rights: Rights) -> Right:
         "cloudwatch:namespace": names.node_metrics(rights.deployment),
         "aws:RequestedRegion": rights.home_region,
     }
-    return Right("Measure", ["cloudwatch:PutMetricData"], ["*"], reason, {"StringEquals": conditions})
+    return Right("PutMetrics", ["cloudwatch:PutMetricData"], ["*"], reason, {"StringEquals": conditions})
 
 
 def read_consoles(rights: Rights) -> Right:
@@ -26,4 +26,4 @@ def read_consoles(rights: Rights) -> Right:
         f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment,
         "aws:RequestedRegion": sorted({rights.home_region, *rights.regions}),
     }
-    return Right("ReadConsoles", ["ec2:GetConsoleOutput"], [every], reason, {"StringEquals": conditions})
+    return Right("ReadConsoleOutput", ["ec2:GetConsoleOutput"], [every], reason, {"StringEquals": conditions})

@@ -116,7 +116,7 @@ class Rights:
         listing, deleting = ["s3:ListBucket", "s3:ListBucketVersions"], ["s3:DeleteObject", "s3:DeleteObjectVersion"]
         return [
             Right("ListVersions", listing, whole, reason, OF_THIS_ACCOUNT),
-            Right("EmptyTheBuckets", deleting, everything, reason, OF_THIS_ACCOUNT),
+            Right("EmptyBuckets", deleting, everything, reason, OF_THIS_ACCOUNT),
         ]
 
     def data(self, buckets: Sequence[str]) -> list[Right]:
@@ -139,7 +139,7 @@ class Rights:
     def look_everywhere(self, *actions: str) -> Right:
         """Describe calls in every region: something may run where no setting looks any more."""
         reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
-        return Right("LookEverywhere", actions, ["*"], reason)
+        return Right("DescribeInEveryRegion", actions, ["*"], reason)
 
     def launch(self) -> list[Right]:
         """RunInstances is authorised for every resource of the request: one type that is missing here and all launches fail."""
@@ -148,9 +148,9 @@ class Rights:
         new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
         known = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
         return [
-            Right("LaunchWhatCarriesOurTag", ["ec2:RunInstances"], made, new, self._here(self._asked)),
+            Right("LaunchWithOurTags", ["ec2:RunInstances"], made, new, self._here(self._asked)),
             Right(
-                "LaunchIntoWhatIsOurs",
+                "LaunchIntoOurNetwork",
                 ["ec2:RunInstances"],
                 self._ec2("subnet", "security-group", "launch-template", "placement-group"),
                 known,
@@ -172,7 +172,7 @@ class Rights:
                 self._here({"ec2:CreateAction": "RunInstances"} | self._asked),
             ),
             Right(
-                "NameTheMaster",
+                "TagTheMaster",
                 ["ec2:CreateTags"],
                 self._ec2("instance"),
                 known,
@@ -197,7 +197,7 @@ class Rights:
                 self._here(),
             ),
             Right(
-                "MakeTheSpotRole",
+                "CreateTheSpotRole",
                 ["iam:CreateServiceLinkedRole"],
                 [role],
                 conditions={"StringEquals": {"iam:AWSServiceName": SPOT}},
@@ -208,7 +208,7 @@ class Rights:
         """In our regions; neither this nor any other right ends what a person protects."""
         reason = "Instances come and go; the condition wants the deployment's tag on each."
         return Right(
-            "TerminateWhatIsOurs",
+            "TerminateOurInstances",
             ["ec2:TerminateInstances"],
             self._ec2("instance"),
             reason,
@@ -217,12 +217,12 @@ class Rights:
 
     def terminate_everywhere(self) -> Right:
         """The same in every region."""
-        return self._end("TerminateWhatIsOurs", "ec2:TerminateInstances", "instance")
+        return self._end("TerminateOurInstances", "ec2:TerminateInstances", "instance")
 
     def terminate_under(self, instance_profile: str) -> Right:
         """Instances under the profile, by its ARN, that carry no deployment's tag, in every region."""
         return Right(
-            "TerminateWhatLostItsTags",
+            "TerminateUntaggedUnderOurProfile",
             ["ec2:TerminateInstances"],
             self._ec2("instance"),
             "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
@@ -269,14 +269,17 @@ class Rights:
         return [
             Right("StartBuilds", ["states:StartExecution"], started),
             Right(
-                "FollowBuilds", ["states:DescribeExecution"], [every], "Executions come and go; the machine is ours."
+                "DescribeBuildExecutions",
+                ["states:DescribeExecution"],
+                [every],
+                "Executions come and go; the machine is ours.",
             ),
         ]
 
     def answer_train(self) -> Right:
         """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
         actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
-        return Right("AnswerTrain", actions, [self.train_machine])
+        return Right("SendTaskResults", actions, [self.train_machine])
 
     def machine(self, name: str) -> str:
         """ARN of a state machine of the home region."""
@@ -287,17 +290,17 @@ class Rights:
     def work_through(self, queue_arn: str) -> Right:
         """Reads a queue, puts a message off, and sends one more; the first three are Lambda's own, in the function's name."""
         lambdas = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-        return Right("WorkThroughTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+        return Right("ProcessTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
 
     def leave_letters(self, queue_arn: str) -> Right:
-        return Right("LeaveLetters", ["sqs:SendMessage"], [queue_arn])
+        return Right("SendToTheDeadLetterQueue", ["sqs:SendMessage"], [queue_arn])
 
     def publish(self, topic_arn: str, key_arn: str) -> list[Right]:
         """SNS encrypts a message with the right of who publishes it."""
         through = {"StringEquals": {"kms:ViaService": f"sns.{self.home_region}.amazonaws.com"}}
         return [
-            Right("TellPeople", ["sns:Publish"], [topic_arn]),
-            Right("EncryptWhatIsTold", ["kms:GenerateDataKey", "kms:Decrypt"], [key_arn], conditions=through),
+            Right("PublishMessages", ["sns:Publish"], [topic_arn]),
+            Right("UseTheTopicsKey", ["kms:GenerateDataKey", "kms:Decrypt"], [key_arn], conditions=through),
         ]
 
     def figures(self) -> list[Right]:
@@ -323,13 +326,13 @@ class Rights:
     def descriptions(self) -> Right:
         """What regions say of themselves, in every region: one that left the settings may still stand."""
         reason = "A region's stack outlives its settings; the path is the deployment's own."
-        return Right("AskWhatStands", ["ssm:GetParameter"], [self._descriptions], reason)
+        return Right("ReadRegionParameters", ["ssm:GetParameter"], [self._descriptions], reason)
 
     def own_stack(self, stack: str) -> Right:
         """How a stack of the home region is, by its name."""
         arn = _arn("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
         reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
-        return Right("AskHowTheStackIs", ["cloudformation:DescribeStacks"], [arn], reason)
+        return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
     def secrets(self, action: str) -> Right:
         """`action` on what stands under the deployment's own path."""
@@ -338,27 +341,27 @@ class Rights:
             "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
         )
         wanted = [_arn("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
-        return Right("Secrets", [action], wanted, reason, self._here())
+        return Right("DescribeSecrets", [action], wanted, reason, self._here())
 
     def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
         """All that a node may do. No EC2 and no states right."""
         jobs = {"s3:prefix": f"{keys.JOBS}*"}
         return [
-            self.home("FetchTheAgent", ["s3:GetObject"], keys.ANY_AGENT),
+            self.home("ReadAgents", ["s3:GetObject"], keys.ANY_AGENT),
             self.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
             # IfExists: S3 asks for this right, without a prefix, before it says of a missing object that it is missing.
             Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),
-            self.home("Report", ["s3:PutObject"], keys.ANY_REPORT, keys.ANY_ORDER),
+            self.home("WriteReports", ["s3:PutObject"], keys.ANY_REPORT, keys.ANY_ORDER),
             self.bytes(
-                "CommitAndRestore",
+                "WriteAndReadCheckpoints",
                 ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
                 *(f"{keys.JOBS}*/{folder}/*" for folder in keys.BYTES_FOLDERS if folder != keys.Kind.ARTIFACTS.value),
             ),
             # Artifacts are for people: no node reads one or takes one away again.
-            self.bytes("LeaveArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.Kind.ARTIFACTS.value}/*"),
+            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.Kind.ARTIFACTS.value}/*"),
             self.list_bytes(),
             *self.data(data_buckets),
-            Right("WriteTheLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
+            Right("WriteTrainingLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
             self.secrets("secretsmanager:GetSecretValue"),
         ]
 

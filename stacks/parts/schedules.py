@@ -44,7 +44,7 @@ class Schedules(Construct):
         grant(
             self._role,
             Right("InvokeTheFunction", ["lambda:InvokeFunction"], [function.function_arn]),
-            Right("LeaveLetters", ["sqs:SendMessage"], [letters.queue_arn]),
+            Right("SendToTheDeadLetterQueue", ["sqs:SendMessage"], [letters.queue_arn]),
         )
 
     def add(self, name: str, expression: str, *, description: str, given: Mapping[str, object]) -> None:

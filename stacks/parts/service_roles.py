@@ -49,7 +49,7 @@ def service_rights(roles: Mapping[str, str]) -> list[Right]:
     """Sees and makes service-linked roles; `roles`: service to the name of its role."""
     arns = {service: service_role(service, role) for service, role in roles.items()}
     return [
-        Right("SeeServiceRoles", ["iam:GetRole"], list(arns.values())),
+        Right("ReadServiceRoles", ["iam:GetRole"], list(arns.values())),
         *(
             Right(
                 f"MakeTheRoleOf{service.partition('.')[0].title()}",

@@ -100,7 +100,7 @@ class TrainMachine(Construct):
             role=machine_role(
                 self,
                 "The Train machine: invokes its functions",
-                Right("InvokeTheSteps", ["lambda:InvokeFunction"], functions),
+                Right("InvokeStepFunctions", ["lambda:InvokeFunction"], functions),
             ),
         )
 

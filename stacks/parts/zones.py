@@ -63,4 +63,4 @@ class ZoneLookup(Construct):
 def look_for_zones(region: str) -> Right:
     reason = "A Describe call, which knows no resources; the condition keeps it to the stack's region."
     here = {"StringEquals": {"aws:RequestedRegion": region}}
-    return Right("LookForZones", ["ec2:DescribeAvailabilityZones"], ["*"], reason, here)
+    return Right("DescribeZones", ["ec2:DescribeAvailabilityZones"], ["*"], reason, here)

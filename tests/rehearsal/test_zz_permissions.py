@@ -84,7 +84,7 @@ def test_the_same_launch_would_be_allowed_on_spot(
     call = next(one.call for one in verdicts if one.call.action == "RunInstances")
     spot = replace(call, parameters={**call.parameters, "InstanceMarketOptions.MarketType": "spot"})
     judged = judge([spot], policies, account)
-    assert {"RequestSpot", "MakeTheSpotRole"} <= {one.statement for one in needed(judged, policies)}
+    assert {"RequestSpot", "CreateTheSpotRole"} <= {one.statement for one in needed(judged, policies)}
     assert [one.request for one in judged if not one.answer.allowed or one.answer.ignored] == []
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from contract import keys, names, tags
 from localaws.iam.simulator import Request
+from stacks.settings import BLOCK, Settings
 from tests.security.policies import ACCOUNT, REGION, role
 from tests.stacks.synth import CONTEXT
 
@@ -26,7 +27,7 @@ LAUNCHING = TAGGED | {"ec2:CreateAction": "RunInstances"}
 NODE_ROLE = role("Node")
 SPOT_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 NODES_LOG = names.log_group("trainyard")
-ARM_IMAGE, X86_IMAGE = (CONTEXT["trainyard"]["images"][family] for family in ("arm64", "x86_64"))
+ARM_IMAGE, X86_IMAGE = (Settings.parse(CONTEXT[BLOCK]).images[family] for family in ("arm64", "x86_64"))
 JOB = keys.JobPrefix("resnet")
 HERE = {"aws:RequestedRegion": REGION}
 OWN = {"aws:ResourceAccount": ACCOUNT}

@@ -270,8 +270,8 @@ def test_what_no_call_needed_is_left_over(policies: dict[str, Policies]) -> None
     used = needed(verdicts, policies)
     assert used < granted(policies)
     assert {one.statement for one in used} == {
-        "LaunchWhatCarriesOurTag",
-        "LaunchIntoWhatIsOurs",
+        "LaunchWithOurTags",
+        "LaunchIntoOurNetwork",
         "LaunchFromImages",
         "TagWhileLaunching",
         "PassTheNodeRole",

@@ -287,15 +287,15 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
     ]
     # The archives' keys are hashes of what is in them: no table can name them.
     assert sorted(useless) == [
-        (role("Admission"), "ReadTheNewestAgent"),
-        (role("Build"), "FetchTheScript"),
+        (role("Admission"), "ReadTheAgentAsset"),
+        (role("Build"), "ReadTheScript"),
         (role("OwnImages"), "ReadContexts"),
     ]
 
 
 def test_admission_fetches_the_agents_archive_and_no_other_asset(policies: dict[str, Policies]) -> None:
     (document,) = policies[role("Admission")].values()
-    (fetch,) = [one for one in document["Statement"] if one.get("Sid") == "ReadTheNewestAgent"]
+    (fetch,) = [one for one in document["Statement"] if one.get("Sid") == "ReadTheAgentAsset"]
     agent = fetch["Resource"]
     other = re.sub("[0-9a-f]{64}", "0" * 64, agent)
     assert other != agent

@@ -88,7 +88,7 @@ def project(template: dict[str, Any]) -> dict[str, Any]:
 def statements(template: dict[str, Any], begin: str) -> dict[str, dict[str, Any]]:
     """Name to statement of the role whose name begins so."""
     return {
-        statement.get("Sid", "WriteTheLog"): statement
+        statement.get("Sid", "WriteTrainingLogs"): statement
         for policy in resources(template, "AWS::IAM::Policy").values()
         if policy["Roles"][0]["Ref"].startswith(begin)
         for statement in policy["PolicyDocument"]["Statement"]
@@ -214,14 +214,15 @@ def test_a_build_writes_the_deployments_repositories_and_no_others(template: dic
     assert plain(granted["PushImages"]["Resource"]) == "arn:aws:ecr:*:111122223333:repository/yard/images"
     assert granted["PushImages"]["Condition"] == {"StringEquals": {"aws:RequestedRegion": list(REGIONS)}}
     assert (
-        plain(granted["KeepLayers"]["Resource"]) == "arn:aws:ecr:eu-central-1:111122223333:repository/yard/build-cache"
+        plain(granted["UseTheBuildCache"]["Resource"])
+        == "arn:aws:ecr:eu-central-1:111122223333:repository/yard/build-cache"
     )
     writing = {
         name
         for name, statement in statements(template, "Build").items()
         if {"ecr:PutImage", "ecr:InitiateLayerUpload"} & set(listed(statement["Action"]))
     }
-    assert writing == {"PushImages", "KeepLayers"}
+    assert writing == {"PushImages", "UseTheBuildCache"}
 
 
 def test_a_build_writes_nothing_to_s3_and_reads_contexts_only(template: dict[str, Any]) -> None:
@@ -255,8 +256,8 @@ def test_the_machine_runs_its_own_project_and_function_only(template: dict[str, 
         "codebuild:StopBuild",
         "codebuild:BatchGetBuilds",
     }
-    assert plain(run["HearOfTheirEnd"]["Resource"]).endswith(":rule/StepFunctionsGetEventForCodeBuildStartBuildRule")
-    assert set(run) == {"InvokeTheSteps", "RunBuilds", "HearOfTheirEnd"}
+    assert plain(run["ManageTheSyncRule"]["Resource"]).endswith(":rule/StepFunctionsGetEventForCodeBuildStartBuildRule")
+    assert set(run) == {"InvokeStepFunctions", "RunBuilds", "ManageTheSyncRule"}
 
 
 @pytest.mark.parametrize("name", ["default", "wide"])
@@ -269,7 +270,7 @@ def test_settings_add_no_more_than_reading(folders: dict[str, Path]) -> None:
     added = {
         action
         for _, statement in every_allow(template_of(folders["wide"]))
-        if statement.get("Sid") in {"ReadData", "ListData", "PullWhatIsCopied", "PullBaseImages"}
+        if statement.get("Sid") in {"ReadData", "ListData", "PullImagesToCopy", "PullBaseImages"}
         for action in listed(statement["Action"])
     }
     assert all(action.split(":")[1].startswith(("Get", "List", "BatchGet", "BatchCheck")) for action in added)

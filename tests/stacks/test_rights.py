@@ -41,7 +41,7 @@ def test_nobody_looks_outside_of_our_regions_but_who_ends_what_is_left_there(gra
     unbound = [right for right in granted if "*" in right.resources and not right.conditions]
     everywhere = [right for right in unbound if right.name != "LogInToRegistries"]
     assert {(right.stack, right.name) for right in everywhere} == {
-        ("trainyard-reaper", "LookEverywhere"),
+        ("trainyard-reaper", "DescribeInEveryRegion"),
         ("trainyard-reaper", "ListTrainings"),
     }
     looking = {action for right in everywhere for action in right.actions}
@@ -51,7 +51,7 @@ def test_nobody_looks_outside_of_our_regions_but_who_ends_what_is_left_there(gra
 def test_no_right_crosses_accounts_by_a_wildcard(granted: list[Right]) -> None:
     assert [one for one in arns(granted) if "*" in one[4]] == []
     foreign = {(right.name, one[4]) for right in granted for one in arns([right]) if one[4] not in {"", ACCOUNT, "aws"}}
-    reading = ("PullBaseImages", "PullImages", "LookAtImages")
+    reading = ("PullBaseImages", "PullImages", "CheckImages")
     assert foreign == {(name, CONTAINERS) for name in reading}
 
 
@@ -70,10 +70,12 @@ def test_no_right_crosses_regions_but_to_end_what_is_ours_and_to_ask_what_stands
         "logs:CreateLogStream",
         "logs:PutLogEvents",
     }
-    assert {right.name for right in free if "ssm:GetParameter" in right.actions} == {"AskWhatStands"}
+    assert {right.name for right in free if "ssm:GetParameter" in right.actions} == {"ReadRegionParameters"}
     written = {one for right in free if "logs:PutLogEvents" in right.actions for one in right.resources}
     assert {one.partition(":log-group:")[2] for one in written} == {"/aws/sagemaker/TrainingJobs:log-stream:*"}
-    assert {right.stack for right in free if right.name not in {"AskWhatStands", "WriteTheLog"}} == {"trainyard-reaper"}
+    assert {right.stack for right in free if right.name not in {"ReadRegionParameters", "WriteTrainingLogs"}} == {
+        "trainyard-reaper"
+    }
 
 
 def test_a_pattern_of_buckets_is_of_this_account_alone(granted: list[Right]) -> None:
@@ -101,7 +103,7 @@ def test_whatever_ends_something_wants_our_mark_on_it_and_keeps_what_is_protecte
 
 def test_no_control_plane_function_tags_or_untags_what_exists_but_the_master(granted: list[Right]) -> None:
     tagging = {right.name for right in granted for action in right.actions if "Tags" in action and "ec2:" in action}
-    assert tagging == {"TagWhileLaunching", "NameTheMaster"}
+    assert tagging == {"TagWhileLaunching", "TagTheMaster"}
 
 
 def test_every_right_has_a_name_but_those_that_cdk_grants(granted: list[Right]) -> None:
