@@ -126,7 +126,8 @@ class Build:
     def _command(self, command: str) -> int:
         if self._stopped.is_set():
             return 1
-        limit = self._project["timeoutInMinutes"] * 60 / self._aws.conditions.speed
+        # Not divided by the rehearsal's speed: a build computes in real seconds, as a function does.
+        limit = self._project["timeoutInMinutes"] * 60
         self._process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=self._folder,
