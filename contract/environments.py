@@ -109,7 +109,7 @@ class TerminatorEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionCheckEnvironment(Environment):
-    """Of the function that refuses to forget a region whose stack stands."""
+    """Of the function that rejects removing a region while its stack exists."""
 
     deployment: str
     bucket: str

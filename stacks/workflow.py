@@ -305,7 +305,7 @@ class WorkflowStack(cdk.Stack):
         function = self._function(
             "RegionCheck",
             "region_check",
-            "Refuses to forget a region whose stack stands",
+            "Rejects removing a region while its stack exists",
             RegionCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
             timeout=cdk.Duration.minutes(2),
         )

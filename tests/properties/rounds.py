@@ -1,4 +1,4 @@
-"""How many examples the property tests try: 100 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
+"""How many examples the property tests try: 60 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUND = settings(
 """After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 """`make test-deep` sets it."""
-ROUNDS = 200 if DEEP else 10
+ROUNDS = 200 if DEEP else 6
 
 
 def play(
