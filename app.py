@@ -12,6 +12,7 @@ from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
+from stacks.parts.common import Common
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
@@ -24,63 +25,50 @@ from stacks.workflow import WorkflowStack
 
 def build(app: cdk.App, settings: Settings) -> None:
     """All stacks of one deployment. Raises NotSetUp where `make setup` has not run."""
-    deployment, home = settings.deployment, cdk.Environment(region=settings.home_region)
-    rights = Rights(deployment=deployment, home_region=settings.home_region, regions=settings.training)
+    deployment = settings.deployment
+    common = Common(
+        rights=Rights(deployment=deployment, home_region=settings.home_region, regions=settings.training),
+        regions=settings.everywhere,
+        timing=settings.timing,
+        log_retention_days=settings.log_retention_days,
+    )
     foundation = FoundationStack(
         app,
         f"{deployment}-foundation",
-        env=home,
-        deployment=deployment,
-        rights=rights,
+        common=common,
         data_buckets=settings.data_buckets,
-        log_retention_days=settings.log_retention_days,
         keep_data=settings.keep_data,
     )
     grids = GridRights(
-        rights=rights,
-        regions=settings.everywhere,
+        rights=common.rights,
+        regions=common.regions,
         repositories=settings.repositories,
         data_buckets=settings.data_buckets,
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
     )
-    reaper = _reaper(app, settings, rights, foundation, grids)
+    reaper = _reaper(app, settings, common, foundation, grids)
     regions = _regions(app, settings)
     builds = BuildsStack(
         app,
         f"{deployment}-builds",
-        env=home,
-        rights=rights,
-        regions=settings.everywhere,
+        common=common,
         repositories=settings.every_repository,
         data_buckets=settings.data_buckets,
         copy_accounts=settings.copy_accounts,
-        log_retention_days=settings.log_retention_days,
     )
     workflow = WorkflowStack(
         app,
         f"{deployment}-workflow",
-        env=home,
+        common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
-        rights=rights,
         images={str(family): image for family, image in settings.images.items()},
         data_buckets=settings.data_buckets,
         master_port=settings.master_port,
         limits=settings.limits,
-        timing=settings.timing,
-        log_retention_days=settings.log_retention_days,
-        regions=settings.everywhere,
     )
-    grid = _grid(app, settings, rights, grids, foundation, reaper, regions)
-    images = ImagesStack(
-        app,
-        f"{deployment}-images",
-        env=home,
-        rights=rights,
-        regions=settings.everywhere,
-        timing=settings.timing,
-        log_retention_days=settings.log_retention_days,
-    )
+    grid = _grid(app, settings, common, grids, foundation, reaper, regions)
+    images = ImagesStack(app, f"{deployment}-images", common=common)
     _order(foundation, reaper, regions, builds, workflow, grid, images)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
@@ -112,33 +100,28 @@ def _order(
 def _reaper(
     app: cdk.App,
     settings: Settings,
-    rights: Rights,
+    common: Common,
     foundation: FoundationStack,
     grids: GridRights,
 ) -> ReaperStack:
-    """It looks into every region of the settings, whatever is trained there."""
     return ReaperStack(
         app,
         f"{settings.deployment}-reaper",
-        env=cdk.Environment(region=settings.home_region),
+        common=common,
         foundation=foundation.exports,
         grid=grids,
-        rights=rights,
-        regions=settings.everywhere,
         max_hours=settings.limits.max_hours,
         report_only=settings.reaper.report_only,
         max_share=settings.reaper.max_share,
         max_least=settings.reaper.max_least,
         keep_data=settings.keep_data,
-        timing=settings.timing,
-        log_retention_days=settings.log_retention_days,
     )
 
 
 def _grid(
     app: cdk.App,
     settings: Settings,
-    rights: Rights,
+    common: Common,
     grids: GridRights,
     foundation: FoundationStack,
     reaper: ReaperStack,
@@ -150,18 +133,15 @@ def _grid(
     return GridStack(
         app,
         f"{settings.deployment}-grid",
-        env=cdk.Environment(region=settings.home_region),
+        common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
         network=network,
-        rights=rights,
         grid=grids,
         limits=settings.grid.limits,
         defaults=settings.grid.defaults,
         spot_children=settings.grid.spot_children,
         child_image=child_tag(),
-        timing=settings.timing,
-        log_retention_days=settings.log_retention_days,
     )
 
 

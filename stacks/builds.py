@@ -11,11 +11,13 @@ from contract import keys, names
 from contract.environments import ImageBuildEnvironment
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
+from stacks.parts.common import Common
 from stacks.parts.function import Function, Layer
 from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
 from stacks.parts.outputs import started_here
-from stacks.parts.rights import READ, Right, Rights
+from stacks.parts.right import Right
+from stacks.parts.rights import READ
 
 LONGEST_BUILD = cdk.Duration.hours(1)
 LONGEST_WAIT = cdk.Duration.hours(1)
@@ -30,19 +32,18 @@ class BuildsStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
-        rights: Rights,
-        regions: tuple[str, ...],
+        common: Common,
         repositories: tuple[str, ...],
         data_buckets: tuple[str, ...],
         copy_accounts: tuple[str, ...],
-        log_retention_days: int,
         compute: codebuild.ComputeType = codebuild.ComputeType.SMALL,
     ) -> None:
-        """`regions` are all with repositories, home first; `repositories` are short names; `copy_accounts` are accounts
-        whose private images may be copied."""
+        """`repositories` are short names, the same in every region; `copy_accounts` are accounts whose private images may be copied."""
+        rights, regions = common.rights, common.regions
         deployment, home = rights.deployment, rights.home_region
-        super().__init__(scope, name, env=env, description=f"Trainyard {deployment}: builds images into every region")
+        super().__init__(
+            scope, name, env=common.env, description=f"Trainyard {deployment}: builds images into every region"
+        )
         # A region that the CDK does not know has no short names of containers, and says so when one is used.
         base_account = region_info.Fact.find(home, region_info.FactName.DLC_REPOSITORY_ACCOUNT) or ""
         images = ImageRights(
@@ -54,7 +55,9 @@ class BuildsStack(cdk.Stack):
             copy_accounts=copy_accounts,
         )
         reads = [rights.home("ReadContexts", READ, f"{keys.UPLOADS}*"), *rights.data(data_buckets)]
-        log = log_group(self, "BuildLog", days=log_retention_days, physical_name=names.build_log_group(deployment))
+        log = log_group(
+            self, "BuildLog", days=common.log_retention_days, physical_name=names.build_log_group(deployment)
+        )
         BuildCache(self, "BuildCache", deployment=deployment)
         project = BuildProject(
             self,
@@ -78,7 +81,7 @@ class BuildsStack(cdk.Stack):
             base_account=base_account,
             copy_accounts=copy_accounts,
         )
-        function = self._function(environment, log_retention_days)
+        function = self._function(environment, common)
         function.may(
             *reads,
             rights.list_home(),
@@ -100,7 +103,7 @@ class BuildsStack(cdk.Stack):
         cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
         started_here(self, "BuildConsole", arn, "Open this, press Start execution, paste what image you want")
 
-    def _function(self, environment: ImageBuildEnvironment, log_retention_days: int) -> Function:
+    def _function(self, environment: ImageBuildEnvironment, common: Common) -> Function:
         return Function(
             self,
             "ImageBuild",
@@ -112,5 +115,5 @@ class BuildsStack(cdk.Stack):
             # A context of 1 GB that unpacks to 10 GB is read to its end: two to three minutes, on a whole processor.
             timeout=cdk.Duration.minutes(10),
             memory_mb=1769,
-            log_retention_days=log_retention_days,
+            log_retention_days=common.log_retention_days,
         )

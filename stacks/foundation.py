@@ -11,9 +11,10 @@ from constructs import Construct
 from contract import agents, keys, names
 from stacks.parts import interfaces
 from stacks.parts.bucket import Bucket
+from stacks.parts.common import Common
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
-from stacks.parts.rights import Rights, grant
+from stacks.parts.right import grant
 from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.topic import Topic
 
@@ -36,15 +37,13 @@ class FoundationStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
-        deployment: str,
-        rights: Rights,
+        common: Common,
         data_buckets: tuple[str, ...],
-        log_retention_days: int,
         keep_data: bool,
     ) -> None:
+        rights, deployment = common.rights, common.deployment
         super().__init__(
-            scope, name, env=env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
+            scope, name, env=common.env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
         )
         home = Bucket(
             self,
@@ -55,7 +54,7 @@ class FoundationStack(cdk.Stack):
             events=True,
             forgets={keys.AGENTS: agents.KEPT_DAYS},
         )
-        log = log_group(self, "NodeLog", days=log_retention_days, physical_name=names.log_group(deployment))
+        log = log_group(self, "NodeLog", days=common.log_retention_days, physical_name=names.log_group(deployment))
         topic = Topic(self, "Notifications", display_name=f"Trainyard {deployment}")
         role = iam.Role(
             self,
@@ -72,7 +71,7 @@ class FoundationStack(cdk.Stack):
             ),
             measure(rights),
         )
-        ServiceRoles(self, "Account", deployment=deployment, log_retention_days=log_retention_days)
+        ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
         self.exports = FoundationExports(
             home=home, topic=topic, node_role=interfaces.role(role), instance_profile=profile
         )

@@ -22,12 +22,12 @@ from contract.environments import (
     GridEnvironment,
     GridLimits,
 )
-from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import Children, tasks_of_this_account
+from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
@@ -36,7 +36,7 @@ from stacks.parts.logs import log_group
 from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
-from stacks.parts.rights import Right, Rights, grant
+from stacks.parts.right import Right, grant
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
@@ -53,30 +53,27 @@ class GridStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
+        common: Common,
         foundation: FoundationExports,
         drain: lambda_.IFunction,
         network: Network,
-        rights: Rights,
         grid: GridRights,
         limits: GridLimits,
         defaults: GridDefaults,
         spot_children: bool,
         child_image: str,
-        timing: Timing,
-        log_retention_days: int,
     ) -> None:
         """`drain` ends what runs before a destroy takes anything away; `network` is the home region's; `child_image` is a tag in the
         home region's repository names.PLATFORM."""
-        deployment = rights.deployment
+        rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
             name,
-            env=env,
+            env=common.env,
             description=f"Trainyard {deployment}: the Grid machine, its functions and its children",
         )
         self._foundation, self._rights, self._timing = foundation, rights, timing
-        self._layer, self._log_retention_days = Layer(self, "Libraries"), log_retention_days
+        self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._grid = grid
         training = self._training_role()
         common = GridEnvironment(

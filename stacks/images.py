@@ -15,9 +15,11 @@ from contract.timing import Timing
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting
 from stacks.parts.assembled import Assembled
+from stacks.parts.common import Common
 from stacks.parts.function import Function, Layer
 from stacks.parts.own_images import CHILD, child_tag
-from stacks.parts.rights import READ, Right, Rights
+from stacks.parts.right import Right
+from stacks.parts.rights import READ
 
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 """The longest that CloudFormation waits for a custom resource."""
@@ -31,15 +33,11 @@ class ImagesStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
-        rights: Rights,
-        regions: tuple[str, ...],
-        timing: Timing,
-        log_retention_days: int,
+        common: Common,
     ) -> None:
-        """`regions` are all with repositories: where one is added, the images are copied there."""
-        deployment = rights.deployment
-        super().__init__(scope, name, env=env, description=f"Trainyard {deployment}: the platform's own images")
+        """Where a region is added, the images are copied there."""
+        rights, timing, deployment = common.rights, common.timing, common.deployment
+        super().__init__(scope, name, env=common.env, description=f"Trainyard {deployment}: the platform's own images")
         context = assets.Asset(
             self,
             "ChildContext",
@@ -60,7 +58,7 @@ class ImagesStack(cdk.Stack):
             ),
             layer=Layer(self, "Libraries"),
             timeout=cdk.Duration.minutes(1),
-            log_retention_days=log_retention_days,
+            log_retention_days=common.log_retention_days,
         )
         function.may(
             Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
@@ -86,7 +84,7 @@ class ImagesStack(cdk.Stack):
                 "Tag": child_tag(),
                 "Bucket": context.s3_bucket_name,
                 "Key": context.s3_object_key,
-                "Regions": list(regions),
+                "Regions": list(common.regions),
             },
         )
         resource.node.add_dependency(waits, function)

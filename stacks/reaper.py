@@ -17,16 +17,15 @@ from constructs import Construct
 from contract import keys, metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
-from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts import drain_machine, interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
+from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.grid_rights import GridRights
 from stacks.parts.queue import DeadLetters
-from stacks.parts.rights import Rights
 from stacks.parts.schedules import Schedules
 
 EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
@@ -52,29 +51,25 @@ class ReaperStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
+        common: Common,
         foundation: FoundationExports,
         grid: GridRights,
-        rights: Rights,
-        regions: tuple[str, ...],
         max_hours: float,
         report_only: bool,
         max_share: float,
         max_least: int,
         keep_data: bool,
-        timing: Timing,
-        log_retention_days: int,
     ) -> None:
-        """`regions` are all of the settings: what serves the grid alone is looked at as well."""
-        deployment = rights.deployment
+        """It looks into every region of the settings, whatever is trained there."""
+        rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
             name,
-            env=env,
+            env=common.env,
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
-        self._foundation, self._rights, self._regions = foundation, rights, regions
-        self._grid, self._timing, self._log_retention_days = grid, timing, log_retention_days
+        self._foundation, self._rights, self._regions = foundation, rights, common.regions
+        self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
         # A layer of its own: one that another stack exports could never be replaced while this one reads it.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
 

@@ -24,19 +24,20 @@ from contract.environments import (
     RegionCheckEnvironment,
     TerminatorEnvironment,
 )
-from contract.timing import Timing
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
+from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
-from stacks.parts.rights import READ, Right, Rights
+from stacks.parts.right import Right
+from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
 
 CLOCK = cdk.Duration.minutes(1)
@@ -58,26 +59,21 @@ class WorkflowStack(cdk.Stack):
         scope: Construct,
         name: str,
         *,
-        env: cdk.Environment,
+        common: Common,
         foundation: FoundationExports,
         drain: lambda_.IFunction,
-        rights: Rights,
         images: dict[str, str],
         data_buckets: tuple[str, ...],
         master_port: int,
         limits: Limits,
-        timing: Timing,
-        log_retention_days: int,
-        regions: tuple[str, ...],
     ) -> None:
-        """`drain` ends what runs before a destroy takes anything away; `regions` are all of the settings, and jobs run in those of
-        `rights`."""
-        deployment = rights.deployment
+        """`drain` ends what runs before a destroy takes anything away."""
+        rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
-            scope, name, env=env, description=f"Trainyard {deployment}: the Train machine and its functions"
+            scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
         )
         self._foundation, self._rights, self._timing = foundation, rights, timing
-        self._layer, self._log_retention_days = Layer(self, "Libraries"), log_retention_days
+        self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
 
         attendant = self._attendant()
         train = TrainMachine(
@@ -95,7 +91,7 @@ class WorkflowStack(cdk.Stack):
             timing=timing,
         )
         self._wake(interfaces.function(attendant))
-        self._check_regions(regions)
+        self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from stacks.parts import jsonata
 from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 INPUT = "$states.context.Execution.Input"
 REQUEST = f"{{% {INPUT}.request %}}"

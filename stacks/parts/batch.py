@@ -16,7 +16,7 @@ from constructs import Construct
 from contract.grid import Exit
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
+from stacks.parts.right import Right, grant
 
 VCPU, MEMORY_MB = 0.25, 512
 """The smallest that Fargate has: a child asks SageMaker something once a minute."""

@@ -15,7 +15,7 @@ from constructs import Construct
 from contract.images import ORDER
 from stacks.parts import jsonata
 from stacks.parts.machine import invocation, machine_role, outlive_lambda, standard_machine
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 FOLLOWING = "StepFunctionsGetEventForCodeBuildStartBuildRule"
 """The rule by which Step Functions hears of a build's end; it makes the rule itself, once an account and region."""

@@ -16,7 +16,8 @@ from contract import names
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, ROOT, Assembled
-from stacks.parts.rights import READ, Right, grant
+from stacks.parts.right import Right, grant
+from stacks.parts.rights import READ
 
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
 """Docker 27 with buildx 0.17, Python, the AWS command line."""

@@ -15,7 +15,7 @@ from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, LAMBDA, LAYER, Assembled, existing
 from stacks.parts.logs import log_group
-from stacks.parts.rights import Right, grant
+from stacks.parts.right import Right, grant
 
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 ACKNOWLEDGED = {

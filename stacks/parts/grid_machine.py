@@ -24,7 +24,7 @@ from contract.grid import ROUNDS
 from contract.timing import Timing
 from stacks.parts import jsonata
 from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 GRID = "{% $plan.grid %}"
 OF_AN_ARRAY = {

@@ -11,7 +11,8 @@ from aws_cdk import region_info
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
 from stacks.parts.image_rights import PULL
-from stacks.parts.rights import PRICE_LIST, READ, UNPROTECTED, Right, Rights
+from stacks.parts.right import Right
+from stacks.parts.rights import PRICE_LIST, READ, UNPROTECTED, Rights
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 
 from contract import names
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 PUSH = ("ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage")

@@ -17,7 +17,7 @@ from constructs import Construct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
+from stacks.parts.right import Right, grant
 
 MARGIN = cdk.Duration.seconds(30)
 """From a function's own time-out to its state's: Lambda speaks first, and says more."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import aws_cdk as cdk
 
 from contract import names, tags
-from stacks.parts.rights import Right, Rights
+from stacks.parts.right import Right
+from stacks.parts.rights import Rights
 
 
 def measure(rights: Rights) -> Right:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import aws_cdk as cdk
-from aws_cdk import aws_iam as iam
 
 from contract import keys, names, tags
-from stacks.parts.acknowledged import acknowledge
+from stacks.parts.right import Right
 
 PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
@@ -23,41 +22,6 @@ OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
 """Anybody may give a bucket of theirs a name that fits a pattern of ours."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """An Allow whose name a person reads in the console."""
-
-    name: str
-    actions: Sequence[str]
-    resources: Sequence[str]
-    wildcards: str = ""
-    """Why resources have a `*`, in a sentence; wanted where one has."""
-    conditions: Mapping[str, object] = field(default_factory=dict)
-    """By operator: `{"StringEquals": {...}}`."""
-
-
-def grant(role: iam.Role, *rights: Right) -> None:
-    """Adds the rights to the role's policy, and acknowledges each wildcard with its right's own sentence."""
-    for right in rights:
-        role.add_to_policy(
-            iam.PolicyStatement(
-                sid=right.name,
-                actions=list(right.actions),
-                resources=list(right.resources),
-                conditions=dict(right.conditions) or None,
-            )
-        )
-        for resource in right.resources:
-            if "*" in resource:
-                assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
-                acknowledge(role, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
-
-
-def _readable(resource: str) -> str:
-    """As cdk-nag writes it."""
-    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

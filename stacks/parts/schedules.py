@@ -14,7 +14,7 @@ from constructs import Construct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.rights import Right, grant
+from stacks.parts.right import Right, grant
 
 SHORTEST_AGE_S = 60
 """The least that Scheduler allows; without retries an invocation is never older."""

@@ -10,7 +10,7 @@ from constructs import Construct
 from contract.environments import ServiceRolesEnvironment
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.function import Function, Layer
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 ROLES = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
 """Service to its role. CloudFormation's own type for such roles fails where one is there already."""

@@ -31,7 +31,7 @@ from stacks.parts.machine import (
     try_s,
     whole,
 )
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 LOOKS = 20
 """How often a lost heartbeat leads to a new look. At 300 s each an attendant may be dead for well over an hour."""

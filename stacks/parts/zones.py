@@ -10,7 +10,7 @@ from contract.environments import ZoneLookupEnvironment
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.function import Function, Layer
 from stacks.parts.network import zones_of
-from stacks.parts.rights import Right
+from stacks.parts.right import Right
 
 MORE = {"us-east-1": 6, "us-west-2": 4, "ap-northeast-2": 4}
 """Regions in which every account has more zones than three, by AWS's list of regions and zones in its guide to the global

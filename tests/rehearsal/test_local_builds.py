@@ -17,9 +17,11 @@ import aws_cdk as cdk
 import pytest
 
 from contract import names
+from contract.timing import Timing
 from localaws.server import LocalAws
 from localaws.services.codebuild_run import AWS_CLI
 from stacks.builds import BuildsStack
+from stacks.parts.common import Common
 from stacks.parts.rights import Rights
 from tests.rehearsal.local_app import CALM
 from tests.waiting import until
@@ -99,13 +101,15 @@ def synthesise(out: Path) -> Path:
     BuildsStack(
         app,
         "yard-builds",
-        env=cdk.Environment(region=HOME),
-        rights=Rights(deployment=DEPLOYMENT, home_region=HOME, regions=REGIONS),
-        regions=REGIONS,
+        common=Common(
+            rights=Rights(deployment=DEPLOYMENT, home_region=HOME, regions=REGIONS),
+            regions=REGIONS,
+            timing=Timing(),
+            log_retention_days=30,
+        ),
         repositories=("images",),
         data_buckets=(),
         copy_accounts=(),
-        log_retention_days=30,
     )
     app.synth()
     return out

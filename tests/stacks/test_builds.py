@@ -16,8 +16,10 @@ from botocore.validate import ParamValidator
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
 from contract.images import ORDER
+from contract.timing import Timing
 from stacks.builds import BuildsStack
 from stacks.diagram import transitions
+from stacks.parts.common import Common
 from stacks.parts.rights import Rights
 from tests.fakes.limits import beyond
 from tests.stacks.synth import ROOT, plain, resources
@@ -36,18 +38,20 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
     app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
     regions = (home, *(region for region in REGIONS if region != home))
     settings: dict[str, Any] = {
-        "regions": regions,
         "repositories": ("images",),
         "data_buckets": (),
         "copy_accounts": (),
-        "log_retention_days": 30,
         **changes,
     }
     BuildsStack(
         app,
         "yard-builds",
-        env=cdk.Environment(region=home),
-        rights=Rights(deployment="yard", home_region=home, regions=regions),
+        common=Common(
+            rights=Rights(deployment="yard", home_region=home, regions=regions),
+            regions=regions,
+            timing=Timing(),
+            log_retention_days=30,
+        ),
         **settings,
     )
     app.synth()

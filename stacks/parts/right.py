@@ -1,0 +1,46 @@
+"""A right: one named statement of a policy, and why it has a wildcard where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+
+from stacks.parts.acknowledged import acknowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """An Allow whose name a person reads in the console."""
+
+    name: str
+    actions: Sequence[str]
+    resources: Sequence[str]
+    wildcards: str = ""
+    """Why resources have a `*`, in a sentence; wanted where one has."""
+    conditions: Mapping[str, object] = field(default_factory=dict)
+    """By operator: `{"StringEquals": {...}}`."""
+
+
+def grant(role: iam.Role, *rights: Right) -> None:
+    """Adds the rights to the role's policy, and acknowledges each wildcard with its right's own sentence."""
+    for right in rights:
+        role.add_to_policy(
+            iam.PolicyStatement(
+                sid=right.name,
+                actions=list(right.actions),
+                resources=list(right.resources),
+                conditions=dict(right.conditions) or None,
+            )
+        )
+        for resource in right.resources:
+            if "*" in resource:
+                assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
+                acknowledge(role, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
+
+
+def _readable(resource: str) -> str:
+    """As cdk-nag writes it."""
+    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")
