@@ -95,7 +95,7 @@ class GridStack(cdk.Stack):
         )
         collecting = GridCollectEnvironment(**_fields(common), topic=foundation.topic.topic_arn)
         children = self._children(training, network, limits, spot_children, child_image)
-        plan, collect = self._plan(common), self._collect(collecting)
+        plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
             self,
             "Grid",
