@@ -76,7 +76,7 @@ class GridStack(cdk.Stack):
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._grid = grid
         training = self._training_role()
-        common = GridEnvironment(
+        planning = GridEnvironment(
             deployment=deployment,
             bucket=foundation.home.bucket_name,
             account=cdk.Aws.ACCOUNT_ID,
@@ -93,7 +93,7 @@ class GridStack(cdk.Stack):
             defaults=defaults,
             timing=timing,
         )
-        collecting = GridCollectEnvironment(**_fields(common), topic=foundation.topic.topic_arn)
+        collecting = GridCollectEnvironment(**_fields(planning), topic=foundation.topic.topic_arn)
         children = self._children(training, network, limits, spot_children, child_image)
         plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
