@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import botocore.loaders
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from localaws.limits import beyond
+from localaws.model import Refused
 from localaws.recorder import Answer
 
 if TYPE_CHECKING:
@@ -20,23 +23,15 @@ if TYPE_CHECKING:
 
 Request = dict[str, Any]
 Operation = Callable[["Call", Request], Mapping[str, Any]]
-"""The call and its body to the answer. Raises Problem."""
-
-
-class Problem(Exception):
-    """What the service answers instead: its code, its words, the status of HTTP."""
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.status = code, message, status
+"""The call and its body to the answer. Raises Refused."""
 
 
 class Service:
-    """Calls whose signature names `service`; those not among `operations` are refused in words, never left to moto."""
+    """Calls whose signature names `service`: all are answered here, none is left to moto."""
 
-    def __init__(self, service: str, *, invalid: str, operations: Mapping[str, Operation]) -> None:
+    def __init__(self, service: str, *, invalid: str, answer: Operation) -> None:
         """`invalid` is the service's code for a request that its model does not allow."""
-        self._service, self._invalid, self._operations = service, invalid, operations
+        self._service, self._invalid, self._answer = service, invalid, answer
 
     def install(self, aws: LocalAws) -> None:
         aws.recorder.interceptors.append(self.answer)
@@ -46,22 +41,19 @@ class Service:
             return None
         try:
             return Answer(200, _written(self._done(call, environ)), {"Content-Type": "application/x-amz-json-1.1"})
-        except Problem as problem:
-            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": problem.code}
-            body = {"__type": problem.code, "message": problem.message}
-            return Answer(problem.status, _written(body), headers, problem.code)
+        except Refused as refused:
+            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": refused.code}
+            body = {"__type": refused.code, "message": refused.message}
+            return Answer(refused.status, _written(body), headers, refused.code)
 
     def _done(self, call: Call, environ: Environ) -> Mapping[str, Any]:
-        operation = self._operations.get(call.action)
-        if operation is None:
-            raise Problem(self._invalid, f"the rehearsal's {self._service} does not know {call.action}")
         request = _request(call, environ)
-        model = service_model(self._service).operation_model(call.action)
-        if model.input_shape is not None:
-            report = ParamValidator().validate(request, model.input_shape)
-            if report.has_errors():
-                raise Problem(self._invalid, report.generate_report())
-        return operation(call, request)
+        shape = service_model(self._service).operation_model(call.action).input_shape
+        if shape is not None:
+            report = ParamValidator().validate(request, shape)
+            if problem := report.generate_report() or beyond(shape, request):
+                raise Refused(self._invalid, problem)
+        return self._answer(call, request)
 
 
 @cache
@@ -83,4 +75,4 @@ def _labels(call: Call) -> Request:
 
 
 def _written(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document).encode()
+    return json.dumps(document, default=datetime.timestamp).encode()

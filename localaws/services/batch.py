@@ -76,7 +76,9 @@ class Batch:
             "ListTagsForResource": self._tags,
             **self._registry.operations(),
         }
-        Service("batch", invalid="ClientException", operations=operations).install(aws)
+        Service(
+            "batch", invalid="ClientException", answer=lambda call, request: operations[call.action](call, request)
+        ).install(aws)
         aws.at_stop(self._end_all)
 
     def submitted(self) -> list[Submitted]:

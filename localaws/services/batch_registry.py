@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from localaws.api import Problem, Request
+from localaws.api import Request
+from localaws.model import Refused
 
 if TYPE_CHECKING:
     from localaws.recorder import Call
@@ -16,8 +17,8 @@ PREFIXES = {"compute-environment": "computeEnvironment", "job-queue": "jobQueue"
 KINDS = ("FARGATE", "FARGATE_SPOT")
 
 
-def client_problem(message: str) -> Problem:
-    return Problem("ClientException", message)
+def client_problem(message: str) -> Refused:
+    return Refused("ClientException", message)
 
 
 class Registry:
@@ -51,14 +52,14 @@ class Registry:
         }
 
     def queue(self, region: str, named: str) -> Request:
-        """By name or ARN. Raises Problem."""
+        """By name or ARN. Raises Refused."""
         found = _of(self.queues, named, region, "jobQueueName")
         if found is None:
             raise client_problem(f"JobQueue {named} not found.")
         return found
 
     def definition(self, region: str, named: str) -> Request:
-        """By ARN, `name:revision`, or name: then the newest that is active. Raises Problem."""
+        """By ARN, `name:revision`, or name: then the newest that is active. Raises Refused."""
         if named in self.definitions:
             found = [self.definitions[named]]
         else:

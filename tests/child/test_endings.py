@@ -9,10 +9,10 @@ import pytest
 from contract import records
 from contract.codec import encode
 from contract.grid import Exit, Outcome
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BATCH_JOB, BUCKET, NOW, PREFIX, GridYard, planned, request_of, sigterm
 from tests.fakes.clock import Killed
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.sagemaker_training import Life
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from contract import names, tags
 from contract.grid import GridPrefix
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life
 from tests.builders import JOB, PLACE
 from tests.child.yard import request_of
 from tests.drain.draining import Yard
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker_training import Life, Training
 
 QUEUE = names.grid_queue(JOB.deployment)
 LONG = Life(training_s=1e6)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from localaws.model import Pages
 from tests.fakes.clock import Clock
-from tests.fakes.pages import Pages
 from tests.fakes.wire import Call, Refused
 
 MOST_DESCRIBED = 100

@@ -41,11 +41,17 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
         ({"TrainingJobName": "a" * 64}, "failed to satisfy constraint"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Could not assume role"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/start"}, "Could not assume role"),
-        ({"HyperParameters": {str(number): "x" for number in range(101)}}, "less than or equal to 100"),
-        ({"Environment": {"LONG": "x" * 513}}, "'Environment'"),
+        (
+            {"HyperParameters": {str(number): "x" for number in range(101)}},
+            "'hyperParameters' failed to satisfy constraint",
+        ),
+        ({"Environment": {"LONG": "x" * 513}}, "at 'environment.LONG.member'"),
         ({"StoppingCondition": {"MaxRuntimeInSeconds": 2419201}}, "at most 2419200"),
         ({"EnableManagedSpotTraining": True}, "MaxWaitTimeInSeconds"),
-        ({"StoppingCondition": {"MaxRuntimeInSeconds": 9, "MaxWaitTimeInSeconds": 9}}, "only when EnableManagedSpot"),
+        (
+            {"StoppingCondition": {"MaxRuntimeInSeconds": 9, "MaxWaitTimeInSeconds": 9}},
+            "only supported when EnableManagedSpot",
+        ),
     ],
 )
 def test_a_request_that_sagemaker_would_refuse_is_refused(grid: Grid, change: dict[str, Any], says: str) -> None:
@@ -91,12 +97,12 @@ def test_what_the_model_does_not_allow_is_refused(grid: Grid) -> None:
 
 
 def test_beyond_the_quota_it_is_a_limit_and_the_name_stays_free(grid: Grid) -> None:
-    service = sagemaker._current[-1]
-    service.quota["ml.m5.large"] = 1
+    quotas = sagemaker.here(HOME).quotas
+    quotas["ml.m5.large", False] = 1
     try:
         assert refused(grid, **grid.request("quota", count=2)).startswith("ResourceLimitExceeded: ")
     finally:
-        service.quota.clear()
+        quotas.clear()
     create(grid, "quota")
     assert grid.ended("quota")["TrainingJobStatus"] == "Completed"
 

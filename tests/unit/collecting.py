@@ -16,6 +16,8 @@ from contract.codec import decode, encode
 from contract.environments import GridCleanupEnvironment, GridDefaults
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life
 from tests.builders import GRID_LIMITS
 from tests.child.yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
@@ -25,7 +27,6 @@ from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.queue import URL
 from tests.fakes.s3 import Bucket
-from tests.fakes.sagemaker_training import Life, Training
 
 PREFIX = GridPrefix("sweep")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"

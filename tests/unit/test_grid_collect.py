@@ -15,9 +15,9 @@ from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Outcome
 from contract.records import refused
 from grid_collect.policy import COLUMNS, REASONS, Totals
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, line_of
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.sagemaker_training import Life
 from tests.unit.collecting import PREFIX, Yard, collected
 
 FAILS = Life(failure='AlgorithmError: ExecuteUserScriptError: exit code 1, said "no"\nTraceback')

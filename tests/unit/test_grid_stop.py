@@ -12,9 +12,9 @@ from contract.codec import encode
 from contract.errors import StillTraining
 from contract.grid import Outcome
 from contract.records import refused
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, EXECUTION
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.sagemaker_training import Life
 from tests.unit.collecting import PREFIX, Yard, collected
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}

@@ -9,12 +9,12 @@ import pytest
 from aws import narrow
 from contract import metrics, names, tags
 from contract.grid import training_name
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life, Planned
 from tests.builders import JOB, PLACE
 from tests.child.yard import request_of
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker import SageMaker
-from tests.fakes.sagemaker_training import Life, Training
 from tests.fakes.yard import ABROAD
 from tests.unit.reaped import Yard, reaped
 
@@ -36,7 +36,7 @@ def grid(yard: Yard, name: str = "sweep") -> Execution:
     return execution
 
 
-def there(yard: Yard, region: str = ABROAD.region) -> SageMaker:
+def there(yard: Yard, region: str = ABROAD.region) -> Planned:
     found = yard.fake.sagemaker(region)
     found.life = lambda _: LONG
     return found
