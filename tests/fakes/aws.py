@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from localaws.services.sagemaker_planned import Planned
-from tests.fakes.batch import Batch
+from tests.fakes.batch import FakeBatch
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.directory import Directory
 from tests.fakes.ec2 import Ec2
@@ -45,7 +45,7 @@ class Aws:
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
         self.logs = Logs(self.clock)
-        self.batch = Batch(self.clock)
+        self.batch = FakeBatch(self.clock)
         self.ec2: dict[str, Ec2] = {}
         self._sagemaker: dict[str, Planned] = {}
         self.faults = Faults()
@@ -129,7 +129,7 @@ class Aws:
             case "logs":
                 return self.logs.answer(call)
             case "batch":
-                return self.batch.answer(call)
+                return self.batch.answer(call.operation, call.params)
             case "sagemaker":
                 return self.sagemaker(call.region).answer(call.operation, call.params)
         raise AssertionError(f"The fake has no {call.service}")

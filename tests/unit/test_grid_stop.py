@@ -123,7 +123,7 @@ def test_a_training_that_a_person_protects_runs_on_and_is_named(yard: Yard) -> N
 def test_jobs_of_other_grids_and_deployments_run_on(yard: Yard) -> None:
     yard.submit(grid="sweep-2")
     yard.submit(execution=EXECUTION.replace("sweep", "other"))
-    yard.aws.batch.add("theirs", jobQueue="yard-grid", tags={tags.DEPLOYMENT: "other", tags.GRID: "sweep"})
+    yard.aws.batch.add("theirs", queue="yard-grid", tags={tags.DEPLOYMENT: "other", tags.GRID: "sweep"})
     yard.stop_until_over(BROKEN)
     assert not any(job.get("isTerminated") for job in yard.aws.batch.jobs.values())
 
