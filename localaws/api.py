@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -27,17 +27,17 @@ Operation = Callable[["Call", Request], Mapping[str, Any]]
 
 
 class Service:
-    """Calls whose signature names `service`: all are answered here, none is left to moto."""
+    """Calls whose signature names `service`: all are answered here, or those named in `only`, and none of them is left to moto."""
 
-    def __init__(self, service: str, *, invalid: str, answer: Operation) -> None:
+    def __init__(self, service: str, *, invalid: str, answer: Operation, only: Collection[str] = ()) -> None:
         """`invalid` is the service's code for a request that its model does not allow."""
-        self._service, self._invalid, self._answer = service, invalid, answer
+        self._service, self._invalid, self._answer, self._only = service, invalid, answer, only
 
     def install(self, aws: LocalAws) -> None:
         aws.recorder.interceptors.append(self.answer)
 
     def answer(self, call: Call, environ: Environ) -> Answer | None:
-        if call.service != self._service:
+        if call.service != self._service or (self._only and call.action not in self._only):
             return None
         try:
             return Answer(200, _written(self._done(call, environ)), {"Content-Type": "application/x-amz-json-1.1"})
