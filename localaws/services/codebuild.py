@@ -1,4 +1,4 @@
-"""CodeBuild: a build runs its project's own buildspec as a process, with the project's role and a Docker that only pretends.
+"""CodeBuild over HTTP: a build runs its project's own buildspec as a process, with the project's role and a Docker that only pretends.
 
 moto's builds succeed without running anything, and its CloudFormation knows no projects.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moto.cloudformation import parsing
-from moto.codebuild import responses as api
-from moto.codebuild.exceptions import ResourceNotFoundException
+from moto.codebuild.models import codebuild_backends
 from moto.core.common_models import CloudFormationModel
 
+from localaws.api import Request, Service
 from localaws.services import cloudformation, codebuild_task
 from localaws.services.cloudformation import Client, Kind, Properties
-from localaws.services.codebuild_run import Build
+from localaws.services.codebuild_model import BUILDS, Build, CodeBuild
+from localaws.services.codebuild_run import Run
 
 if TYPE_CHECKING:
+    from localaws.recorder import Call
     from localaws.server import LocalAws
 
 PROJECT = "AWS::CodeBuild::Project"
@@ -40,53 +41,47 @@ def install(aws: LocalAws) -> None:
     Builds(aws)
 
 
+class Region(CodeBuild):
+    """Builds of moto's projects, as processes."""
+
+    def __init__(self, region: str, aws: LocalAws) -> None:
+        super().__init__(region, time, aws.account, self._project)
+        self._aws = aws
+        self.runs: dict[str, Run] = {}
+
+    def begin(self, build: Build) -> None:
+        run = self.runs[build.id] = Run(self._aws, build, self.region)
+        threading.Thread(target=run.run, name=build.id, daemon=True).start()
+
+    def end(self, build: Build) -> None:
+        self.runs[build.id].stop()
+
+    def _project(self, name: str) -> Mapping[str, Any] | None:
+        project = codebuild_backends[self.account][self.region].codebuild_projects.get(name)
+        return None if project is None else project.project_metadata
+
+
 class Builds:
     """All builds of a local AWS."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
-        self._lock = threading.Lock()
-        self._builds: dict[str, Build] = {}
-        self._tokens: dict[tuple[str, str], Build] = {}
-        builds = self
-        aws.patch(api.CodeBuildResponse, "start_build", lambda self: builds.start(self))
-        aws.patch(api.CodeBuildResponse, "batch_get_builds", lambda self: builds.get(self))
-        aws.patch(api.CodeBuildResponse, "stop_build", lambda self: builds.stop(self))
+        self._turn = threading.Lock()
+        self._regions: dict[str, Region] = {}
+        Service("codebuild", invalid="InvalidInputException", answer=self._answer, only=BUILDS).install(aws)
         aws.at_stop(self._stop_all)
 
-    def start(self, request: Any) -> Any:
-        """The same token means the same build."""
-        name, token = request._get_param("projectName"), request._get_param("idempotencyToken") or str(uuid.uuid4())
-        project = request.codebuild_backend.codebuild_projects.get(name)
-        if project is None:
-            raise ResourceNotFoundException(f"Project cannot be found: {name}")
-        with self._lock:
-            build = self._tokens.get((name, token))
-            if build is None:
-                variables = request._get_param("environmentVariablesOverride") or []
-                overrides = {str(one["name"]): str(one["value"]) for one in variables}
-                build = Build(self._aws, project.project_metadata, overrides, request.region)
-                self._tokens[name, token] = self._builds[build.id] = build
-                threading.Thread(target=build.run, name=build.id, daemon=True).start()
-        return api.ActionResult({"build": build.described()})
-
-    def get(self, request: Any) -> Any:
-        asked = request._get_param("ids")
-        found = [self._builds[one].described() for one in asked if one in self._builds]
-        return api.ActionResult({"builds": found, "buildsNotFound": [one for one in asked if one not in self._builds]})
-
-    def stop(self, request: Any) -> Any:
-        build = self._builds.get(request._get_param("id"))
-        if build is None:
-            raise ResourceNotFoundException("Build cannot be found")
-        build.stop()
-        return api.ActionResult({"build": build.described()})
+    def _answer(self, call: Call, request: Request) -> Mapping[str, Any]:
+        with self._turn:
+            region = self._regions.setdefault(call.region, Region(call.region, self._aws))
+        return region.answer(call.action, request)
 
     def _stop_all(self) -> None:
-        for build in list(self._builds.values()):
-            build.stop()
+        runs = [run for region in list(self._regions.values()) for run in list(region.runs.values())]
+        for run in runs:
+            run.stop()
         deadline = time.monotonic() + 5
-        while any(build.runs for build in list(self._builds.values())) and time.monotonic() < deadline:
+        while any(run.build.runs for run in runs) and time.monotonic() < deadline:
             time.sleep(0.02)
 
 

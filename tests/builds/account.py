@@ -15,7 +15,7 @@ import pytest
 from contract.environments import ImageBuildEnvironment
 from image_build.handler import handler
 from tests.fakes.clock import Clock
-from tests.fakes.codebuild import CodeBuild
+from tests.fakes.codebuild import FakeCodeBuild
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.logs import Logs
 from tests.fakes.s3 import S3, Bucket, Version
@@ -87,7 +87,7 @@ class Account:
         }
         name, _, tag = BASE.partition(":")
         self.ecr[HOME].repositories[CONTAINERS, name] = {tag: DIGEST}
-        self.codebuild, self.logs = CodeBuild(), Logs(self.clock)
+        self.codebuild, self.logs = FakeCodeBuild(self.clock, ACCOUNT), Logs(self.clock)
         self.put("uploads/good.tar.gz", GOOD)
 
     def put(self, key: str, body: bytes, *, size: int | None = None) -> None:
@@ -113,7 +113,7 @@ class Account:
                     else self._elsewhere()
                 )
             case "codebuild":
-                return self.codebuild.answer(call)
+                return self.codebuild.answer(call.operation, call.params)
             case "logs":
                 return self.logs.answer(call)
         raise AssertionError(f"The account has no {call.service}")
