@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import botocore.loaders
 from botocore.model import ServiceModel
@@ -22,19 +23,35 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 Request = dict[str, Any]
-Operation = Callable[["Call", Request], Mapping[str, Any]]
-"""The call and its body to the answer. Raises Refused."""
 
 
-class Service:
-    """Calls whose signature names `service`: all are answered here, or those named in `only`, and none of them is left to moto."""
+class Model(Protocol):
+    """What knows the state and the rules of a service in one region."""
 
-    def __init__(self, service: str, *, invalid: str, answer: Operation, only: Collection[str] = ()) -> None:
-        """`invalid` is the service's code for a request that its model does not allow."""
-        self._service, self._invalid, self._answer, self._only = service, invalid, answer, only
+    def answer(self, operation: str, params: Request, /) -> Mapping[str, Any]:
+        """Raises Refused."""
 
-    def install(self, aws: LocalAws) -> None:
+
+M = TypeVar("M", bound=Model)
+
+
+class Service(Generic[M]):
+    """Calls whose signature names `service`, or those of them in `only`: a model a region answers them, none is left to moto."""
+
+    def __init__(
+        self, aws: LocalAws, service: str, model: Callable[[str], M], *, invalid: str, only: Collection[str] = ()
+    ) -> None:
+        """`invalid` is the service's code for a request that botocore's model of it does not allow."""
+        self.regions: dict[str, M] = {}
+        self._service, self._model, self._invalid, self._only = service, model, invalid, only
+        self._turn = threading.Lock()
         aws.recorder.interceptors.append(self.answer)
+
+    def of(self, region: str) -> M:
+        with self._turn:
+            if region not in self.regions:
+                self.regions[region] = self._model(region)
+            return self.regions[region]
 
     def answer(self, call: Call, environ: Environ) -> Answer | None:
         if call.service != self._service or (self._only and call.action not in self._only):
@@ -53,7 +70,7 @@ class Service:
             report = ParamValidator().validate(request, shape)
             if problem := report.generate_report() or beyond(shape, request):
                 raise Refused(self._invalid, problem)
-        return self._answer(call, request)
+        return self.of(call.region).answer(call.action, request)
 
 
 @cache

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+ACCOUNT = "123456789012"
+"""Whose models are, where nobody says; moto's."""
 
 
 class Clock(Protocol):
@@ -21,6 +24,11 @@ class Refused(Exception):
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message, self.status = code, message, status
+
+
+def moment(seconds: float) -> datetime:
+    """As botocore has times."""
+    return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 @dataclass

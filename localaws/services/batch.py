@@ -13,10 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import moto.batch.models  # noqa: F401  (its classes must come before MODELS in the list of moto's models)
-from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 
-from localaws.api import Request, Service, service_model
+from localaws.api import Service, service_model
 from localaws.services import batch_task, cloudformation
 from localaws.services.batch_attempt import Fargate
 from localaws.services.batch_jobs import Job, Submitted
@@ -24,7 +23,6 @@ from localaws.services.batch_model import Batch
 from localaws.services.cloudformation import Client, Kind, Properties
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call
     from localaws.server import LocalAws
 
 AT_ONCE = 8
@@ -40,9 +38,7 @@ _current: list[Jobs] = []
 
 def install(aws: LocalAws) -> None:
     """Batch of every region, its CloudFormation, and `batch:submitJob.sync` of state machines, until `aws.stop()`."""
-    parsing.get_model_list.cache_clear()
-    for cached in (parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
+    cloudformation.forget_models()
     batch_task.install(aws)
     _current[:] = [Jobs(aws)]
 
@@ -73,17 +69,12 @@ class Jobs:
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
         self._turn = threading.RLock()
-        self.regions: dict[str, Region] = {}
         self._runnable: deque[Job] = deque()
         self._running: set[Job] = set()
         self._struck: set[tuple[str, str]] = set()
-        Service("batch", invalid="ClientException", answer=self._answer).install(aws)
+        service = Service(aws, "batch", lambda region: Region(region, self, aws.account), invalid="ClientException")
+        self.regions = service.regions
         aws.at_stop(self._end_all)
-
-    def _answer(self, call: Call, request: Request) -> Mapping[str, Any]:
-        with self._turn:
-            region = self.regions.setdefault(call.region, Region(call.region, self, self._aws.account))
-        return region.answer(call.action, request)
 
     def begin(self, made: Submitted) -> None:
         with self._turn:
@@ -221,26 +212,16 @@ USERS_OWN = ("Options", "Tags", "Parameters")
 """Maps whose names are not the API's."""
 
 
-def as_the_api_has_it(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
-    """Names of a template begin with capitals; what only CloudFormation knows is left out."""
+def _wanted(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
+    """What only CloudFormation knows is left out."""
     shape = service_model("batch").operation_model(operation).input_shape
     assert shape is not None
-    return {name: value for name, value in _lowered(properties).items() if name in shape.members}
-
-
-def _lowered(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name[0].lower() + name[1:]: dict(one) if name in USERS_OWN and isinstance(one, Mapping) else _lowered(one)
-            for name, one in value.items()
-        }
-    if isinstance(value, list):
-        return [_lowered(one) for one in value]
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    found = cloudformation.as_the_api_has_it(properties, own=USERS_OWN)
+    return {name: value for name, value in found.items() if name in shape.members}
 
 
 def _environment(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"ComputeEnvironmentName": name[-128:], **properties}, "CreateComputeEnvironment")
+    wanted = _wanted({"ComputeEnvironmentName": name[-128:], **properties}, "CreateComputeEnvironment")
     resources = wanted.get("computeResources", {})
     wanted["type"] = str(wanted["type"]).upper()
     wanted["computeResources"] = {**resources, "maxvCpus": int(resources["maxvCpus"])}
@@ -253,7 +234,7 @@ def _no_environment(client: Client, arn: str, _: Properties) -> None:
 
 
 def _queue(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"JobQueueName": name[-128:], **properties}, "CreateJobQueue")
+    wanted = _wanted({"JobQueueName": name[-128:], **properties}, "CreateJobQueue")
     return str(client("batch").create_job_queue(**wanted)["jobQueueArn"])
 
 
@@ -263,7 +244,7 @@ def _no_queue(client: Client, arn: str, _: Properties) -> None:
 
 
 def _definition(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"JobDefinitionName": name[-128:], **properties}, "RegisterJobDefinition")
+    wanted = _wanted({"JobDefinitionName": name[-128:], **properties}, "RegisterJobDefinition")
     return str(client("batch").register_job_definition(**wanted)["jobDefinitionArn"])
 
 

@@ -110,25 +110,9 @@ class Job:
         return str(verdict).upper() == "RETRY"
 
     def described(self) -> Request:
-        found = {
-            **self.submitted.common(),
-            "jobArn": self.arn,
-            "jobId": self.id,
-            "status": self.status,
-            "attempts": [one.described() for one in self.attempts if one.stopped_at],
-            "createdAt": int(self.submitted.created * 1000),
-            "startedAt": int(self.started * 1000),
-            "isTerminated": self.terminated,
-            "isCancelled": self.cancelled,
-            "container": self._container(),
-        }
-        if stopped := self.stopped:
-            found["stoppedAt"] = int(stopped * 1000)
-        if self.reason:
-            found["statusReason"] = self.reason
-        if self.index is not None:
-            found["arrayProperties"] = {"index": self.index}
-        return found
+        attempts = [one.described() for one in self.attempts if one.stopped_at]
+        index = {} if self.index is None else {"arrayProperties": {"index": self.index}}
+        return {**self.submitted.detail(self), "attempts": attempts, "container": self._container(), **index}
 
     def _container(self) -> Request:
         found = dict(self.submitted.properties)
@@ -180,8 +164,21 @@ class Submitted:
             return "FAILED" if "FAILED" in found else "SUCCEEDED"
         return "PENDING"
 
-    def common(self) -> Request:
+    @property
+    def started(self) -> float:
+        return min((one.started for one in self.jobs if one.started), default=0.0)
+
+    @property
+    def stopped(self) -> float:
+        return max(one.stopped for one in self.jobs) if self.status in ENDED else 0.0
+
+    def detail(self, one: Submitted | Job) -> Request:
+        """What DescribeJobs says of an array as of a job."""
+        reason = one.reason or ("Array Child Job failed" if one is self and one.status == "FAILED" else "")
+        stopped = int(one.stopped * 1000)
         return {
+            "jobArn": one.arn,
+            "jobId": one.id,
             "jobName": self.name,
             "jobQueue": self.queue,
             "jobDefinition": self.definition,
@@ -190,6 +187,13 @@ class Submitted:
             "tags": self.tags,
             "platformCapabilities": ["FARGATE"],
             "dependsOn": [],
+            "status": one.status,
+            "createdAt": int(self.created * 1000),
+            "startedAt": int(one.started * 1000),
+            "isTerminated": one.terminated,
+            "isCancelled": one.cancelled,
+            **({"stoppedAt": stopped} if stopped else {}),
+            **({"statusReason": reason} if reason else {}),
         }
 
     def described(self) -> Request:
@@ -197,27 +201,9 @@ class Submitted:
         if not self.is_array:
             return self.jobs[0].described()
         counts = Counter(one.status for one in self.jobs)
-        whole = {
-            **self.common(),
-            "jobArn": self.arn,
-            "jobId": self.id,
-            "status": self.status,
-            "createdAt": int(self.created * 1000),
-            "startedAt": int(min((one.started for one in self.jobs if one.started), default=0.0) * 1000),
-            "isTerminated": self.terminated,
-            "isCancelled": self.cancelled,
-            "attempts": [],
-            "container": self.properties,
-            "arrayProperties": {
-                "size": len(self.jobs),
-                "statusSummary": {status: counts.get(status, 0) for status in STATUSES},
-            },
-        }
-        if self.status in ENDED:
-            whole["stoppedAt"] = int(max(one.stopped for one in self.jobs) * 1000)
-        if reason := self.reason or ("Array Child Job failed" if self.status == "FAILED" else ""):
-            whole["statusReason"] = reason
-        return whole
+        summary = {status: counts.get(status, 0) for status in STATUSES}
+        array = {"size": len(self.jobs), "statusSummary": summary}
+        return {**self.detail(self), "attempts": [], "container": self.properties, "arrayProperties": array}
 
 
 def summary(described: Mapping[str, Any]) -> Request:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 
-from localaws.model import Clock, Pages
+from localaws.model import ACCOUNT, Clock, Pages
 from localaws.services.batch_jobs import ENDED, STATUSES, WAITING, Job, Request, Submitted, fits, summary
 from localaws.services.batch_registry import NAME, Registry, client_problem
 
-ACCOUNT = "123456789012"
 ARRAY = range(2, 10_001)
 """Children that an array may have."""
 MOST = 100

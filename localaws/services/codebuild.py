@@ -10,18 +10,16 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from moto.cloudformation import parsing
 from moto.codebuild.models import codebuild_backends
 from moto.core.common_models import CloudFormationModel
 
-from localaws.api import Request, Service
+from localaws.api import Service
 from localaws.services import cloudformation, codebuild_task
 from localaws.services.cloudformation import Client, Kind, Properties
 from localaws.services.codebuild_model import BUILDS, Build, CodeBuild
 from localaws.services.codebuild_run import Run
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call
     from localaws.server import LocalAws
 
 PROJECT = "AWS::CodeBuild::Project"
@@ -34,11 +32,12 @@ NOT_SHOWN = (
 
 def install(aws: LocalAws) -> None:
     """Builds as processes, projects of CloudFormation, and `codebuild:startBuild.sync` of state machines."""
-    parsing.get_model_list.cache_clear()
-    for cached in (parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
+    cloudformation.forget_models()
     codebuild_task.install(aws)
-    Builds(aws)
+    service = Service(
+        aws, "codebuild", lambda region: Region(region, aws), invalid="InvalidInputException", only=BUILDS
+    )
+    aws.at_stop(lambda: _stop_all(service.regions))
 
 
 class Region(CodeBuild):
@@ -61,46 +60,19 @@ class Region(CodeBuild):
         return None if project is None else project.project_metadata
 
 
-class Builds:
-    """All builds of a local AWS."""
-
-    def __init__(self, aws: LocalAws) -> None:
-        self._aws = aws
-        self._turn = threading.Lock()
-        self._regions: dict[str, Region] = {}
-        Service("codebuild", invalid="InvalidInputException", answer=self._answer, only=BUILDS).install(aws)
-        aws.at_stop(self._stop_all)
-
-    def _answer(self, call: Call, request: Request) -> Mapping[str, Any]:
-        with self._turn:
-            region = self._regions.setdefault(call.region, Region(call.region, self._aws))
-        return region.answer(call.action, request)
-
-    def _stop_all(self) -> None:
-        runs = [run for region in list(self._regions.values()) for run in list(region.runs.values())]
-        for run in runs:
-            run.stop()
-        deadline = time.monotonic() + 5
-        while any(run.build.runs for run in runs) and time.monotonic() < deadline:
-            time.sleep(0.02)
+def _stop_all(regions: Mapping[str, Region]) -> None:
+    runs = [run for region in list(regions.values()) for run in list(region.runs.values())]
+    for run in runs:
+        run.stop()
+    deadline = time.monotonic() + 5
+    while any(run.build.runs for run in runs) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def _project(client: Client, name: str, properties: Properties) -> str:
     wanted = {"Name": name, **properties}
-    client("codebuild").create_project(**_as_the_api_has_it(wanted))
+    client("codebuild").create_project(**cloudformation.as_the_api_has_it(wanted, spelt={"BuildSpec": "buildspec"}))
     return str(wanted["Name"])
-
-
-def _as_the_api_has_it(value: Any) -> Any:
-    """Names of a template begin with capitals, and one word is spelt otherwise."""
-    if isinstance(value, Mapping):
-        return {
-            "buildspec" if name == "BuildSpec" else name[0].lower() + name[1:]: _as_the_api_has_it(one)
-            for name, one in value.items()
-        }
-    if isinstance(value, list):
-        return [_as_the_api_has_it(one) for one in value]
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
 
 
 cloudformation.KINDS[PROJECT] = Kind(

@@ -9,10 +9,9 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
-from localaws.model import Clock, Refused
+from localaws.model import Clock, Refused, moment
 
 BUILDS = ("StartBuild", "BatchGetBuilds", "StopBuild")
 
@@ -55,14 +54,14 @@ class Build:
             "buildStatus": self.status,
             "currentPhase": self.phase if self.runs else "COMPLETED",
             "buildComplete": not self.runs,
-            "startTime": _time(self.started),
+            "startTime": moment(self.started),
             "logs": {"groupName": self.group, "streamName": self.stream},
             "phases": [],
         }
         if self.failed_in and not self.runs:
             contexts = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": self.why}]
             found["phases"] = [{"phaseType": self.failed_in, "phaseStatus": self.status, "contexts": contexts}]
-        return {**found, **({"endTime": _time(self.ended)} if self.ended else {})}
+        return {**found, **({"endTime": moment(self.ended)} if self.ended else {})}
 
 
 class CodeBuild:
@@ -123,7 +122,3 @@ class CodeBuild:
                 build = self._tokens[name, token] = self.add(project, str(uuid.uuid4()), overrides)
                 self.begin(build)
         return {"build": build.described()}
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from moto.ecr import models
 
-from localaws.api import Request, Service
+from localaws.api import Service
 from localaws.services.cloudformation_repairs import after_creation
 from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call
     from localaws.server import LocalAws
 
 CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
@@ -41,10 +40,10 @@ def install(aws: LocalAws) -> None:
     after_creation(aws, models.Repository, _empties)
     aws.patch(models.Image, "_create_digest", create_digest)
 
-    def answer(call: Call, request: Request) -> Mapping[str, Any]:
-        return Ecr(aws.account, partial(_stored, aws.account, call.region)).answer(call.action, request)
+    def region(name: str) -> Ecr:
+        return Ecr(aws.account, partial(_stored, aws.account, name))
 
-    Service("ecr", invalid="InvalidParameterException", answer=answer, only=LOOKS).install(aws)
+    Service(aws, "ecr", region, invalid="InvalidParameterException", only=LOOKS)
 
 
 def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:

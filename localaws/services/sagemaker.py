@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,6 @@ from localaws.services.sagemaker_model import CREATE, DESCRIBE, Begin, SageMaker
 from localaws.services.sagemaker_run import MASTER_PORT, Run
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call
     from localaws.server import LocalAws
 
 QUOTA = 40
@@ -56,7 +54,7 @@ def trainings() -> list[Run]:
 
 def here(region: str) -> Region:
     """A region of the local AWS that was installed last."""
-    return _current[-1].region(region)
+    return _current[-1].service.of(region)
 
 
 class Region(SageMaker):
@@ -96,25 +94,18 @@ class Trainings:
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
-        self._turn = threading.Lock()
-        self._regions: dict[str, Region] = {}
         self._places = threading.Semaphore(AT_ONCE)
         self._numbers = itertools.count()
         self.runs: list[Run] = []
-        Service("sagemaker", invalid="ValidationException", answer=self._answer).install(aws)
+        self.service = Service(
+            aws, "sagemaker", lambda region: Region(region, self, aws), invalid="ValidationException"
+        )
         aws.at_stop(self._end_all)
-
-    def region(self, name: str) -> Region:
-        with self._turn:
-            return self._regions.setdefault(name, Region(name, self, self._aws))
 
     def begin(self, region: str, image: str, training: Training) -> None:
         run = Run(self._aws, training, region, image, ami=AMI, addresses=self._address, places=self._places)
         self.runs.append(run)
         threading.Thread(target=run.run, name=training.name, daemon=True).start()
-
-    def _answer(self, call: Call, request: Request) -> Mapping[str, Any]:
-        return self.region(call.region).answer(call.action, request)
 
     def _address(self) -> str:
         """Each instance has one of its own; nodes of EC2 begin at 127.16."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
+
+from localaws.model import moment
 
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 STATUS = {"MaxRuntimeExceeded": "Stopped", "MaxWaitTimeExceeded": "Stopped"} | {
@@ -121,16 +122,16 @@ class Training:
             "TrainingJobStatus": last.status,
             "SecondaryStatus": last.secondary,
             "SecondaryStatusTransitions": [
-                {"Status": one.secondary, "StartTime": _time(one.at), "StatusMessage": one.message}
-                | ({} if end is None else {"EndTime": _time(end)})
+                {"Status": one.secondary, "StartTime": moment(one.at), "StatusMessage": one.message}
+                | ({} if end is None else {"EndTime": moment(end)})
                 for one, end in zip(past, ends, strict=True)
             ],
-            "CreationTime": _time(self.created_at),
-            "LastModifiedTime": _time(last.at),
+            "CreationTime": moment(self.created_at),
+            "LastModifiedTime": moment(last.at),
         }
         began = next((one.at for one in past if one.secondary in {"Downloading", "Training"}), None)
         if began is not None:
-            answer["TrainingStartTime"] = _time(began)
+            answer["TrainingStartTime"] = moment(began)
         return answer | self._ended(past, began) if over else answer
 
     def summary(self, now: float) -> dict[str, Any]:
@@ -141,7 +142,7 @@ class Training:
 
     def _ended(self, past: list[Step], began: float | None) -> dict[str, Any]:
         last = past[-1]
-        found: dict[str, Any] = {"TrainingEndTime": _time(last.at)}
+        found: dict[str, Any] = {"TrainingEndTime": moment(last.at)}
         if began is not None:
             found["TrainingTimeInSeconds"] = _whole(last.at - began)
             found["BillableTimeInSeconds"] = self._billable(began, past)
@@ -151,7 +152,7 @@ class Training:
             found["ModelArtifacts"] = {"S3ModelArtifacts": self.artifact}
         if self.metrics:
             found["FinalMetricDataList"] = [
-                {"MetricName": name, "Value": value, "Timestamp": _time(at)}
+                {"MetricName": name, "Value": value, "Timestamp": moment(at)}
                 for name, (value, at) in self.metrics.items()
             ]
         return found
@@ -170,7 +171,3 @@ class Training:
 def _whole(seconds: float) -> int:
     """Begun seconds count; clocks of today tell no fraction below a microsecond."""
     return math.ceil(round(seconds, 3))
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)

@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from localaws.model import Clock, Pages, Refused, Tokens
+from localaws.model import ACCOUNT, Clock, Pages, Refused, Tokens
 from localaws.services.sagemaker_jobs import ENDED, Training
 
-ACCOUNT = "123456789012"
 CREATE, DESCRIBE = "CreateTrainingJob", "DescribeTrainingJob"
 PAGE = 100
 LISTED = 10

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from localaws.model import Clock
+from localaws.model import ACCOUNT, Clock
 from localaws.services.sagemaker_jobs import Step, Training
-from localaws.services.sagemaker_model import ACCOUNT, Begin, SageMaker, invalid
+from localaws.services.sagemaker_model import Begin, SageMaker, invalid
 
 SIGKILL_S = 120.0
 """From SIGTERM to SIGKILL."""

@@ -17,6 +17,7 @@ from tests.fakes.aws import Aws
 
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 REGION = "eu-west-1"
+ALGORITHM = request_of(0, REGION)["AlgorithmSpecification"]
 
 
 @pytest.fixture
@@ -79,6 +80,12 @@ def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: s
     [
         {"TrainingJobName": "a" * 64},
         {"TrainingJobName": "a_b"},
+        {"TrainingJobName": "-first"},
+        {"Environment": {"LONG": "x" * 513}},
+        {"HyperParameters": {"x" * 257: "1"}},
+        {"ResourceConfig": {"InstanceType": "ml.p9.huge", "InstanceCount": 1, "VolumeSizeInGB": 1}},
+        {"AlgorithmSpecification": ALGORITHM | {"MetricDefinitions": [{"Name": "loss", "Regex": "("}]}},
+        {"StoppingCondition": {"MaxRuntimeInSeconds": 2_419_201}},
         {"HyperParameters": {f"p{number}": "1" for number in range(101)}},
         {"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120}},
         {"EnableManagedSpotTraining": True},
@@ -90,7 +97,7 @@ def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: s
         {"Tags": [{"Key": "aws:x", "Value": "1"}]},
         {"Tags": [{"Key": str(number), "Value": "1"} for number in range(51)]},
     ],
-    ids=["long name", "odd name", "parameters", "wait", "spot", "short wait", "twice", "aws", "51 tags"],
+    ids=lambda changes: " ".join(changes),
 )
 def test_what_sagemaker_does_not_take_the_fake_does_not_take(aws: Aws, changes: dict[str, Any]) -> None:
     assert refusal(client().create_training_job, **request(**changes)) == "ValidationException"
