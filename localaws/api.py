@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import botocore.loaders
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
+from localaws.limits import beyond
+from localaws.model import Refused
 from localaws.recorder import Answer
 
 if TYPE_CHECKING:
@@ -19,49 +23,54 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 Request = dict[str, Any]
-Operation = Callable[["Call", Request], Mapping[str, Any]]
-"""The call and its body to the answer. Raises Problem."""
 
 
-class Problem(Exception):
-    """What the service answers instead: its code, its words, the status of HTTP."""
+class Model(Protocol):
+    """What knows the state and the rules of a service in one region."""
 
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.status = code, message, status
+    def answer(self, operation: str, params: Request, /) -> Mapping[str, Any]:
+        """Raises Refused."""
 
 
-class Service:
-    """Calls whose signature names `service`; those not among `operations` are refused in words, never left to moto."""
+M = TypeVar("M", bound=Model)
 
-    def __init__(self, service: str, *, invalid: str, operations: Mapping[str, Operation]) -> None:
-        """`invalid` is the service's code for a request that its model does not allow."""
-        self._service, self._invalid, self._operations = service, invalid, operations
 
-    def install(self, aws: LocalAws) -> None:
+class Service(Generic[M]):
+    """Calls whose signature names `service`, or those of them in `only`: a model a region answers them, none is left to moto."""
+
+    def __init__(
+        self, aws: LocalAws, service: str, model: Callable[[str], M], *, invalid: str, only: Collection[str] = ()
+    ) -> None:
+        """`invalid` is the service's code for a request that botocore's model of it does not allow."""
+        self.regions: dict[str, M] = {}
+        self._service, self._model, self._invalid, self._only = service, model, invalid, only
+        self._turn = threading.Lock()
         aws.recorder.interceptors.append(self.answer)
 
+    def of(self, region: str) -> M:
+        with self._turn:
+            if region not in self.regions:
+                self.regions[region] = self._model(region)
+            return self.regions[region]
+
     def answer(self, call: Call, environ: Environ) -> Answer | None:
-        if call.service != self._service:
+        if call.service != self._service or (self._only and call.action not in self._only):
             return None
         try:
             return Answer(200, _written(self._done(call, environ)), {"Content-Type": "application/x-amz-json-1.1"})
-        except Problem as problem:
-            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": problem.code}
-            body = {"__type": problem.code, "message": problem.message}
-            return Answer(problem.status, _written(body), headers, problem.code)
+        except Refused as refused:
+            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": refused.code}
+            body = {"__type": refused.code, "message": refused.message}
+            return Answer(refused.status, _written(body), headers, refused.code)
 
     def _done(self, call: Call, environ: Environ) -> Mapping[str, Any]:
-        operation = self._operations.get(call.action)
-        if operation is None:
-            raise Problem(self._invalid, f"the rehearsal's {self._service} does not know {call.action}")
         request = _request(call, environ)
-        model = service_model(self._service).operation_model(call.action)
-        if model.input_shape is not None:
-            report = ParamValidator().validate(request, model.input_shape)
-            if report.has_errors():
-                raise Problem(self._invalid, report.generate_report())
-        return operation(call, request)
+        shape = service_model(self._service).operation_model(call.action).input_shape
+        if shape is not None:
+            report = ParamValidator().validate(request, shape)
+            if problem := report.generate_report() or beyond(shape, request):
+                raise Refused(self._invalid, problem)
+        return self.of(call.region).answer(call.action, request)
 
 
 @cache
@@ -83,4 +92,4 @@ def _labels(call: Call) -> Request:
 
 
 def _written(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document).encode()
+    return json.dumps(document, default=datetime.timestamp).encode()

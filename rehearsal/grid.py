@@ -16,7 +16,7 @@ from contract.codec import decode
 from contract.grid import Grid, GridPrefix, Line, Outcome, Record
 from localaws.services import batch, sagemaker
 from localaws.services.batch_jobs import Job as BatchJob
-from localaws.services.sagemaker_training import Training
+from localaws.services.sagemaker_run import Run
 from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import Job, Yard
 
@@ -80,9 +80,9 @@ class GridJob(Job):
         plan = self.plan()
         return Counter(outcomes.get(i) or states.get(i) or "waiting" for i in range(plan.lines if plan else 0))
 
-    def trainings(self) -> list[Training]:
+    def trainings(self) -> list[Run]:
         """That SageMaker ever had for this grid, in all regions together."""
-        return [one for one in sagemaker.trainings() if one.tags.get(tags.GRID) == self.name]
+        return [one for one in sagemaker.trainings() if one.training.tags.get(tags.GRID) == self.name]
 
     def children(self) -> list[BatchJob]:
         """Whatever of this grid ever ran on Batch."""
@@ -90,7 +90,7 @@ class GridJob(Job):
 
     def trainings_left(self) -> list[str]:
         """Names of trainings, of any grid or of none, that still run anywhere."""
-        return [one.name for one in sagemaker.trainings() if one.runs]
+        return [one.training.name for one in sagemaker.trainings() if one.runs]
 
     def children_left(self) -> list[str]:
         return [one.id for one in batch.jobs() if one.status not in ("SUCCEEDED", "FAILED")]

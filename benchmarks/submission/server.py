@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from email.utils import formatdate
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,10 @@ from botocore.validate import ParamValidator
 
 from benchmarks.submission import plan
 from benchmarks.submission.plan import ACCOUNT
+from localaws.limits import beyond
+from localaws.model import Refused
+from localaws.services.sagemaker_model import CREATE, invalid
+from localaws.services.sagemaker_planned import Life, Planned
 
 BEGIN, SEEN = "/begin/", "/seen"
 """What the race itself asks for: a new account, whose every answer comes so many milliseconds late; what one run did."""
@@ -61,6 +66,8 @@ class Server(ThreadingHTTPServer):
     def begin(self, objects: Mapping[str, bytes], late: float) -> None:
         """A new account with nothing but these objects (by `bucket/key`)."""
         self.objects, self.late, self.seen = dict(objects), late, Seen()
+        self.sagemaker = Planned(plan.REGION, time, ACCOUNT)
+        self.sagemaker.life = lambda _: Life(starting_s=0, downloading_s=0, training_s=0, uploading_s=0)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -100,11 +107,10 @@ class Handler(BaseHTTPRequestHandler):
         if not name:
             return self._say(200, CALLER.encode())
         asked = json.loads(body)
-        if name == "CreateTrainingJob":
-            return self._create(asked)
-        if name == "DescribeTrainingJob":
-            return self._say(200, json.dumps(self._described(asked["TrainingJobName"])).encode())
-        return self._say(400, json.dumps({"__type": "UnknownOperationException", "message": name}).encode())
+        try:
+            return self._sagemaker(name, asked)
+        except Refused as refused:
+            return self._say(400, json.dumps({"__type": refused.code, "message": refused.message}).encode())
 
     def _begin(self, late: float) -> None:
         """A new account; answers with the request that is wanted, and with the child's environment."""
@@ -112,35 +118,18 @@ class Handler(BaseHTTPRequestHandler):
         told = {"wanted": plan.wanted(), "variables": plan.variables(), "region": plan.REGION}
         self._answer(200, json.dumps(told).encode())
 
-    def _create(self, asked: dict[str, Any]) -> None:
-        """What does not fit SageMaker's model is refused, as is a second submission."""
-        seen = self.server.seen
-        problem = "one was created before" if seen.request else unfit(asked)
-        if problem:
-            return self._say(400, json.dumps({"__type": "ValidationException", "message": problem}).encode())
+    def _sagemaker(self, name: str, asked: dict[str, Any]) -> None:
+        """What does not fit SageMaker's model is refused, as is a second submission. Raises Refused."""
+        seen, creates = self.server.seen, name == CREATE
+        if creates and (problem := "one was created before" if seen.request else unfit(asked)):
+            raise invalid(problem)
+        answer = json.dumps(self.server.sagemaker.answer(name, asked), default=datetime.timestamp).encode()
+        if not creates:
+            return self._say(200, answer)
         seen.request, seen.before = asked, sum(seen.calls.values()) - 1
         time.sleep(self.server.late)
         seen.accepted = time.monotonic()
-        return self._answer(200, json.dumps({"TrainingJobArn": self._arn(asked["TrainingJobName"])}).encode())
-
-    def _arn(self, name: str) -> str:
-        region = self.headers["Authorization"].partition("Credential=")[2].split("/")[2]
-        return f"arn:aws:sagemaker:{region}:{ACCOUNT}:training-job/{name}"
-
-    def _described(self, name: str) -> dict[str, Any]:
-        """Over already."""
-        now = time.time()
-        return {
-            "TrainingJobName": name,
-            "TrainingJobArn": self._arn(name),
-            "TrainingJobStatus": "Completed",
-            "SecondaryStatus": "Completed",
-            "ModelArtifacts": {"S3ModelArtifacts": "s3://bytes/model.tar.gz"},
-            "CreationTime": now - 60,
-            "TrainingStartTime": now - 50,
-            "TrainingEndTime": now,
-            "BillableTimeInSeconds": 50,
-        }
+        return self._answer(200, answer)
 
     def _place(self) -> str:
         return self.path.partition("?")[0].strip("/")
@@ -178,7 +167,7 @@ def _model() -> Any:
 
 def unfit(request: Mapping[str, Any]) -> str:
     """What of CreateTrainingJob's arguments botocore's model of SageMaker does not take; empty where they fit."""
-    return str(ParamValidator().validate(request, _model()).generate_report())
+    return ParamValidator().validate(request, _model()).generate_report() or beyond(_model(), request)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Batch on Fargate: queues in which jobs wait, and for each child of an array a process that runs its image's command.
+"""Batch on Fargate over HTTP: the model with a real clock, and for each child of an array a process that runs its image's command.
 
 moto would need Docker, and its CloudFormation wants service roles that Fargate has none of.
 """
@@ -13,169 +13,80 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import moto.batch.models  # noqa: F401  (its classes must come before MODELS in the list of moto's models)
-from moto.cloudformation import parsing
 from moto.core.common_models import CloudFormationModel
 
-from localaws.api import Request, Service, service_model
+from localaws.api import Service, service_model
 from localaws.services import batch_task, cloudformation
 from localaws.services.batch_attempt import Fargate
-from localaws.services.batch_jobs import ENDED, WAITING, Job, Submitted, fits, page, summary
-from localaws.services.batch_registry import NAME, Registry, client_problem
+from localaws.services.batch_jobs import Job, Submitted
+from localaws.services.batch_model import Batch
 from localaws.services.cloudformation import Client, Kind, Properties
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call
     from localaws.server import LocalAws
 
-ARRAY = range(2, 10_001)
-"""Children that an array may have."""
 AT_ONCE = 8
 """Containers that run at once on this computer, where the queue would allow more."""
-MOST = 100
 RETIRED = "ECS is performing maintenance on the underlying infrastructure hosting the task."
 NOT_SHOWN = (
     f"Fargate: a child is a process of the local Python with AWS's SDK; at most {AT_ONCE} at once, whatever the queue allows; its file "
     "system is not read-only, and its user is yours"
 )
 """What a rehearsed array does not show, for whoever prints a rehearsal's result."""
-_current: list[Batch] = []
+_current: list[Jobs] = []
 
 
 def install(aws: LocalAws) -> None:
     """Batch of every region, its CloudFormation, and `batch:submitJob.sync` of state machines, until `aws.stop()`."""
-    parsing.get_model_list.cache_clear()
-    for cached in (parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
+    cloudformation.forget_models()
     batch_task.install(aws)
-    _current[:] = [Batch(aws)]
+    _current[:] = [Jobs(aws)]
 
 
 def jobs() -> list[Job]:
     """Everything that was ever to run, of the local AWS that was installed last: plain jobs and children of arrays."""
-    return [job for submitted in _current[-1].submitted() for job in submitted.jobs]
+    regions = list(_current[-1].regions.values())
+    return [job for region in regions for made in list(region.submitted.values()) for job in made.jobs]
 
 
-class Batch:
+class Region(Batch):
+    """Runs what is submitted on the Fargate that is this computer."""
+
+    def __init__(self, region: str, owner: Jobs, account: str) -> None:
+        super().__init__(region, time, account)
+        self._owner = owner
+
+    def begin(self, made: Submitted) -> None:
+        self._owner.begin(made)
+
+    def end(self, job: Job) -> None:
+        self._owner.end(job)
+
+
+class Jobs:
     """All jobs of a local AWS."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
-        self._registry = Registry(aws.account)
-        self._turn = threading.Condition()
-        self._submitted: dict[str, Submitted] = {}
+        self._turn = threading.RLock()
         self._runnable: deque[Job] = deque()
         self._running: set[Job] = set()
         self._struck: set[tuple[str, str]] = set()
-        operations = {
-            "SubmitJob": self._submit,
-            "DescribeJobs": self._describe,
-            "ListJobs": self._list,
-            "TerminateJob": self._terminate,
-            "CancelJob": self._cancel,
-            "TagResource": self._tag,
-            "ListTagsForResource": self._tags,
-            **self._registry.operations(),
-        }
-        Service("batch", invalid="ClientException", operations=operations).install(aws)
+        service = Service(aws, "batch", lambda region: Region(region, self, aws.account), invalid="ClientException")
+        self.regions = service.regions
         aws.at_stop(self._end_all)
 
-    def submitted(self) -> list[Submitted]:
+    def begin(self, made: Submitted) -> None:
         with self._turn:
-            return list(self._submitted.values())
-
-    # what AWS's API does
-
-    def _submit(self, call: Call, request: Request) -> Mapping[str, Any]:
-        queue = self._registry.queue(call.region, request["jobQueue"])
-        definition = self._registry.definition(call.region, request["jobDefinition"])
-        size = request.get("arrayProperties", {}).get("size")
-        if not NAME.fullmatch(request["jobName"]):
-            raise client_problem(f"jobName {request['jobName']}: letters, digits, - and _, up to 128")
-        if size is not None and size not in ARRAY:
-            raise client_problem(
-                f"arrayProperties.size {size}: array job size must be between {ARRAY[0]} and {ARRAY[-1]}"
-            )
-        if queue["state"] != "ENABLED":
-            raise client_problem(f"JobQueue {queue['jobQueueArn']} is in state {queue['state']}")
-        environment = queue["computeEnvironmentOrder"][0]["computeEnvironment"]
-        made = Submitted(
-            request, queue, definition, account=self._aws.account, region=call.region, environment=environment
-        )
-        with self._turn:
-            self._submitted[made.id] = made
             self._runnable.extend(made.jobs)
         self._next()
-        return {"jobArn": made.arn, "jobName": made.name, "jobId": made.id}
 
-    def _describe(self, call: Call, request: Request) -> Mapping[str, Any]:
-        found = [self._one(identity.rpartition("/")[2]) for identity in request["jobs"]]
-        return {"jobs": [one.described() for one in found if one is not None and _region(one) == call.region]}
-
-    def _list(self, call: Call, request: Request) -> Mapping[str, Any]:
-        if parent := request.get("arrayJobId"):
-            made = self._submitted.get(parent)
-            things: list[Submitted] | list[Job] = made.jobs if made and made.is_array else []
-        else:
-            queue = self._registry.queue(call.region, request.get("jobQueue", ""))["jobQueueArn"]
-            things = [one for one in reversed(self.submitted()) if one.queue == queue]
-        found = [one for one in (thing.described() for thing in things) if fits(one, request)]
-        shown, more = page([summary(one) for one in found], request, MOST)
-        return {"jobSummaryList": shown, **({"nextToken": more} if more else {})}
-
-    def _terminate(self, call: Call, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        """Whatever its status; SIGTERM to what runs."""
-        for job in self._jobs(request, "terminated"):
-            if job.status in ENDED:
-                continue
-            job.terminated, job.reason = True, request["reason"]
-            job.stopping.set()
-            self._drop(job)
-            if job.attempts and job.status == "RUNNING":
-                self._aws.later(0, partial(self._fargate(job).end, job.attempts[-1], request["reason"]))
-        return {}
-
-    def _cancel(self, call: Call, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        """What has not started; anything else goes on."""
-        for job in self._jobs(request, "cancelled"):
-            if job.status in WAITING:
-                job.cancelled, job.reason = True, request["reason"]
-                job.stopping.set()
-                self._drop(job)
-        return {}
-
-    def _jobs(self, request: Request, mark: str) -> list[Job]:
-        """What a job id means: a child, a plain job, or all children of an array, which gets the mark itself."""
-        found = self._one(request["jobId"])
-        if isinstance(found, Job):
-            return [found]
-        if found is None:
-            return []
-        setattr(found, mark, True)
-        found.reason = request["reason"]
-        return found.jobs
-
-    def _tag(self, call: Call, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        self._tagged(request["resourceArn"]).update(request["tags"])
-        return {}
-
-    def _tags(self, call: Call, request: Request) -> Mapping[str, Any]:  # noqa: ARG002
-        return {"tags": self._tagged(request["resourceArn"])}
-
-    def _tagged(self, arn: str) -> dict[str, str]:
-        if made := self._submitted.get(arn.rpartition("/")[2]):
-            return made.tags
-        found = self._registry.tagged(arn)
-        if found is None:
-            raise client_problem(f"{arn} does not exist")
-        own: dict[str, str] = found.setdefault("tags", {})
-        return own
-
-    def _one(self, identity: str) -> Submitted | Job | None:
-        parent, _, index = identity.partition(":")
-        made = self._submitted.get(parent)
-        if made is None or not index:
-            return made
-        return made.jobs[int(index)] if made.is_array and int(index) < len(made.jobs) else None
+    def end(self, job: Job) -> None:
+        """SIGTERM to what runs; what waits is over."""
+        job.stopping.set()
+        self._drop(job)
+        if job.attempts and job.status == "RUNNING":
+            self._aws.later(0, partial(self._fargate(job).end, job.attempts[-1], job.reason))
 
     # running
 
@@ -192,11 +103,12 @@ class Batch:
                 threading.Thread(target=self._run, args=(job,), name=job.id, daemon=True).start()
 
     def _fits(self, job: Job) -> bool:
-        queue = self._registry.queues.get(job.submitted.queue)
+        registry = self.regions[job.submitted.region].registry
+        queue = registry.queues.get(job.submitted.queue)
         if queue is None:
             return False
         used = sum(_vcpus(one) for one in self._running if one.submitted.queue == job.submitted.queue)
-        return used + _vcpus(job) <= self._registry.vcpus(queue)
+        return used + _vcpus(job) <= registry.vcpus(queue)
 
     def _run(self, job: Job) -> None:
         """One attempt; then the job is over, or stands in the queue again."""
@@ -221,7 +133,6 @@ class Batch:
         attempt = self._fargate(job).new()
         job.attempts.append(attempt)
         self._enter(job, "RUNNING")
-        job.started = job.started or time.time()
         self._strike(job)
         if (limit := job.submitted.timeout_s) is not None:
             why = "Job attempt duration exceeded timeout"
@@ -232,7 +143,6 @@ class Batch:
         last = job.attempts[-1] if job.attempts else None
         well = last is not None and last.code == 0 and not job.terminated
         job.reason = job.reason or (last.status_reason if last else "")
-        job.stopped = time.time()
         self._enter(job, "SUCCEEDED" if well else "FAILED")
 
     def _drop(self, job: Job) -> None:
@@ -245,7 +155,7 @@ class Batch:
             self._finish(job)
 
     def _enter(self, job: Job, status: str) -> None:
-        job.status = status
+        job.enter(status)
         made = job.submitted
         self._aws.emit("aws.batch", "Batch Job State Change", job.described(), [job.arn], made.region)
         if made.is_array and made.told != made.status:
@@ -291,10 +201,6 @@ class Batch:
             time.sleep(0.02)
 
 
-def _region(one: Submitted | Job) -> str:
-    return one.region if isinstance(one, Submitted) else one.submitted.region
-
-
 def _vcpus(job: Job) -> float:
     needs = {one["type"]: one["value"] for one in job.submitted.properties["resourceRequirements"]}
     return float(needs.get("VCPU", 0.25))
@@ -306,26 +212,16 @@ USERS_OWN = ("Options", "Tags", "Parameters")
 """Maps whose names are not the API's."""
 
 
-def as_the_api_has_it(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
-    """Names of a template begin with capitals; what only CloudFormation knows is left out."""
+def _wanted(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
+    """What only CloudFormation knows is left out."""
     shape = service_model("batch").operation_model(operation).input_shape
     assert shape is not None
-    return {name: value for name, value in _lowered(properties).items() if name in shape.members}
-
-
-def _lowered(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name[0].lower() + name[1:]: dict(one) if name in USERS_OWN and isinstance(one, Mapping) else _lowered(one)
-            for name, one in value.items()
-        }
-    if isinstance(value, list):
-        return [_lowered(one) for one in value]
-    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+    found = cloudformation.as_the_api_has_it(properties, own=USERS_OWN)
+    return {name: value for name, value in found.items() if name in shape.members}
 
 
 def _environment(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"ComputeEnvironmentName": name[-128:], **properties}, "CreateComputeEnvironment")
+    wanted = _wanted({"ComputeEnvironmentName": name[-128:], **properties}, "CreateComputeEnvironment")
     resources = wanted.get("computeResources", {})
     wanted["type"] = str(wanted["type"]).upper()
     wanted["computeResources"] = {**resources, "maxvCpus": int(resources["maxvCpus"])}
@@ -338,7 +234,7 @@ def _no_environment(client: Client, arn: str, _: Properties) -> None:
 
 
 def _queue(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"JobQueueName": name[-128:], **properties}, "CreateJobQueue")
+    wanted = _wanted({"JobQueueName": name[-128:], **properties}, "CreateJobQueue")
     return str(client("batch").create_job_queue(**wanted)["jobQueueArn"])
 
 
@@ -348,7 +244,7 @@ def _no_queue(client: Client, arn: str, _: Properties) -> None:
 
 
 def _definition(client: Client, name: str, properties: Properties) -> str:
-    wanted = as_the_api_has_it({"JobDefinitionName": name[-128:], **properties}, "RegisterJobDefinition")
+    wanted = _wanted({"JobDefinitionName": name[-128:], **properties}, "RegisterJobDefinition")
     return str(client("batch").register_job_definition(**wanted)["jobDefinitionArn"])
 
 

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from localaws.containers.container import BASIC, Container, slim_python
 from localaws.containers.images import Image, NotRunnable, here
 from localaws.containers.logs import LogStream
+from localaws.services.batch_jobs import GRACE_S, Attempt
 from localaws.services.sagemaker_checks import REGISTRY
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
-GRACE_S = 30.0
-"""Fargate's, from SIGTERM to SIGKILL."""
-
 
 class NotStarted(Exception):
     """What ECS says of a task whose container never ran."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """What DescribeJobs tells of it."""
-
-    task: str
-    log_stream: str = ""
-    started_at: float = 0.0
-    stopped_at: float = 0.0
-    code: int | None = None
-    status_reason: str = "Essential container in task exited"
-    reason: str = ""
-    """Of the container, where it was not the command that ended it."""
-    container: Container | None = field(default=None, repr=False)
-    ending: threading.Event = field(default_factory=threading.Event, repr=False)
-    """Set once somebody wants it to end, its container started or not."""
-
-    def described(self) -> dict[str, Any]:
-        told = {"taskArn": self.task, "logStreamName": self.log_stream, "exitCode": self.code, "reason": self.reason}
-        whole = {
-            "container": {name: value for name, value in told.items() if value not in (None, "")},
-            "startedAt": _milliseconds(self.started_at),
-            "stoppedAt": _milliseconds(self.stopped_at),
-            "statusReason": self.status_reason,
-        }
-        return {name: value for name, value in whole.items() if value}
 
 
 class Fargate:
@@ -164,7 +133,3 @@ class Fargate:
                 log.say(line)
 
         return hear
-
-
-def _milliseconds(moment: float) -> int:
-    return int(moment * 1000)

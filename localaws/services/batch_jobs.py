@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from localaws.api import Request
-from localaws.services.batch_attempt import Attempt
+from localaws.model import Clock
+
+if TYPE_CHECKING:
+    from localaws.containers.container import Container
+
+Request = dict[str, Any]
+GRACE_S = 30.0
+"""Fargate's, from SIGTERM to SIGKILL."""
 
 ENDED = ("SUCCEEDED", "FAILED")
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *ENDED)
 WAITING = ("SUBMITTED", "PENDING", "RUNNABLE")
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """What DescribeJobs tells of it."""
+
+    task: str
+    log_stream: str = ""
+    started_at: float = 0.0
+    stopped_at: float = 0.0
+    code: int | None = None
+    status_reason: str = "Essential container in task exited"
+    reason: str = ""
+    """Of the container, where it was not the command that ended it."""
+    container: Container | None = field(default=None, repr=False)
+    ending: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Set once somebody wants it to end, its container started or not."""
+
+    def described(self) -> dict[str, Any]:
+        told = {"taskArn": self.task, "logStreamName": self.log_stream, "exitCode": self.code, "reason": self.reason}
+        whole = {
+            "container": {name: value for name, value in told.items() if value not in (None, "")},
+            "startedAt": int(self.started_at * 1000),
+            "stoppedAt": int(self.stopped_at * 1000),
+            "statusReason": self.status_reason,
+        }
+        return {name: value for name, value in whole.items() if value}
 
 
 class Job:
@@ -25,11 +57,33 @@ class Job:
     def __init__(self, submitted: Submitted, index: int | None) -> None:
         self.submitted, self.index = submitted, index
         self.id = submitted.id if index is None else f"{submitted.id}:{index}"
-        self.status, self.reason = "RUNNABLE", ""
+        self.reason = ""
         self.terminated = self.cancelled = False
         self.attempts: list[Attempt] = []
         self.stopping = threading.Event()
-        self.created, self.started, self.stopped = time.time(), 0.0, 0.0
+        self._clock = submitted.clock
+        self._steps = [(submitted.created, "RUNNABLE")]
+
+    def enter(self, status: str, after_s: float = 0.0) -> None:
+        self._steps = [*self._steps, (self._clock.time() + after_s, status)]
+
+    @property
+    def status(self) -> str:
+        return self._past()[-1][1]
+
+    @property
+    def started(self) -> float:
+        """When it first ran, 0 where it has not."""
+        return next((at for at, status in self._past() if status == "RUNNING"), 0.0)
+
+    @property
+    def stopped(self) -> float:
+        at, status = self._past()[-1]
+        return at if status in ENDED else 0.0
+
+    def _past(self) -> list[tuple[float, str]]:
+        now = self._clock.time()
+        return [one for one in self._steps if one[0] <= now]
 
     @property
     def arn(self) -> str:
@@ -56,25 +110,9 @@ class Job:
         return str(verdict).upper() == "RETRY"
 
     def described(self) -> Request:
-        found = {
-            **self.submitted.common(),
-            "jobArn": self.arn,
-            "jobId": self.id,
-            "status": self.status,
-            "attempts": [one.described() for one in self.attempts if one.stopped_at],
-            "createdAt": int(self.created * 1000),
-            "startedAt": int(self.started * 1000),
-            "isTerminated": self.terminated,
-            "isCancelled": self.cancelled,
-            "container": self._container(),
-        }
-        if self.stopped:
-            found["stoppedAt"] = int(self.stopped * 1000)
-        if self.reason:
-            found["statusReason"] = self.reason
-        if self.index is not None:
-            found["arrayProperties"] = {"index": self.index}
-        return found
+        attempts = [one.described() for one in self.attempts if one.stopped_at]
+        index = {} if self.index is None else {"arrayProperties": {"index": self.index}}
+        return {**self.submitted.detail(self), "attempts": attempts, "container": self._container(), **index}
 
     def _container(self) -> Request:
         found = dict(self.submitted.properties)
@@ -88,12 +126,22 @@ class Submitted:
     """What SubmitJob made: a plain job, or an array with its children."""
 
     def __init__(
-        self, request: Request, queue: Request, definition: Request, *, account: str, region: str, environment: str
+        self,
+        request: Request,
+        queue: Request,
+        definition: Request,
+        *,
+        account: str,
+        region: str,
+        clock: Clock,
+        identity: str = "",
     ) -> None:
-        self.id = str(uuid.uuid4())
+        self.id = identity or str(uuid.uuid4())
+        self.clock, self.created = clock, clock.time()
         self.region, self.name = region, str(request["jobName"])
         self.arn = f"arn:aws:batch:{region}:{account}:job/{self.id}"
-        self.queue, self.environment = str(queue["jobQueueArn"]), environment
+        self.queue = str(queue["jobQueueArn"])
+        self.environment = str(queue["computeEnvironmentOrder"][0]["computeEnvironment"])
         self.definition = str(definition["jobDefinitionArn"])
         self.retry = request.get("retryStrategy") or definition.get("retryStrategy", {})
         self.timeout_s = (request.get("timeout") or definition.get("timeout", {})).get("attemptDurationSeconds")
@@ -104,7 +152,7 @@ class Submitted:
         self.jobs = [Job(self, None)] if size is None else [Job(self, index) for index in range(size)]
         self.is_array = size is not None
         self.terminated = self.cancelled = False
-        self.reason, self.created, self.told = "", time.time(), ""
+        self.reason = self.told = ""
 
     @property
     def status(self) -> str:
@@ -116,8 +164,21 @@ class Submitted:
             return "FAILED" if "FAILED" in found else "SUCCEEDED"
         return "PENDING"
 
-    def common(self) -> Request:
+    @property
+    def started(self) -> float:
+        return min((one.started for one in self.jobs if one.started), default=0.0)
+
+    @property
+    def stopped(self) -> float:
+        return max(one.stopped for one in self.jobs) if self.status in ENDED else 0.0
+
+    def detail(self, one: Submitted | Job) -> Request:
+        """What DescribeJobs says of an array as of a job."""
+        reason = one.reason or ("Array Child Job failed" if one is self and one.status == "FAILED" else "")
+        stopped = int(one.stopped * 1000)
         return {
+            "jobArn": one.arn,
+            "jobId": one.id,
             "jobName": self.name,
             "jobQueue": self.queue,
             "jobDefinition": self.definition,
@@ -126,6 +187,13 @@ class Submitted:
             "tags": self.tags,
             "platformCapabilities": ["FARGATE"],
             "dependsOn": [],
+            "status": one.status,
+            "createdAt": int(self.created * 1000),
+            "startedAt": int(one.started * 1000),
+            "isTerminated": one.terminated,
+            "isCancelled": one.cancelled,
+            **({"stoppedAt": stopped} if stopped else {}),
+            **({"statusReason": reason} if reason else {}),
         }
 
     def described(self) -> Request:
@@ -133,27 +201,9 @@ class Submitted:
         if not self.is_array:
             return self.jobs[0].described()
         counts = Counter(one.status for one in self.jobs)
-        whole = {
-            **self.common(),
-            "jobArn": self.arn,
-            "jobId": self.id,
-            "status": self.status,
-            "createdAt": int(self.created * 1000),
-            "startedAt": int(min((one.started for one in self.jobs if one.started), default=0.0) * 1000),
-            "isTerminated": self.terminated,
-            "isCancelled": self.cancelled,
-            "attempts": [],
-            "container": self.properties,
-            "arrayProperties": {
-                "size": len(self.jobs),
-                "statusSummary": {status: counts.get(status, 0) for status in STATUSES},
-            },
-        }
-        if self.status in ENDED:
-            whole["stoppedAt"] = int(max(one.stopped for one in self.jobs) * 1000)
-        if self.status == "FAILED":
-            whole["statusReason"] = self.reason or "Array Child Job failed"
-        return whole
+        summary = {status: counts.get(status, 0) for status in STATUSES}
+        array = {"size": len(self.jobs), "statusSummary": summary}
+        return {**self.detail(self), "attempts": [], "container": self.properties, "arrayProperties": array}
 
 
 def summary(described: Mapping[str, Any]) -> Request:
@@ -213,11 +263,3 @@ def _overridden(properties: Mapping[str, Any], overrides: Mapping[str, Any]) -> 
     resources |= {one["type"]: one for one in overrides.get("resourceRequirements", [])}
     found = {**properties, "environment": list(variables.values()), "resourceRequirements": list(resources.values())}
     return {**found, **({"command": overrides["command"]} if overrides.get("command") else {})}
-
-
-def page(found: list[Request], request: Mapping[str, Any], most: int) -> tuple[list[Request], str | None]:
-    """A page and the token of the next one."""
-    start = int(request.get("nextToken", "0"))
-    size = min(request.get("maxResults", most), most)
-    shown = list(itertools.islice(found, start, start + size))
-    return shown, str(start + size) if len(found) > start + size else None

@@ -3,67 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
-from localaws.api import Problem, Request
+from localaws.model import Refused
 
-if TYPE_CHECKING:
-    from localaws.recorder import Call
-
+Request = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 PREFIXES = {"compute-environment": "computeEnvironment", "job-queue": "jobQueue"}
 KINDS = ("FARGATE", "FARGATE_SPOT")
 
 
-def client_problem(message: str) -> Problem:
-    return Problem("ClientException", message)
+def client_problem(message: str) -> Refused:
+    return Refused("ClientException", message)
 
 
 class Registry:
-    """Everything by its ARN."""
+    """Everything of one region by its ARN."""
 
-    def __init__(self, account: str) -> None:
-        self._account = account
+    def __init__(self, region: str, account: str) -> None:
+        self._region, self._account = region, account
         self.environments: dict[str, Request] = {}
         self.queues: dict[str, Request] = {}
         self.definitions: dict[str, Request] = {}
-
-    def operations(self) -> dict[str, Any]:
-        return {
+        self.operations: dict[str, Callable[[Request], Request]] = {
             "CreateComputeEnvironment": self._create_environment,
-            "DescribeComputeEnvironments": lambda call, request: _shown(
-                "computeEnvironments", self.environments, request.get("computeEnvironments"), call.region
-            ),
-            "UpdateComputeEnvironment": lambda call, request: self._update(
-                self.environments, "computeEnvironment", call, request
-            ),
+            "DescribeComputeEnvironments": partial(_shown, "computeEnvironments", self.environments),
+            "UpdateComputeEnvironment": partial(_update, "computeEnvironment", self.environments),
             "DeleteComputeEnvironment": self._delete_environment,
             "CreateJobQueue": self._create_queue,
-            "DescribeJobQueues": lambda call, request: _shown(
-                "jobQueues", self.queues, request.get("jobQueues"), call.region
-            ),
-            "UpdateJobQueue": lambda call, request: self._update(self.queues, "jobQueue", call, request),
+            "DescribeJobQueues": partial(_shown, "jobQueues", self.queues),
+            "UpdateJobQueue": partial(_update, "jobQueue", self.queues),
             "DeleteJobQueue": self._delete_queue,
             "RegisterJobDefinition": self._register,
             "DescribeJobDefinitions": self._describe_definitions,
             "DeregisterJobDefinition": self._deregister,
         }
 
-    def queue(self, region: str, named: str) -> Request:
-        """By name or ARN. Raises Problem."""
-        found = _of(self.queues, named, region, "jobQueueName")
+    def queue(self, named: str) -> Request:
+        """By name or ARN. Raises Refused."""
+        found = _of(self.queues, named, "jobQueueName")
         if found is None:
             raise client_problem(f"JobQueue {named} not found.")
         return found
 
-    def definition(self, region: str, named: str) -> Request:
-        """By ARN, `name:revision`, or name: then the newest that is active. Raises Problem."""
+    def definition(self, named: str) -> Request:
+        """By ARN, `name:revision`, or name: then the newest that is active. Raises Refused."""
         if named in self.definitions:
             found = [self.definitions[named]]
         else:
             name, _, revision = named.rpartition("/")[2].partition(":")
-            fitting = [one for one in self._in(region) if one["jobDefinitionName"] == name]
+            fitting = [one for one in self.definitions.values() if one["jobDefinitionName"] == name]
             found = [one for one in fitting if revision in ("", str(one["revision"])) and one["status"] == "ACTIVE"]
         if not found or found[-1]["status"] != "ACTIVE":
             raise client_problem(f"JobDefinition {named} not found or not active.")
@@ -79,15 +70,12 @@ class Registry:
             float(self.environments[one["computeEnvironment"]]["computeResources"]["maxvCpus"]) for one in orders
         )
 
-    def _in(self, region: str) -> list[Request]:
-        return [one for arn, one in self.definitions.items() if arn.split(":")[3] == region]
+    def _arn(self, kind: str, name: str) -> str:
+        return f"arn:aws:batch:{self._region}:{self._account}:{kind}/{name}"
 
-    def _arn(self, call: Call, kind: str, name: str) -> str:
-        return f"arn:aws:batch:{call.region}:{self._account}:{kind}/{name}"
-
-    def _create_environment(self, call: Call, request: Request) -> Mapping[str, Any]:
+    def _create_environment(self, request: Request) -> Request:
         name, resources = str(request["computeEnvironmentName"]), request.get("computeResources", {})
-        arn = self._arn(call, "compute-environment", name)
+        arn = self._arn("compute-environment", name)
         _check_name("computeEnvironmentName", name)
         if arn in self.environments:
             raise client_problem(f"Object already exists: {name}")
@@ -106,15 +94,15 @@ class Registry:
         self.environments[arn] = {**found, "containerOrchestrationType": "ECS"}
         return {"computeEnvironmentName": name, "computeEnvironmentArn": arn}
 
-    def _create_queue(self, call: Call, request: Request) -> Mapping[str, Any]:
+    def _create_queue(self, request: Request) -> Request:
         name = str(request["jobQueueName"])
-        arn = self._arn(call, "job-queue", name)
+        arn = self._arn("job-queue", name)
         _check_name("jobQueueName", name)
         if arn in self.queues:
             raise client_problem(f"Object already exists: {name}")
         order = []
         for one in request.get("computeEnvironmentOrder", []):
-            environment = _of(self.environments, one["computeEnvironment"], call.region, "computeEnvironmentName")
+            environment = _of(self.environments, one["computeEnvironment"], "computeEnvironmentName")
             if environment is None:
                 raise client_problem(f"computeEnvironment {one['computeEnvironment']} not found")
             order.append({**one, "computeEnvironment": environment["computeEnvironmentArn"]})
@@ -124,19 +112,8 @@ class Registry:
         self.queues[arn] = {**found, "status": "VALID", "statusReason": "JobQueue Healthy"}
         return {"jobQueueName": name, "jobQueueArn": arn}
 
-    @staticmethod
-    def _update(things: dict[str, Request], kind: str, call: Call, request: Request) -> Mapping[str, Any]:
-        found = _of(things, request[kind], call.region, f"{kind}Name")
-        if found is None:
-            raise client_problem(f"{request[kind]} does not exist")
-        resources = {**found.get("computeResources", {}), **request.get("computeResources", {})}
-        found |= {name: value for name, value in request.items() if name != kind}
-        if resources:
-            found["computeResources"] = resources
-        return {f"{kind}Name": found[f"{kind}Name"], f"{kind}Arn": found[f"{kind}Arn"]}
-
-    def _delete_environment(self, call: Call, request: Request) -> Mapping[str, Any]:
-        found = _of(self.environments, request["computeEnvironment"], call.region, "computeEnvironmentName")
+    def _delete_environment(self, request: Request) -> Request:
+        found = _of(self.environments, request["computeEnvironment"], "computeEnvironmentName")
         if found is None:
             return {}
         arn = found["computeEnvironmentArn"]
@@ -148,8 +125,8 @@ class Registry:
         del self.environments[arn]
         return {}
 
-    def _delete_queue(self, call: Call, request: Request) -> Mapping[str, Any]:
-        found = _of(self.queues, request["jobQueue"], call.region, "jobQueueName")
+    def _delete_queue(self, request: Request) -> Request:
+        found = _of(self.queues, request["jobQueue"], "jobQueueName")
         if found is None:
             return {}
         if found["state"] != "DISABLED":
@@ -157,7 +134,7 @@ class Registry:
         del self.queues[found["jobQueueArn"]]
         return {}
 
-    def _register(self, call: Call, request: Request) -> Mapping[str, Any]:
+    def _register(self, request: Request) -> Request:
         name = str(request["jobDefinitionName"])
         _check_name("jobDefinitionName", name)
         container = request.get("containerProperties")
@@ -165,16 +142,16 @@ class Registry:
             raise client_problem("the rehearsal has job definitions of one container on Fargate")
         if not container.get("executionRoleArn"):
             raise client_problem("EXECUTION ROLE ARN must be specified for Fargate")
-        revision = 1 + sum(one["jobDefinitionName"] == name for one in self._in(call.region))
-        arn = self._arn(call, "job-definition", f"{name}:{revision}")
+        revision = 1 + sum(one["jobDefinitionName"] == name for one in self.definitions.values())
+        arn = self._arn("job-definition", f"{name}:{revision}")
         self.definitions[arn] = {**request, "jobDefinitionArn": arn, "revision": revision, "status": "ACTIVE"}
         return {"jobDefinitionName": name, "jobDefinitionArn": arn, "revision": revision}
 
-    def _describe_definitions(self, call: Call, request: Request) -> Mapping[str, Any]:
+    def _describe_definitions(self, request: Request) -> Request:
         wanted, name = request.get("jobDefinitions"), request.get("jobDefinitionName")
         found = [
             one
-            for one in self._in(call.region)
+            for one in self.definitions.values()
             if (
                 wanted is None
                 or {one["jobDefinitionArn"], f"{one['jobDefinitionName']}:{one['revision']}"} & set(wanted)
@@ -184,8 +161,8 @@ class Registry:
         ]
         return {"jobDefinitions": found}
 
-    def _deregister(self, call: Call, request: Request) -> Mapping[str, Any]:
-        self.definition(call.region, request["jobDefinition"])["status"] = "INACTIVE"
+    def _deregister(self, request: Request) -> Request:
+        self.definition(request["jobDefinition"])["status"] = "INACTIVE"
         return {}
 
 
@@ -194,12 +171,22 @@ def _check_name(field: str, name: str) -> None:
         raise client_problem(f"{field} {name}: letters, digits, - and _, up to 128")
 
 
-def _of(things: Mapping[str, Request], named: str, region: str, field: str) -> Request | None:
-    fits = (one for arn, one in things.items() if arn == named or (one[field] == named and arn.split(":")[3] == region))
-    return next(fits, None)
+def _update(kind: str, things: dict[str, Request], request: Request) -> Request:
+    found = _of(things, request[kind], f"{kind}Name")
+    if found is None:
+        raise client_problem(f"{request[kind]} does not exist")
+    resources = {**found.get("computeResources", {}), **request.get("computeResources", {})}
+    found |= {name: value for name, value in request.items() if name != kind}
+    if resources:
+        found["computeResources"] = resources
+    return {f"{kind}Name": found[f"{kind}Name"], f"{kind}Arn": found[f"{kind}Arn"]}
 
 
-def _shown(name: str, things: Mapping[str, Request], wanted: list[str] | None, region: str) -> Mapping[str, Any]:
-    here = {arn: one for arn, one in things.items() if arn.split(":")[3] == region}
-    fitting = [one for arn, one in here.items() if wanted is None or {arn, arn.rpartition("/")[2]} & set(wanted)]
+def _of(things: Mapping[str, Request], named: str, field: str) -> Request | None:
+    return next((one for arn, one in things.items() if named in (arn, one[field])), None)
+
+
+def _shown(name: str, things: Mapping[str, Request], request: Request) -> Request:
+    wanted = request.get(name)
+    fitting = [one for arn, one in things.items() if wanted is None or {arn, arn.rpartition("/")[2]} & set(wanted)]
     return {name: fitting}

@@ -9,14 +9,12 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.failure_event import FailureEventException
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import StatesErrorNameType
-from moto.stepfunctions.parser.asl.component.state.exec.state_task import state_task_factory
 from moto.stepfunctions.parser.asl.utils import boto_client
 
+from localaws.services import codebuild_task
 from localaws.services.batch_jobs import ENDED
 from localaws.services.codebuild_task import BuildTask, _first
 
@@ -28,16 +26,13 @@ ABORTED = "Terminated by AWS Step Functions: the execution was stopped"
 
 
 def install(aws: LocalAws) -> None:
-    original = state_task_factory.state_task_service_for
-
-    def service_for(service_name: str) -> Any:
-        return BatchTask() if service_name == "batch" else original(service_name)
-
-    aws.patch(state_task_factory, "state_task_service_for", service_for)
+    codebuild_task.install(aws, BatchTask)
 
 
 class BatchTask(BuildTask):
     """The machine's role submits the job, looks at it, and terminates it when the state is over before the job is."""
+
+    SERVICE = "Batch"
 
     def _get_supported_parameters(self) -> set[str]:
         return {
@@ -82,9 +77,3 @@ class BatchTask(BuildTask):
             time.sleep(LOOK_S)
         batch.terminate_job(jobId=identity, reason=ABORTED)
         return None
-
-    def _from_error(self, env: Any, ex: Exception) -> Any:
-        if isinstance(ex, ClientError):
-            name = f"Batch.{ex.response['Error']['Code']}"
-            return self._failure(env, CustomErrorName(name), name, ex.response["Error"]["Message"])
-        return super()._from_error(env=env, ex=ex)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -202,8 +202,27 @@ MODELS = [
 def install(aws: LocalAws) -> None:
     """Teaches moto's CloudFormation the KINDS, and repairs what it does to other types."""
     _aws[:] = [aws]
-    for cached in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
-        cached.cache_clear()
+    forget_models()
     cloudformation_repairs.install(aws)
     custom_resources.install(aws)
     cloudformation_stacks.install(aws)
+
+
+def as_the_api_has_it(value: Any, own: Collection[str] = (), spelt: Mapping[str, str] | None = None) -> Any:
+    """Names of a template begin with capitals; those in `own` are of maps with names of the user, those in `spelt` differ more."""
+    if isinstance(value, Mapping):
+        return {
+            (spelt or {}).get(name) or name[0].lower() + name[1:]: dict(one)
+            if name in own and isinstance(one, Mapping)
+            else as_the_api_has_it(one, own, spelt)
+            for name, one in value.items()
+        }
+    if isinstance(value, list):
+        return [as_the_api_has_it(one, own, spelt) for one in value]
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def forget_models() -> None:
+    """moto remembers its models at the first template; those that come later are found after this."""
+    for remembered in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
+        remembered.cache_clear()

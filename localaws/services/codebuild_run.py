@@ -1,4 +1,4 @@
-"""One build: its source unpacked, its buildspec's commands run by bash, what they print in the project's log."""
+"""How a build is run here: its source unpacked, its buildspec's commands run by bash, what they print in the project's log."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+
+from localaws.services.codebuild_model import Build
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -30,46 +30,15 @@ BATCH = 100
 """Lines a call of PutLogEvents."""
 
 
-class Build:
-    """Runs in a thread of its own; `described` is what BatchGetBuilds says."""
+class Run:
+    """One build, in a thread of its own."""
 
-    def __init__(self, aws: LocalAws, project: Mapping[str, Any], overrides: Mapping[str, str], region: str) -> None:
-        self._aws, self._project, self._overrides, self._region = aws, project, overrides, region
-        number = str(uuid.uuid4())
-        self.id = f"{project['name']}:{number}"
-        self._stream = number
-        self._group = project.get("logsConfig", {}).get("cloudWatchLogs", {}).get("groupName", "")
-        self._folder = aws.work / "builds" / number
-        self._status, self._phase, self._why = "IN_PROGRESS", "SUBMITTED", ""
-        self._failed_in = ""
-        self._started, self._ended = time.time(), 0.0
+    def __init__(self, aws: LocalAws, build: Build, region: str) -> None:
+        self._aws, self.build, self._project, self._region = aws, build, build.project, region
+        self._folder = aws.work / "builds" / build.stream
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
         self._lines: list[dict[str, Any]] = []
-
-    @property
-    def runs(self) -> bool:
-        return self._status == "IN_PROGRESS"
-
-    def described(self) -> dict[str, Any]:
-        found = {
-            "id": self.id,
-            "arn": f"arn:aws:codebuild:{self._region}:{self._aws.account}:build/{self.id}",
-            "projectName": self._project["name"],
-            "buildStatus": self._status,
-            "currentPhase": "COMPLETED" if not self.runs else self._phase,
-            "buildComplete": not self.runs,
-            "startTime": self._started,
-            "logs": {"groupName": self._group, "streamName": self._stream},
-            "phases": self._phases(),
-        }
-        return {**found, **({"endTime": self._ended} if self._ended else {})}
-
-    def _phases(self) -> list[dict[str, Any]]:
-        if self.runs or not self._failed_in:
-            return []
-        context = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": self._why}]
-        return [{"phaseType": self._failed_in, "phaseStatus": self._status, "contexts": context}]
 
     def stop(self) -> None:
         """As StopBuild: the process and everything it started."""
@@ -81,24 +50,24 @@ class Build:
         try:
             self._open_log()
             self._unpack()
-            self._failed_in, self._why = self._commands()
+            self.build.failed_in, self.build.why = self._commands()
         except Exception as problem:  # CodeBuild tells of its own troubles by the phase in which it met them
-            self._failed_in, self._why = self._phase, f"{type(problem).__name__}: {problem}"
+            self.build.failed_in, self.build.why = self.build.phase, f"{type(problem).__name__}: {problem}"
         self._flush()
-        self._ended = time.time()
-        self._status = "STOPPED" if self._stopped.is_set() else "FAILED" if self._failed_in else "SUCCEEDED"
+        self.build.ended, failed = time.time(), "FAILED" if self.build.failed_in else "SUCCEEDED"
+        self.build.status = "STOPPED" if self._stopped.is_set() else failed
 
     def _client(self, service: str) -> Any:
         return self._aws.client(service, self._region, role=self._project["serviceRole"], throttled=False)
 
     def _open_log(self) -> None:
-        self._phase = "PROVISIONING"
-        if self._group:
-            self._client("logs").create_log_stream(logGroupName=self._group, logStreamName=self._stream)
+        self.build.phase = "PROVISIONING"
+        if self.build.group:
+            self._client("logs").create_log_stream(logGroupName=self.build.group, logStreamName=self.build.stream)
         self._say("[Container] Docker is a stand-in here: no image is made, but manifests are pushed")
 
     def _unpack(self) -> None:
-        self._phase = "DOWNLOAD_SOURCE"
+        self.build.phase = "DOWNLOAD_SOURCE"
         self._folder.mkdir(parents=True)
         if self._project["source"]["type"] == "S3":
             bucket, _, key = self._project["source"]["location"].partition("/")
@@ -114,13 +83,13 @@ class Build:
         """The phase whose command failed, and what CodeBuild says of it; empty where none did."""
         specification = yaml.safe_load(self._project["source"]["buildspec"])
         for phase in PHASES:
-            self._phase = phase.upper()
+            self.build.phase = phase.upper()
             for command in specification["phases"].get(phase, {}).get("commands", []):
                 self._say(f"[Container] Running command {command}")
                 if code := self._command(command):
                     why = f"Error while executing command: {command}. Reason: exit status {code}"
                     self._say(f"[Container] Phase context status code: COMMAND_EXECUTION_ERROR Message: {why}")
-                    return self._phase, why
+                    return self.build.phase, why
         return "", ""
 
     def _command(self, command: str) -> int:
@@ -157,12 +126,12 @@ class Build:
             "HOME": str(self._folder),
             "AWS_REGION": self._region,
             "AWS_DEFAULT_REGION": self._region,
-            "CODEBUILD_BUILD_ID": self.id,
+            "CODEBUILD_BUILD_ID": self.build.id,
             "CODEBUILD_SRC_DIR": str(self._folder),
             "IMAGES": str(self._aws.work / "images"),
             **self._aws.environment(),
             **self._aws.credentials_for(self._project["serviceRole"], throttled=False).variables(),
-            **self._overrides,
+            **self.build.overrides,
         }
 
     def _say(self, line: str) -> None:
@@ -172,7 +141,9 @@ class Build:
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []
-        if self._group and lines:
+        if self.build.group and lines:
             self._client("logs").put_log_events(
-                logGroupName=self._group, logStreamName=self._stream, logEvents=[one for one in lines if one["message"]]
+                logGroupName=self.build.group,
+                logStreamName=self.build.stream,
+                logEvents=[one for one in lines if one["message"]],
             )

@@ -25,17 +25,19 @@ if TYPE_CHECKING:
 LOOK_S = 0.1
 
 
-def install(aws: LocalAws) -> None:
-    original = state_task_factory.state_task_service_for
+def install(aws: LocalAws, task: type[BuildTask] | None = None) -> None:
+    original, new = state_task_factory.state_task_service_for, task or BuildTask
 
     def service_for(service_name: str) -> Any:
-        return BuildTask() if service_name == "codebuild" else original(service_name)
+        return new() if service_name == new.SERVICE.lower() else original(service_name)
 
     aws.patch(state_task_factory, "state_task_service_for", service_for)
 
 
 class BuildTask(StateTaskService):  # type: ignore[misc]
     """The machine's role starts the build, looks at it, and stops it when the state is over before the build is."""
+
+    SERVICE = "CodeBuild"
 
     def _get_supported_parameters(self) -> set[str]:
         return {"ProjectName", "IdempotencyToken", "EnvironmentVariablesOverride"}
@@ -64,7 +66,7 @@ class BuildTask(StateTaskService):  # type: ignore[misc]
 
     def _from_error(self, env: Any, ex: Exception) -> Any:
         if isinstance(ex, ClientError):
-            name = f"CodeBuild.{ex.response['Error']['Code']}"
+            name = f"{self.SERVICE}.{ex.response['Error']['Code']}"
             return self._failure(env, CustomErrorName(name), name, ex.response["Error"]["Message"])
         return super()._from_error(env=env, ex=ex)
 

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 
+from localaws import model
 from localaws.services.ec2_groups import groups
 from localaws.services.ec2_images import snapshot_gb
 
@@ -17,12 +18,8 @@ USER_DATA_BYTES = 16 * 1024
 METADATA_TAG_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
 
 
-class Refused(Exception):
+class Refused(model.Refused):
     """An EC2 error with its own HTTP status: moto's errors are all 400, and botocore judges by the status."""
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.status = code, message, status
 
     def response(self) -> tuple[int, dict[str, Any], str]:
         """As a moto response method returns it."""

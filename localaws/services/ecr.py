@@ -1,6 +1,7 @@
 """ECR: an image's digest is its manifest's, so that the same image has the same digest in every region; and AWS's own registries.
 
-moto computes digests from the names of the layers, or draws one of a hundred; and to it every registry is the caller's.
+moto keeps the caller's images; it computes digests from the names of the layers, or draws one of a hundred, and to it every registry is
+the caller's: looks are answered by the model.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moto.ecr import models
 
+from localaws.api import Service
 from localaws.services.cloudformation_repairs import after_creation
+from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -26,16 +30,7 @@ NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is
 
 def install(aws: LocalAws) -> None:
     def create_digest(self: Any) -> None:
-        self._image_digest = f"sha256:{hashlib.sha256(self.image_manifest.encode()).hexdigest()}"
-
-    own = models.ECRBackend.batch_get_image
-
-    def batch_get_image(
-        self: Any, repository_name: str, registry_id: str | None = None, image_ids: list[dict[str, str]] | None = None
-    ) -> Any:
-        if registry_id in (None, aws.account) or repository_name in self.repositories:
-            return own(self, repository_name, registry_id, image_ids)
-        return _of_aws(repository_name, str(registry_id), image_ids or [])
+        self._image_digest = _digest(self.image_manifest)
 
     def delete(self: Any, account_id: str, region_name: str) -> None:
         models.ecr_backends[account_id][region_name].delete_repository(self.name, force=self.empties)
@@ -44,7 +39,11 @@ def install(aws: LocalAws) -> None:
     aws.patch(models.Repository, "delete", delete)
     after_creation(aws, models.Repository, _empties)
     aws.patch(models.Image, "_create_digest", create_digest)
-    aws.patch(models.ECRBackend, "batch_get_image", batch_get_image)
+
+    def region(name: str) -> Ecr:
+        return Ecr(aws.account, partial(_stored, aws.account, name))
+
+    Service(aws, "ecr", region, invalid="InvalidParameterException", only=LOOKS)
 
 
 def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
@@ -52,18 +51,19 @@ def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> No
     repository.empties = properties.get("EmptyOnDelete") in (True, "true")
 
 
-def _of_aws(repository: str, registry: str, wanted: list[dict[str, str]]) -> dict[str, Any]:
-    if not CONTAINERS.fullmatch(repository):
-        raise models.RepositoryNotFoundException(repository, registry)
-    images, failures = [], []
-    for one in wanted:
-        if CONTAINER.fullmatch(tag := one.get("imageTag", "")):
-            manifest = json.dumps({"schemaVersion": 2, "name": f"{repository}:{tag}"})
-            digest = f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"
-            found = {"registryId": registry, "repositoryName": repository, "imageManifest": manifest}
-            images.append({**found, "imageId": {"imageTag": tag, "imageDigest": digest}})
-        else:
-            failures.append(
-                {"imageId": one, "failureCode": "ImageNotFound", "failureReason": "Requested image not found"}
-            )
-    return {"images": images, "failures": failures}
+def _stored(caller: str, region: str, account: str, name: str, wanted: list[Wanted]) -> list[Image] | None:
+    """What moto keeps for the caller; AWS's own registries hold whatever is wanted of a container."""
+    if account == caller:
+        kept = models.ecr_backends[caller][region].repositories.get(name)
+        images = kept.images if kept else []
+        own = [Image(one.get_image_digest(), tuple(one.image_tags), one.image_manifest) for one in images]
+        return own if kept else None
+    if not CONTAINERS.fullmatch(name):
+        return None
+    tags = [one["imageTag"] for one in wanted if CONTAINER.fullmatch(one.get("imageTag", ""))]
+    manifests = {tag: json.dumps({"schemaVersion": 2, "name": f"{name}:{tag}"}) for tag in tags}
+    return [Image(_digest(manifest), (tag,), manifest) for tag, manifest in manifests.items()]
+
+
+def _digest(manifest: str) -> str:
+    return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"

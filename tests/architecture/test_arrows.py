@@ -123,6 +123,13 @@ def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
     assert importing(python_files("localaws"), product | {"rehearsal", "tests", "benchmarks"}) == {}
 
 
+def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
+    models = sorted((ROOT / "localaws" / "services").glob("*_model.py"))
+    assert {path.stem for path in models} == {f"{one}_model" for one in ("batch", "codebuild", "ecr", "sagemaker")}
+    outside = {"boto3", "botocore", "moto", "random", "subprocess", "time"}
+    assert importing([*models, ROOT / "localaws" / "model.py"], outside) == {}
+
+
 def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal"))
     assert [one for one in circles(graph) if len(one) > 1] == []

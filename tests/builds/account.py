@@ -15,8 +15,8 @@ import pytest
 from contract.environments import ImageBuildEnvironment
 from image_build.handler import handler
 from tests.fakes.clock import Clock
-from tests.fakes.codebuild import CodeBuild
-from tests.fakes.ecr import Ecr
+from tests.fakes.codebuild import FakeCodeBuild
+from tests.fakes.ecr import FakeEcr
 from tests.fakes.logs import Logs
 from tests.fakes.s3 import S3, Bucket, Version
 from tests.fakes.wire import Call, Refused, connected
@@ -82,10 +82,12 @@ class Account:
         self.s3.buckets["yard-home"] = Bucket(HOME)
         self.s3.buckets["datasets"] = Bucket("us-east-1")
         self.s3.buckets["partner"] = Bucket("us-east-1", forbidden=("",))
-        self.ecr = {region: Ecr(ACCOUNT, {(ACCOUNT, REPOSITORY): {}, (ACCOUNT, "yard/grid"): {}}) for region in REGIONS}
+        self.ecr = {
+            region: FakeEcr(ACCOUNT, {(ACCOUNT, REPOSITORY): {}, (ACCOUNT, "yard/grid"): {}}) for region in REGIONS
+        }
         name, _, tag = BASE.partition(":")
         self.ecr[HOME].repositories[CONTAINERS, name] = {tag: DIGEST}
-        self.codebuild, self.logs = CodeBuild(), Logs(self.clock)
+        self.codebuild, self.logs = FakeCodeBuild(self.clock, ACCOUNT), Logs(self.clock)
         self.put("uploads/good.tar.gz", GOOD)
 
     def put(self, key: str, body: bytes, *, size: int | None = None) -> None:
@@ -105,9 +107,13 @@ class Account:
             case "s3":
                 return self.s3.answer(call)
             case "ecr":
-                return self.ecr[call.region].answer(call) if call.region in self.ecr else self._elsewhere()
+                return (
+                    self.ecr[call.region].answer(call.operation, call.params)
+                    if call.region in self.ecr
+                    else self._elsewhere()
+                )
             case "codebuild":
-                return self.codebuild.answer(call)
+                return self.codebuild.answer(call.operation, call.params)
             case "logs":
                 return self.logs.answer(call)
         raise AssertionError(f"The account has no {call.service}")

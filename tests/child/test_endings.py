@@ -9,10 +9,10 @@ import pytest
 from contract import records
 from contract.codec import encode
 from contract.grid import Exit, Outcome
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BATCH_JOB, BUCKET, NOW, PREFIX, GridYard, planned, request_of, sigterm
 from tests.fakes.clock import Killed
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.sagemaker_training import Life
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"
@@ -103,7 +103,7 @@ def test_a_stop_that_is_throttled_is_asked_again(yard: GridYard) -> None:
 
 @pytest.mark.parametrize("after_s", [0.01, 0.1, 5, 300])
 def test_a_retired_task_leaves_its_training_running_and_the_retry_adopts_it(yard: GridYard, after_s: float) -> None:
-    yard.aws.batch.add(BATCH_JOB, isTerminated=False, isCancelled=False)
+    yard.aws.batch.add(BATCH_JOB)
     assert yard.run(waits=sigterm(yard, after_s)) == Exit.AGAIN
     training = yard.training()
     assert training is None or training.stopped_at is None
@@ -114,9 +114,9 @@ def test_a_retired_task_leaves_its_training_running_and_the_retry_adopts_it(yard
     assert record.outcome is Outcome.COMPLETED
 
 
-@pytest.mark.parametrize("flag", ["isTerminated", "isCancelled"])
-def test_a_job_that_somebody_ended_stops_its_training_within_the_grace(yard: GridYard, flag: str) -> None:
-    yard.aws.batch.add(BATCH_JOB, statusReason="ada had enough", **{flag: True})
+@pytest.mark.parametrize("how", ["terminated", "cancelled"])
+def test_a_job_that_somebody_ended_stops_its_training_within_the_grace(yard: GridYard, how: str) -> None:
+    yard.aws.batch.add(BATCH_JOB, ended=how)
     yard.sagemaker().life = quick
     assert yard.run(waits=sigterm(yard, 300)) == Exit.DONE
     training = yard.training()
@@ -128,8 +128,7 @@ def test_a_job_that_somebody_ended_stops_its_training_within_the_grace(yard: Gri
 
 def test_the_parents_end_is_the_childs() -> None:
     with planned(3) as yard:
-        yard.aws.batch.add(f"{BATCH_JOB}:1", isTerminated=False)
-        yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+        yard.aws.batch.add(BATCH_JOB, children=3, ended="terminated")
         yard.run(1, waits=sigterm(yard, 300))
         training = yard.training(1)
         assert training is not None
@@ -137,7 +136,7 @@ def test_the_parents_end_is_the_childs() -> None:
 
 
 def test_a_training_that_takes_its_time_to_end_is_stopped_and_not_waited_for(yard: GridYard) -> None:
-    yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+    yard.aws.batch.add(BATCH_JOB, ended="terminated")
     yard.sagemaker().life = lambda _: Life(sigterm_s=120)
     assert yard.run(waits=sigterm(yard, 300)) == Exit.AGAIN
     assert yard.aws.clock.now - NOW < 300 + 30
@@ -149,7 +148,7 @@ def test_a_training_that_takes_its_time_to_end_is_stopped_and_not_waited_for(yar
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.DENIED, Kind.ERROR, Kind.THROTTLED])
 def test_when_batch_cannot_say_why_the_training_is_left_running(yard: GridYard, kind: Kind) -> None:
-    yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+    yard.aws.batch.add(BATCH_JOB, ended="terminated")
     mishaps = [Mishap("batch:DescribeJobs", times=1e9, fault=kind)]
     assert yard.run(waits=sigterm(yard, 300), mishaps=mishaps) == Exit.AGAIN
     assert yard.aws.clock.now - NOW < 300 + 30
@@ -168,7 +167,7 @@ def test_a_process_that_no_batch_started_leaves_its_training_running(yard: GridY
 
 
 def test_batch_is_asked_again_within_the_grace(yard: GridYard) -> None:
-    yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+    yard.aws.batch.add(BATCH_JOB, ended="terminated")
     yard.sagemaker().life = quick
     mishaps = [Mishap("batch:DescribeJobs", times=3, fault=Kind.ERROR)]
     assert yard.run(waits=sigterm(yard, 300), mishaps=mishaps) == Exit.DONE
@@ -177,13 +176,13 @@ def test_batch_is_asked_again_within_the_grace(yard: GridYard) -> None:
 
 def test_a_job_ended_before_its_turn_makes_no_training() -> None:
     with planned(400) as yard:
-        yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+        yard.aws.batch.add(BATCH_JOB, children=400, ended="terminated")
         assert yard.run(399, waits=sigterm(yard, 20)) == Exit.FINAL
         assert yard.calls("CreateTrainingJob") == 0
 
 
 def test_a_second_sigterm_changes_nothing(yard: GridYard) -> None:
-    yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+    yard.aws.batch.add(BATCH_JOB, ended="terminated")
     yard.sagemaker().life = quick
     waits = sigterm(yard, 300)
     yard.at(302, waits.called)
@@ -193,7 +192,7 @@ def test_a_second_sigterm_changes_nothing(yard: GridYard) -> None:
 
 def test_an_ended_job_does_not_stop_a_stranger(yard: GridYard) -> None:
     training = yard.sagemaker().add(yard.lines[0].request | {"Tags": []})
-    yard.aws.batch.add(BATCH_JOB, isTerminated=True)
+    yard.aws.batch.add(BATCH_JOB, ended="terminated")
     assert yard.run(attempt=2, waits=sigterm(yard, 0.09)) == Exit.FINAL
     assert training.stopped_at is None
 

@@ -11,10 +11,10 @@ from contract import tags
 from contract.codec import encode
 from contract.grid import Exit, Outcome
 from contract.timing import Timing
+from localaws.model import Tokens
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, NOW, PREFIX, GridYard, line_of, planned, request_of
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker import Tokens
-from tests.fakes.sagemaker_training import Life
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"
@@ -253,6 +253,6 @@ def test_a_training_that_cannot_be_described_for_want_of_a_right_ends_for_good(
 def test_a_name_that_nobody_has_is_known_by_its_code_whatever_the_words(
     yard: GridYard, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    monkeypatch.setattr("tests.fakes.sagemaker.NOT_FOUND", words)
+    monkeypatch.setattr("localaws.services.sagemaker_model.NOT_FOUND", words)
     assert yard.run(attempt=2) == Exit.DONE
     assert len(yard.sagemaker().trainings) == 1

@@ -14,10 +14,9 @@ from contract.codec import encode
 from contract.grid import Exit, Outcome, Record
 from contract.timing import Timing
 from grid_child.policy import LONGEST_S
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, NOW, PREFIX, GridYard
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker_training import Life
-from tests.fakes.wire import Call
 
 DESCRIBE = "sagemaker:DescribeTrainingJob"
 
@@ -75,9 +74,9 @@ def test_children_do_not_look_in_step(yard: GridYard) -> None:
     sagemaker.life = lambda _: Life(training_s=3600)
     behind = sagemaker.answer
 
-    def answer(call: Call) -> dict[str, Any]:
+    def answer(operation: str, params: dict[str, Any]) -> dict[str, Any]:
         looks.append(yard.aws.clock.now)
-        return behind(call)
+        return behind(operation, params)
 
     sagemaker.answer = answer  # type: ignore[method-assign]
     yard.run()
@@ -118,15 +117,15 @@ def test_a_training_that_is_not_visible_yet_is_not_made_twice(yard: GridYard) ->
     sagemaker = yard.sagemaker()
     behind, hidden = sagemaker.answer, [2]
 
-    def answer(call: Call) -> dict[str, Any]:
-        if call.operation == "DescribeTrainingJob" and hidden[0]:
+    def answer(operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if operation == "DescribeTrainingJob" and hidden[0]:
             hidden[0] -= 1
             known, sagemaker.trainings = sagemaker.trainings, {}
             try:
-                return behind(call)
+                return behind(operation, params)
             finally:
                 sagemaker.trainings = known
-        return behind(call)
+        return behind(operation, params)
 
     sagemaker.answer = answer  # type: ignore[method-assign]
     assert yard.run() == Exit.DONE

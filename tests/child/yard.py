@@ -17,11 +17,11 @@ from contract.timing import Timing
 from grid_child.identity import ATTEMPT, INDEX, JOB
 from grid_child.main import main
 from grid_child.waits import Waits
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Planned
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Mishap
 from tests.fakes.s3 import Bucket
-from tests.fakes.sagemaker import SageMaker
-from tests.fakes.sagemaker_training import Training
 
 NOW = 1_800_000_000.0
 DEPLOYMENT = "yard"
@@ -143,7 +143,7 @@ class GridYard:
         finally:
             self.aws.mishaps.pop()
 
-    def sagemaker(self, index: int = 0) -> SageMaker:
+    def sagemaker(self, index: int = 0) -> Planned:
         return self.aws.sagemaker(self.lines[index].region)
 
     def training(self, index: int = 0) -> Training | None:

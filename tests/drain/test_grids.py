@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 from contract import names, tags
 from contract.grid import GridPrefix
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life
 from tests.builders import JOB, PLACE
 from tests.child.yard import request_of
 from tests.drain.draining import Yard
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker_training import Life, Training
 
 QUEUE = names.grid_queue(JOB.deployment)
 LONG = Life(training_s=1e6)
@@ -52,7 +53,7 @@ def test_a_destroy_ends_the_grid_its_jobs_and_its_trainings(yard: Yard) -> None:
     execution = grid(yard)
     train(yard, 0)
     train(yard, 1)
-    yard.aws.batch.add("array", jobQueue=QUEUE, status="PENDING", tags={tags.DEPLOYMENT: JOB.deployment})
+    yard.aws.batch.add("array", queue=QUEUE, children=2, tags={tags.DEPLOYMENT: JOB.deployment})
     assert yard.destroy()["Status"] == "SUCCESS"
     assert execution.status == "ABORTED"
     assert running(yard) == []
@@ -82,7 +83,7 @@ def test_a_destroy_is_not_done_while_a_training_stops(yard: Yard) -> None:
 
 def test_trainings_of_another_deployment_run_on(yard: Yard) -> None:
     theirs = train(yard, deployment="yard-two")
-    yard.aws.batch.add("theirs", jobQueue=QUEUE, status="RUNNING", tags={tags.DEPLOYMENT: "yard-two"})
+    yard.aws.batch.add("theirs", queue=QUEUE, tags={tags.DEPLOYMENT: "yard-two"})
     assert yard.destroy()["Status"] == "SUCCESS"
     assert theirs.stopped_at is None
     assert not yard.aws.batch.jobs["theirs"].get("isTerminated")

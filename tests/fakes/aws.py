@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.fakes.batch import Batch
+from localaws.services.sagemaker_planned import Planned
+from tests.fakes.batch import FakeBatch
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.directory import Directory
 from tests.fakes.ec2 import Ec2
@@ -18,7 +19,6 @@ from tests.fakes.faults import Death, Faults, Mishap, raised
 from tests.fakes.logs import Logs
 from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
-from tests.fakes.sagemaker import SageMaker
 from tests.fakes.states import States
 from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, Refused, connected
@@ -45,9 +45,9 @@ class Aws:
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
         self.logs = Logs(self.clock)
-        self.batch = Batch(self.clock)
+        self.batch = FakeBatch(self.clock)
         self.ec2: dict[str, Ec2] = {}
-        self._sagemaker: dict[str, SageMaker] = {}
+        self._sagemaker: dict[str, Planned] = {}
         self.faults = Faults()
         self.calls: list[Call] = []
         """Every call that arrived, for tests to read."""
@@ -65,10 +65,10 @@ class Aws:
         self.ec2[region] = Ec2(region, self.clock, catalogue, publish, _number=self._number)
         return self.ec2[region]
 
-    def sagemaker(self, region: str) -> SageMaker:
+    def sagemaker(self, region: str) -> Planned:
         """SageMaker of a region; every region has it, whether or not anything else of ours is there."""
         if region not in self._sagemaker:
-            self._sagemaker[region] = SageMaker(region, self.clock)
+            self._sagemaker[region] = Planned(region, self.clock)
         return self._sagemaker[region]
 
     def connected(self) -> AbstractContextManager[None]:
@@ -129,7 +129,7 @@ class Aws:
             case "logs":
                 return self.logs.answer(call)
             case "batch":
-                return self.batch.answer(call)
+                return self.batch.answer(call.operation, call.params)
             case "sagemaker":
-                return self.sagemaker(call.region).answer(call)
+                return self.sagemaker(call.region).answer(call.operation, call.params)
         raise AssertionError(f"The fake has no {call.service}")

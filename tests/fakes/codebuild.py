@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from localaws.services.codebuild_model import Build, CodeBuild
+from tests.fakes.clock import Clock
+from tests.fakes.wire import HOME
 
-from tests.fakes.wire import Call, Refused
 
+class FakeCodeBuild(CodeBuild):
+    """One region without projects."""
 
-@dataclass
-class CodeBuild:
-    """Builds by their ids, as BatchGetBuilds has them."""
+    def __init__(self, clock: Clock, account: str) -> None:
+        super().__init__(HOME, clock, account, lambda _: None)
 
-    builds: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def answer(self, call: Call) -> dict[str, Any]:
-        if call.operation != "BatchGetBuilds":
-            raise Refused("InvalidInputException", f"The fake has no {call.name}")
-        asked = call.params["ids"]
-        return {
-            "builds": [self.builds[one] for one in asked if one in self.builds],
-            "buildsNotFound": [one for one in asked if one not in self.builds] or None,
-        }
+    def fail(self, identity: str, *, group: str, phase: str, why: str) -> Build:
+        """For tests: a build that is over since now."""
+        name, _, number = identity.partition(":")
+        made = self.add({"name": name, "logsConfig": {"cloudWatchLogs": {"groupName": group}}}, number, {})
+        made.status, made.failed_in, made.why, made.ended = "FAILED", phase, why, made.started
+        return made

@@ -37,10 +37,8 @@ def describe_instances(ec2: Ec2, params: dict[str, Any]) -> dict[str, Any]:
         found = [ec2.known(identity) for identity in ids]
         return _page(ec2, found, filters, None)
     every = [machine for machine in ec2.machines.values() if machine.seen(ec2.now)]
-    start = ec2.pages.resume(params.get("NextToken"), ec2.now)
-    size = min(most or MOST, ec2.pages.size)
-    following = ec2.pages.issue(start + size, ec2.now) if start + size < len(every) else None
-    return _page(ec2, every[start : start + size], filters, following)
+    shown, following = ec2.pages.cut(every, params.get("NextToken"), most or MOST, ec2.now)
+    return _page(ec2, shown, filters, following)
 
 
 def _check(one: dict[str, Any]) -> None:

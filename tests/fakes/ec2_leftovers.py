@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from localaws.model import Pages
 from tests.fakes.clock import Clock
-from tests.fakes.pages import Pages
 from tests.fakes.wire import Call, Refused
 
 
@@ -120,10 +120,8 @@ class Leftovers:
         if most is not None and not 5 <= most <= 1000:
             raise Refused("InvalidParameterValue", f"Value ( {most} ) for parameter maxResults is invalid.")
         every = [one for one in self.things.values() if one.id.startswith(prefix) and not one.gone]
-        start = self.pages.resume(params.get("NextToken"), self.clock.now)
-        size = min(most or 1000, self.pages.size)
-        following = self.pages.issue(start + size, self.clock.now) if start + size < len(every) else None
-        shown = [one for one in every[start : start + size] if self._fits(one, sort, params.get("Filters") or [])]
+        page, following = self.pages.cut(every, params.get("NextToken"), most or 1000, self.clock.now)
+        shown = [one for one in page if self._fits(one, sort, params.get("Filters") or [])]
         return {sort.list_name: [_shown(one, sort) for one in shown], "NextToken": following}
 
     @staticmethod

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
-
-from tests.fakes.wire import Call, Refused
+from localaws.model import Refused
+from localaws.services.ecr_model import Ecr, Image, Wanted
 
 
-@dataclass
-class Ecr:
+class FakeEcr(Ecr):
     """One region. Other accounts' repositories are under `(account, name)`, the caller's under its own account."""
 
-    account: str
-    repositories: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    """To tag and digest."""
-    closed: frozenset[str] = frozenset()
-    """Accounts whose registries say no."""
+    def __init__(self, account: str, repositories: dict[tuple[str, str], dict[str, str]]) -> None:
+        super().__init__(account, self._kept)
+        self.repositories = repositories
+        """To tag and digest."""
+        self.closed: frozenset[str] = frozenset()
+        """Accounts whose registries say no."""
 
-    def answer(self, call: Call) -> dict[str, Any]:
-        params = call.params
-        account, name = params.get("registryId", self.account), params["repositoryName"]
+    def _kept(self, account: str, name: str, _: list[Wanted]) -> list[Image] | None:
         if account in self.closed:
-            raise Refused("AccessDeniedException", f"User is not authorized to perform: ecr:{call.operation}")
-        if (account, name) not in self.repositories:
-            raise Refused("RepositoryNotFoundException", f"The repository with name '{name}' does not exist")
-        images = self.repositories[account, name]
-        found = [_named(one, images) for one in params["imageIds"]]
-        match call.operation:
-            case "DescribeImages":
-                if None in found:
-                    raise Refused("ImageNotFoundException", "The image requested does not exist")
-                return {"imageDetails": [{"repositoryName": name, "imageDigest": one} for one in found]}
-            case "BatchGetImage":
-                return {"images": [{"repositoryName": name, "imageId": {"imageDigest": one}} for one in found if one]}
-        raise Refused("InvalidParameterException", f"The fake has no {call.name}")
-
-
-def _named(identity: dict[str, str], images: dict[str, str]) -> str | None:
-    if digest := identity.get("imageDigest"):
-        return digest if digest in images.values() else None
-    return images.get(identity["imageTag"])
+            raise Refused("AccessDeniedException", "User is not authorized to perform this on the resource")
+        tags = self.repositories.get((account, name))
+        return None if tags is None else [Image(digest, (tag,)) for tag, digest in tags.items()]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
+from localaws.model import Pages
 from tests.fakes.clock import Clock
-from tests.fakes.pages import Pages
 from tests.fakes.wire import Call, Refused
 
 Publish = Callable[[str, str, dict[str, Any]], None]
@@ -129,10 +129,8 @@ class Executions:
             if one.machine == machine and now >= one.started_at + self.lag_s and wanted in {None, one.status}
         ]
         seen.sort(key=lambda one: -one.started_at)
-        start = self.pages.resume(params.get("nextToken"), now)
-        size = min(params.get("maxResults") or 100, self.pages.size)
-        following = self.pages.issue(start + size, now) if start + size < len(seen) else None
-        return {"executions": [one.listed() for one in seen[start : start + size]], "nextToken": following}
+        page, following = self.pages.cut(seen, params.get("nextToken"), params.get("maxResults") or 100, now)
+        return {"executions": [one.listed() for one in page], "nextToken": following}
 
     def _stop(self, params: dict[str, Any]) -> dict[str, Any]:
         """Stopping what is over is no error, and changes nothing."""

@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from localaws.model import Pages
 from tests.fakes.clock import Clock
-from tests.fakes.pages import Pages
 from tests.fakes.wire import Call, Refused
 
 COPY_BYTES = 5 * 1024**3

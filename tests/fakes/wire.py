@@ -30,20 +30,13 @@ from moto.core.serialize import get_serializer_class
 from moto.core.utils import get_service_model
 
 from aws import clients
-from tests.fakes.limits import beyond
+from localaws.limits import beyond
+from localaws.model import Refused
 
 HOME = "eu-central-1"
 """Region of clients that name none: a function's own."""
 SERVICES = {"sfn": "stepfunctions", "cloudwatch-logs": "logs", "secrets-manager": "secretsmanager"}
 """Hyphenised service ids, where they differ from boto3's names."""
-
-
-class Refused(Exception):
-    """The service says no; the client raises ClientError with `code`."""
-
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
-        super().__init__(f"{code}: {message}")
-        self.code, self.message, self.status = code, message, status
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def catalogue(place: Place = PLACE) -> Catalogue:
 def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,), fake: Aws | None = None) -> Aws:
     """An account with one deployment, and nothing running."""
     fake = fake or Aws(now=now)
-    fake.batch.queues.add(names.grid_queue(JOB.deployment))
+    fake.batch.open(names.grid_queue(JOB.deployment))
     fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region, notifies=True)
     for place in places:
         fake.open_region(place.region, catalogue(place))

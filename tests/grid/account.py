@@ -19,7 +19,7 @@ from contract.timing import Timing
 from grid_plan.handler import handler
 from tests.builders import GRID_LIMITS
 from tests.fakes.clock import Clock
-from tests.fakes.ecr import Ecr
+from tests.fakes.ecr import FakeEcr
 from tests.fakes.s3 import S3, Bucket, Version
 from tests.fakes.wire import Call, Refused, connected
 
@@ -88,7 +88,7 @@ class Account:
             self.s3.write(name, "train/part-0", b"0123456789")
         self.s3.buckets["partner"] = Bucket("us-east-1", forbidden=("",))
         ours = {(ACCOUNT, names.repository("yard", name)): {"v1": DIGEST} for name in ENVIRONMENT.repositories}
-        self.ecr = {region: Ecr(ACCOUNT, {key: dict(tags) for key, tags in ours.items()}) for region in REGIONS}
+        self.ecr = {region: FakeEcr(ACCOUNT, {key: dict(tags) for key, tags in ours.items()}) for region in REGIONS}
         self.ecr[HOME].repositories[ACCOUNT, names.repository("yard", names.PLATFORM)] = {CHILD: DIGEST}
         self.ecr[HOME].repositories[CONTAINERS, "pytorch-training"] = {"2.8": DIGEST}
 
@@ -111,7 +111,7 @@ class Account:
                 case "ecr":
                     if call.region not in self.ecr:
                         raise Refused("RepositoryNotFoundException", "The repository does not exist")
-                    return self.ecr[call.region].answer(call)
+                    return self.ecr[call.region].answer(call.operation, call.params)
                 case "pricing":
                     return self._price(call)
             raise AssertionError(f"The account has no {call.service}")

@@ -21,12 +21,12 @@ from contract.timing import Timing
 from grid_child.main import main
 from grid_child.pace import turn_s
 from grid_child.waits import Waits
+from localaws.model import Tokens
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Faults, Kind
 from tests.fakes.s3 import Bucket
-from tests.fakes.sagemaker import Tokens
-from tests.fakes.sagemaker_training import Life
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
 
@@ -51,7 +51,7 @@ class Weather:
     doubled: float = 0.01
     """A second child of the same line at the same time."""
     refused: float = 0.005
-    """Of the lines: SageMaker does not take their requests."""
+    """Of the lines: Planned does not take their requests."""
 
 
 class RandomFaults(Faults):

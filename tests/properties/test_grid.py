@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from contract.grid import Outcome
-from tests.fakes.sagemaker import Tokens
+from localaws.model import Tokens
 from tests.properties.grid_load import LEAST_RATE
 from tests.properties.grid_world import GridWorld, Weather, driven
 

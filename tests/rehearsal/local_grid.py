@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from localaws.containers.images import keep
 from localaws.server import LocalAws
 from localaws.services import sagemaker
+from localaws.services.sagemaker_model import CREATE
 from rehearsal.faults import parse_faults
 from tests.rehearsal.local_app import CALM
 from tests.waiting import until
@@ -259,7 +260,8 @@ def refused(grid: Grid, region: str = HOME, **request: Any) -> str:
 
 def at_rest(region: str) -> None:
     """The pace lets five creations through, as after a while without any: what is tested is something else."""
-    sagemaker._current[-1]._buckets.pop(region, None)
+    limits = sagemaker.here(region).limits
+    limits[CREATE] = replace(limits[CREATE], _left=-1.0)
 
 
 def create(grid: Grid, name: str, region: str = HOME, **more: Any) -> str:

@@ -65,7 +65,7 @@ def endless(grids: dict[str, GridJob]) -> GridJob:
 def test_a_look_of_the_reaper_at_a_grid_that_trains_would_end_nothing_of_it(endless: GridJob) -> None:
     (stack,) = endless.yard.client("cloudformation").describe_stacks(StackName="trainyard-reaper")["Stacks"]
     (function,) = (one["OutputValue"] for one in stack["Outputs"] if one["OutputKey"] == "ReaperFunction")
-    trainings = {one.name for one in endless.trainings()}
+    trainings = {one.training.name for one in endless.trainings()}
 
     def look() -> dict[str, Any] | None:
         """None where some call of it was throttled too often: the function fails then."""
@@ -119,7 +119,7 @@ def two(grids: dict[str, GridJob]) -> GridJob:
 
 def test_a_plain_two_column_file_is_trained_line_by_line_in_its_regions(two: GridJob) -> None:
     assert two.states() == ["Plan", "Submit", "Size", "Array", "Over", "Collect", "Decide", "Report", "Done"]
-    assert [(one.region, one.status, one.tags[tags.LINE]) for one in two.trainings()] in (
+    assert [(one.region, one.status, one.training.tags[tags.LINE]) for one in two.trainings()] in (
         [(HOME, "Completed", "0"), (AWAY, "Completed", "1")],
         [(AWAY, "Completed", "1"), (HOME, "Completed", "0")],
     )
@@ -179,7 +179,7 @@ def test_faults_that_a_grid_survives_leave_one_training_a_line(grids: dict[str, 
     )
     killed = next(one for one in job.children() if one.index == 0)
     assert [attempt.code for attempt in killed.attempts] == [137, 0]
-    assert {one.tags[tags.LINE]: one.interruptions for one in job.trainings()} == {"0": 0, "1": 1}
+    assert {one.training.tags[tags.LINE]: one.interruptions for one in job.trainings()} == {"0": 0, "1": 1}
     assert all(record.metrics["loss"] == pytest.approx(0.017, abs=0.001) for record in job.results())
 
 

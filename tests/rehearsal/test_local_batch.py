@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from localaws.services import batch
 from tests.rehearsal.local_grid import HOME, Grid, faults, trained_here
@@ -122,25 +121,6 @@ def test_jobs_are_listed_by_queue_by_name_and_by_array(grid: Grid, definition: s
     )
     assert len([one for page in pages for one in page["jobSummaryList"]]) == 3
     assert client.list_jobs(arrayJobId=identity)["jobSummaryList"] == []
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"jobQueue": "nowhere"}, "JobQueue nowhere not found"),
-        ({"jobDefinition": "nothing"}, "JobDefinition nothing not found"),
-        ({"jobDefinition": "child:99"}, "JobDefinition child:99 not found"),
-        ({"jobName": "two words"}, "jobName"),
-        ({"arrayProperties": {"size": 1}}, "between 2 and 10000"),
-        ({"arrayProperties": {"size": 10_001}}, "between 2 and 10000"),
-    ],
-)
-def test_a_job_that_batch_would_refuse_is_refused(
-    grid: Grid, definition: str, change: dict[str, Any], says: str
-) -> None:
-    request = {"jobName": "job", "jobQueue": "yard", "jobDefinition": definition, **change}
-    with pytest.raises(ClientError, match=says):
-        grid.aws.client("batch", HOME).submit_job(**request)
 
 
 @pytest.mark.parametrize(

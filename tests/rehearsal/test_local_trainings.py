@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 
 from contract import tags
 from localaws.services import sagemaker
+from localaws.services.sagemaker_run import Run
 from tests.rehearsal.local_grid import AWAY, HOME, Grid, at_rest, create, faults, refused, trained_here
 from tests.waiting import until
 
@@ -29,7 +30,9 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 
 def test_a_training_goes_through_the_states_and_leaves_what_the_contract_says(grid: Grid) -> None:
     create(grid, "whole", hyper={"steps": 4, "rate": 0.5, "name": "two words"}, count=2)
-    assert grid.training("whole")["TrainingJobStatus"] == "InProgress"
+    early = grid.training("whole")
+    assert early["TrainingJobStatus"] == "InProgress"
+    assert not {"ModelArtifacts", "FinalMetricDataList", "TrainingEndTime", "BillableTimeInSeconds"} & set(early)
     ended = grid.ended("whole")
     assert (ended["TrainingJobStatus"], ended.get("FailureReason")) == ("Completed", None)
     assert grid.path(ended) == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
@@ -67,7 +70,7 @@ def test_a_name_is_free_in_the_other_region_and_never_again_in_its_own(grid: Gri
 def test_a_stopped_training_gets_its_sigterm_and_keeps_what_it_had(grid: Grid) -> None:
     create(grid, "stopped", hyper={"steps": 10_000, "pause": 0.05})
     grid.reaches("stopped", "Training")
-    until(lambda: grid.training("stopped")["FinalMetricDataList"])
+    until(lambda: run_of("stopped").training.metrics)
     grid.aws.client("sagemaker", HOME).stop_training_job(TrainingJobName="stopped")
     ended = grid.ended("stopped")
     assert (ended["TrainingJobStatus"], grid.path(ended)[-2:]) == ("Stopped", ["Stopping", "Stopped"])
@@ -76,12 +79,16 @@ def test_a_stopped_training_gets_its_sigterm_and_keeps_what_it_had(grid: Grid) -
         grid.aws.client("sagemaker", HOME).stop_training_job(TrainingJobName="stopped")
 
 
+def run_of(name: str) -> Run:
+    (found,) = (one for one in sagemaker.trainings() if one.training.name == name)
+    return found
+
+
 def test_one_that_does_not_hear_sigterm_is_killed_with_everything_it_started(grid: Grid) -> None:
     create(grid, "stubborn", hyper={"steps": 10_000, "pause": 0.05, "stubborn": True})
     grid.reaches("stubborn", "Training")
-    (training,) = (one for one in sagemaker.trainings() if one.name == "stubborn")
-    until(lambda: training.containers)
-    pids = [one.pid for one in training.containers]
+    until(lambda: run_of("stubborn").containers)
+    pids = [one.pid for one in run_of("stubborn").containers]
     grid.aws.client("sagemaker", HOME).stop_training_job(TrainingJobName="stubborn")
     assert grid.ended("stubborn")["TrainingJobStatus"] == "Stopped"
     for pid in pids:

@@ -17,11 +17,11 @@ from contract import keys, names
 from contract.environments import ImageBuildEnvironment
 from contract.images import ORDER
 from contract.timing import Timing
+from localaws.limits import beyond
 from stacks.builds import BuildsStack
 from stacks.diagram import transitions
 from stacks.parts.common import Common
 from stacks.parts.rights import Rights
-from tests.fakes.limits import beyond
 from tests.stacks.synth import ROOT, plain, resources
 
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")

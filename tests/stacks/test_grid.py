@@ -16,10 +16,10 @@ from contract import names, tags
 from contract.environments import GridLimits
 from contract.grid import ARRAY, ROUNDS, arrays
 from contract.timing import Timing
+from localaws.limits import beyond
 from stacks.diagram import GRID_PAGE, definition, page, transitions
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
 from tests.builders import GRID_LIMITS
-from tests.fakes.limits import beyond
 from tests.stacks.synth import resources, synthesise
 
 LIMITS = GRID_LIMITS

@@ -16,6 +16,8 @@ from contract.codec import decode, encode
 from contract.environments import GridCleanupEnvironment, GridDefaults
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life
 from tests.builders import GRID_LIMITS
 from tests.child.yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
@@ -25,7 +27,6 @@ from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.queue import URL
 from tests.fakes.s3 import Bucket
-from tests.fakes.sagemaker_training import Life, Training
 
 PREFIX = GridPrefix("sweep")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"
@@ -71,11 +72,11 @@ class Yard(GridYard):
         self.settle()
         self.record_all(*indices)
 
-    def submit(self, status: str = "PENDING", grid: str = "sweep", execution: str = EXECUTION) -> str:
+    def submit(self, grid: str = "sweep", execution: str = EXECUTION) -> str:
         """An array of the grid, as Submit makes it."""
         job = f"array-{len(self.aws.batch.jobs)}"
         marks = {tags.DEPLOYMENT: DEPLOYMENT, tags.GRID: grid, tags.EXECUTION: execution}
-        self.aws.batch.add(job, jobName=f"grid-{grid}-r1-0", jobQueue=QUEUE, status=status, tags=marks)
+        self.aws.batch.add(job, name=f"grid-{grid}-r1-0", queue=QUEUE, children=2, tags=marks)
         return job
 
     # Doors
@@ -146,7 +147,7 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
     """A grid of some lines of which nothing was submitted yet."""
     aws = Aws(now=NOW)
     aws.s3.buckets[BUCKET] = Bucket(region=HOME)
-    aws.batch.queues.add(QUEUE)
+    aws.batch.open(QUEUE)
     functions = Functions(aws, bucket=BUCKET, deployment=DEPLOYMENT)
     made = Yard(
         aws,

@@ -65,6 +65,15 @@ def test_a_submission_that_does_not_fit_the_model_is_refused_and_does_not_count(
     assert asked(server, "/seen")["request"] == {}
 
 
+def test_what_was_submitted_is_over_at_the_first_look(server: Server) -> None:
+    sagemaker, name = client(server, "sagemaker"), plan.wanted()["TrainingJobName"]
+    with pytest.raises(ClientError, match="Requested resource not found"):
+        sagemaker.describe_training_job(TrainingJobName=name)
+    sagemaker.create_training_job(**plan.wanted())
+    found = sagemaker.describe_training_job(TrainingJobName=name)
+    assert (found["TrainingJobStatus"], bool(found["ModelArtifacts"])) == ("Completed", True)
+
+
 def test_a_second_submission_is_refused(server: Server) -> None:
     sagemaker = client(server, "sagemaker")
     sagemaker.create_training_job(**plan.wanted())
@@ -74,7 +83,7 @@ def test_a_second_submission_is_refused(server: Server) -> None:
 
 def test_an_operation_that_no_submission_needs_is_refused(server: Server) -> None:
     with pytest.raises(ClientError, match="UnknownOperationException"):
-        client(server, "sagemaker").list_training_jobs()
+        client(server, "sagemaker").list_models()
 
 
 def test_what_is_not_in_the_bucket_is_not_found(server: Server) -> None:

@@ -10,13 +10,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from localaws.model import Tokens
+from localaws.services.sagemaker_planned import Life, Planned
 from tests.child.yard import NOW, request_of
 from tests.fakes.aws import Aws
-from tests.fakes.sagemaker import SageMaker, Tokens
-from tests.fakes.sagemaker_training import Life
 
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 REGION = "eu-west-1"
+ALGORITHM = request_of(0, REGION)["AlgorithmSpecification"]
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def aws() -> Iterator[Aws]:
 
 
 @pytest.fixture
-def here(aws: Aws) -> SageMaker:
+def here(aws: Aws) -> Planned:
     return aws.sagemaker(REGION)
 
 
@@ -79,6 +80,12 @@ def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: s
     [
         {"TrainingJobName": "a" * 64},
         {"TrainingJobName": "a_b"},
+        {"TrainingJobName": "-first"},
+        {"Environment": {"LONG": "x" * 513}},
+        {"HyperParameters": {"x" * 257: "1"}},
+        {"ResourceConfig": {"InstanceType": "ml.p9.huge", "InstanceCount": 1, "VolumeSizeInGB": 1}},
+        {"AlgorithmSpecification": ALGORITHM | {"MetricDefinitions": [{"Name": "loss", "Regex": "("}]}},
+        {"StoppingCondition": {"MaxRuntimeInSeconds": 2_419_201}},
         {"HyperParameters": {f"p{number}": "1" for number in range(101)}},
         {"StoppingCondition": {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 120}},
         {"EnableManagedSpotTraining": True},
@@ -90,7 +97,7 @@ def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: s
         {"Tags": [{"Key": "aws:x", "Value": "1"}]},
         {"Tags": [{"Key": str(number), "Value": "1"} for number in range(51)]},
     ],
-    ids=["long name", "odd name", "parameters", "wait", "spot", "short wait", "twice", "aws", "51 tags"],
+    ids=lambda changes: " ".join(changes),
 )
 def test_what_sagemaker_does_not_take_the_fake_does_not_take(aws: Aws, changes: dict[str, Any]) -> None:
     assert refusal(client().create_training_job, **request(**changes)) == "ValidationException"
@@ -108,7 +115,7 @@ def test_a_training_moves_through_its_states_with_the_clock(aws: Aws) -> None:
     ]
 
 
-def test_figures_are_there_when_it_has_ended_and_not_before(aws: Aws, here: SageMaker) -> None:
+def test_figures_are_there_when_it_has_ended_and_not_before(aws: Aws, here: Planned) -> None:
     here.life = lambda _: Life(metrics={"loss": 0.5})
     client().create_training_job(**request())
     early = client().describe_training_job(TrainingJobName="one")
@@ -121,7 +128,7 @@ def test_figures_are_there_when_it_has_ended_and_not_before(aws: Aws, here: Sage
 
 
 @pytest.mark.parametrize("place", ["Starting", "Downloading", "Training"])
-def test_a_failure_has_a_reason_and_no_artifact(aws: Aws, here: SageMaker, place: str) -> None:
+def test_a_failure_has_a_reason_and_no_artifact(aws: Aws, here: Planned, place: str) -> None:
     here.life = lambda _: Life(failure="ClientError: x", fails_while=place)
     client().create_training_job(**request())
     aws.clock.run(1000)
@@ -133,7 +140,7 @@ def test_a_failure_has_a_reason_and_no_artifact(aws: Aws, here: SageMaker, place
 
 @pytest.mark.parametrize(("sigterm_s", "after"), [(5.0, 25.0), (1000.0, 140.0)])
 def test_a_stop_gives_the_container_two_minutes_at_most(
-    aws: Aws, here: SageMaker, sigterm_s: float, after: float
+    aws: Aws, here: Planned, sigterm_s: float, after: float
 ) -> None:
     here.life = lambda _: Life(sigterm_s=sigterm_s)
     client().create_training_job(**request())
@@ -164,7 +171,7 @@ def test_what_is_over_its_time_is_stopped(aws: Aws, condition: dict[str, int], w
     assert states(aws, [1000]) == [("Stopped", why)]
 
 
-def test_an_interruption_of_spot_costs_time_and_no_money(aws: Aws, here: SageMaker) -> None:
+def test_an_interruption_of_spot_costs_time_and_no_money(aws: Aws, here: Planned) -> None:
     here.life = lambda _: Life(interruptions=1)
     spot = {"MaxRuntimeInSeconds": 9000, "MaxWaitTimeInSeconds": 9000}
     client().create_training_job(**request(EnableManagedSpotTraining=True, StoppingCondition=spot))
@@ -176,7 +183,7 @@ def test_an_interruption_of_spot_costs_time_and_no_money(aws: Aws, here: SageMak
     assert found["BillableTimeInSeconds"] == int(650 * 0.3)
 
 
-def test_a_quota_counts_instances_that_live_and_names_itself(aws: Aws, here: SageMaker) -> None:
+def test_a_quota_counts_instances_that_live_and_names_itself(aws: Aws, here: Planned) -> None:
     here.quotas["ml.g5.xlarge", False] = 3
     client().create_training_job(**request())
     with pytest.raises(ClientError, match=r"'ml.g5.xlarge for training job usage' is 3 Instances") as caught:
@@ -186,7 +193,7 @@ def test_a_quota_counts_instances_that_live_and_names_itself(aws: Aws, here: Sag
     client().create_training_job(**request("two"))
 
 
-def test_a_token_bucket_throttles_and_fills_again(aws: Aws, here: SageMaker) -> None:
+def test_a_token_bucket_throttles_and_fills_again(aws: Aws, here: Planned) -> None:
     here.limits["CreateTrainingJob"] = Tokens(rate=0.5, burst=2)
     for name in ("one", "two"):
         client().create_training_job(**request(name))

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, STARTED
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Kind
-from tests.fakes.sagemaker_training import Life
 from tests.unit.collecting import PREFIX, Yard, cleaned_up, collected
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}

@@ -15,9 +15,9 @@ from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Outcome
 from contract.records import refused
 from grid_collect.policy import COLUMNS, REASONS, Totals
+from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, line_of
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.sagemaker_training import Life
 from tests.unit.collecting import PREFIX, Yard, collected
 
 FAILS = Life(failure='AlgorithmError: ExecuteUserScriptError: exit code 1, said "no"\nTraceback')
@@ -230,7 +230,7 @@ def test_what_is_absent_is_nobodys_while_a_job_of_the_grid_is_not_over(yard: Yar
     assert outcome.error == StillTraining.__name__
     assert "grid-sweep-r1-0" in outcome.cause
     assert yard.aws.s3.read(BUCKET, PREFIX.work(round_ + 1)) is None
-    yard.aws.batch.end(job, "FAILED")
+    yard.aws.batch.finish(job, "FAILED")
     assert yard.collect(1).value["missing"] == 2
 
 

@@ -236,15 +236,10 @@ def test_two_images_under_one_tag_are_a_failure_with_both_named(there: Account) 
     assert f"us-east-1 has {OTHER_DIGEST}" in str(problem.value)
 
 
-def failed_build(there: Account, lines: int, **phase: object) -> dict[str, str]:
-    there.codebuild.builds[BUILD] = {
-        "id": BUILD,
-        "buildStatus": "FAILED",
-        "logs": {"groupName": "/trainyard/yard/builds", "streamName": "s-1"},
-        "phases": [{"phaseType": "BUILD", "phaseStatus": "FAILED", **phase}],
-    }
+def failed_build(there: Account, lines: int, why: str = "") -> dict[str, str]:
+    build = there.codebuild.fail(BUILD, group="/trainyard/yard/builds", phase="BUILD", why=why)
     events = [{"timestamp": n, "message": f"\x1b[31mline {n}\x1b[0m\r\n"} for n in range(lines)]
-    there.logs.groups["/trainyard/yard/builds"] = {"s-1": events}
+    there.logs.groups["/trainyard/yard/builds"] = {build.stream: events}
     return {"Error": "States.TaskFailed", "Cause": f'{{"Build":{{"Arn":"x","Id":"{BUILD}","BuildStatus":"FAILED"'}
 
 
@@ -253,12 +248,12 @@ def test_a_failed_build_is_told_with_the_last_thirty_lines_of_its_log(there: Acc
         collect(PLAN, None, failed_build(there, 100))
     text = str(problem.value)
     assert f"Build {BUILD} ended with FAILED in its phase BUILD." in text
-    assert "the stream s-1 of /trainyard/yard/builds" in text
+    assert f"the stream {BUILD.partition(':')[2]} of /trainyard/yard/builds" in text
     assert text.splitlines()[-30:] == [f"line {n}" for n in range(70, 100)]
 
 
 def test_a_build_without_a_log_is_told_with_codebuilds_own_words(there: Account) -> None:
-    problem = failed_build(there, 0, contexts=[{"message": "BUILD_CONTAINER_UNABLE_TO_PULL_IMAGE"}])
+    problem = failed_build(there, 0, "BUILD_CONTAINER_UNABLE_TO_PULL_IMAGE")
     there.logs.groups.clear()
     with pytest.raises(BuildFailed) as failure:
         collect(PLAN, None, problem)

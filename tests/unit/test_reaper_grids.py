@@ -9,12 +9,12 @@ import pytest
 from aws import narrow
 from contract import metrics, names, tags
 from contract.grid import training_name
+from localaws.services.sagemaker_jobs import Training
+from localaws.services.sagemaker_planned import Life, Planned
 from tests.builders import JOB, PLACE
 from tests.child.yard import request_of
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
-from tests.fakes.sagemaker import SageMaker
-from tests.fakes.sagemaker_training import Life, Training
 from tests.fakes.yard import ABROAD
 from tests.unit.reaped import Yard, reaped
 
@@ -36,7 +36,7 @@ def grid(yard: Yard, name: str = "sweep") -> Execution:
     return execution
 
 
-def there(yard: Yard, region: str = ABROAD.region) -> SageMaker:
+def there(yard: Yard, region: str = ABROAD.region) -> Planned:
     found = yard.fake.sagemaker(region)
     found.life = lambda _: LONG
     return found
@@ -216,7 +216,7 @@ def test_report_only_stops_no_training() -> None:
     with reaped(report_only=True) as quiet:
         execution = grid(quiet)
         training = train(quiet, execution)
-        quiet.fake.batch.add("array", jobQueue=QUEUE, tags={tags.DEPLOYMENT: "yard", tags.EXECUTION: execution.arn})
+        quiet.fake.batch.add("array", queue=QUEUE, tags={tags.DEPLOYMENT: "yard", tags.EXECUTION: execution.arn})
         over(quiet, execution)
         assert quiet.run(4).value[metrics.WOULD_END] >= 1
         assert not stopped(training)
@@ -247,7 +247,7 @@ def test_a_grid_of_five_hundred_trainings_costs_a_pass_a_few_calls(yard: Yard) -
 def test_an_array_whose_grid_is_over_is_terminated_at_the_second_look(yard: Yard) -> None:
     execution = grid(yard)
     marks = {tags.DEPLOYMENT: JOB.deployment, tags.GRID: "sweep", tags.EXECUTION: execution.arn}
-    yard.fake.batch.add("array", jobQueue=QUEUE, status="PENDING", tags=marks, createdAt=int((yard.now - HOUR) * 1000))
+    yard.fake.batch.add("array", queue=QUEUE, children=2, tags=marks, age_s=HOUR)
     over(yard, execution)
     yard.run()
     assert not yard.fake.batch.jobs["array"].get("isTerminated")
@@ -258,9 +258,8 @@ def test_an_array_whose_grid_is_over_is_terminated_at_the_second_look(yard: Yard
 def test_arrays_of_running_grids_and_jobs_of_others_are_kept(yard: Yard) -> None:
     execution, gone = grid(yard), grid(yard, "gone")
     ours = {tags.DEPLOYMENT: JOB.deployment, tags.GRID: "sweep", tags.EXECUTION: execution.arn}
-    born = int((yard.now - HOUR) * 1000)
-    yard.fake.batch.add("array", jobQueue=QUEUE, status="PENDING", tags=ours, createdAt=born)
-    yard.fake.batch.add("theirs", jobQueue=QUEUE, tags={tags.EXECUTION: gone.arn}, createdAt=born)
+    yard.fake.batch.add("array", queue=QUEUE, children=2, tags=ours, age_s=HOUR)
+    yard.fake.batch.add("theirs", queue=QUEUE, tags={tags.EXECUTION: gone.arn}, age_s=HOUR)
     over(yard, gone)
     yard.run(4)
     assert not any(job.get("isTerminated") for job in yard.fake.batch.jobs.values())
@@ -276,7 +275,7 @@ def test_all_that_is_asked_of_grids_services_is_what_the_cut_clients_know(yard: 
     execution = grid(yard)
     train(yard, execution)
     marks = {tags.DEPLOYMENT: JOB.deployment, tags.GRID: "sweep", tags.EXECUTION: execution.arn}
-    yard.fake.batch.add("array", jobQueue=QUEUE, status="PENDING", tags=marks, createdAt=int((yard.now - HOUR) * 1000))
+    yard.fake.batch.add("array", queue=QUEUE, children=2, tags=marks, age_s=HOUR)
     over(yard, execution)
     yard.run(2)
     for service in ("sagemaker", "batch"):

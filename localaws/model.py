@@ -1,0 +1,86 @@
+"""What the models of services share: the clock they are given, refusals in AWS's words, paces, and page tokens that expire."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+ACCOUNT = "123456789012"
+"""Whose models are, where nobody says; moto's."""
+
+
+class Clock(Protocol):
+    """A real or a virtual one. Models read it and never wait."""
+
+    def time(self) -> float: ...
+
+
+class Refused(Exception):
+    """What the service answers instead: its code, its words, the status of HTTP."""
+
+    def __init__(self, code: str, message: str, status: int = 400) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message, self.status = code, message, status
+
+
+def moment(seconds: float) -> datetime:
+    """As botocore has times."""
+    return datetime.fromtimestamp(seconds, timezone.utc)
+
+
+@dataclass
+class Tokens:
+    """A token bucket: so many calls at once, so many a second."""
+
+    rate: float
+    burst: float
+    throttled: int = 0
+    """Calls that found it empty."""
+    _left: float = field(default=-1.0)
+    _at: float = 0.0
+
+    def take(self, now: float) -> bool:
+        if self._left < 0:
+            self._left, self._at = self.burst, now
+        self._left = min(self.burst, self._left + (now - self._at) * self.rate)
+        self._at = now
+        if self._left < 1:
+            self.throttled += 1
+            return False
+        self._left -= 1
+        return True
+
+
+@dataclass
+class Pages:
+    """Tokens of one listing."""
+
+    size: int
+    """The most that a page holds, whatever was asked for."""
+    life_s: float = 3600.0
+    error: str = "InvalidPaginationToken"
+    _tokens: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _number: itertools.count[int] = field(default_factory=itertools.count)
+
+    def issue(self, place: int, now: float) -> str:
+        token = f"page-{next(self._number)}"
+        self._tokens[token] = (place, now + self.life_s)
+        return token
+
+    def resume(self, token: str | None, now: float) -> int:
+        """The place of a token, 0 for none; an expired token is refused like a made-up one."""
+        if token is None:
+            return 0
+        place, until = self._tokens.get(token, (0, 0.0))
+        if now >= until:
+            raise Refused(self.error, f"The pagination token {token} is invalid or has expired")
+        return place
+
+    def cut(self, found: list[T], token: str | None, wanted: int, now: float) -> tuple[list[T], str | None]:
+        """The page that a token asks for, and the token of the next one."""
+        start, size = self.resume(token, now), min(wanted, self.size)
+        following = self.issue(start + size, now) if start + size < len(found) else None
+        return found[start : start + size], following

@@ -1,0 +1,124 @@
+"""CodeBuild of one region, as far as builds go: one for each token, found by their ids, stopped, told with the phase that failed.
+
+Who makes one gives it a clock, the projects and, by a subclass, a way to run what was started.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localaws.model import Clock, Refused, moment
+
+BUILDS = ("StartBuild", "BatchGetBuilds", "StopBuild")
+
+
+@dataclass(eq=False, kw_only=True)
+class Build:
+    """What CodeBuild tells of one."""
+
+    id: str
+    arn: str
+    project: Mapping[str, Any]
+    overrides: Mapping[str, str]
+    """Variables of this build over the project's."""
+    started: float
+    status: str = "IN_PROGRESS"
+    phase: str = "SUBMITTED"
+    failed_in: str = ""
+    """The phase that failed ..."""
+    why: str = ""
+    """... and what CodeBuild says of it."""
+    ended: float = 0.0
+
+    @property
+    def runs(self) -> bool:
+        return self.status == "IN_PROGRESS"
+
+    @property
+    def group(self) -> str:
+        return str(self.project.get("logsConfig", {}).get("cloudWatchLogs", {}).get("groupName", ""))
+
+    @property
+    def stream(self) -> str:
+        return self.id.partition(":")[2]
+
+    def described(self) -> dict[str, Any]:
+        found = {
+            "id": self.id,
+            "arn": self.arn,
+            "projectName": self.project["name"],
+            "buildStatus": self.status,
+            "currentPhase": self.phase if self.runs else "COMPLETED",
+            "buildComplete": not self.runs,
+            "startTime": moment(self.started),
+            "logs": {"groupName": self.group, "streamName": self.stream},
+            "phases": [],
+        }
+        if self.failed_in and not self.runs:
+            contexts = [{"statusCode": "COMMAND_EXECUTION_ERROR", "message": self.why}]
+            found["phases"] = [{"phaseType": self.failed_in, "phaseStatus": self.status, "contexts": contexts}]
+        return {**found, **({"endTime": moment(self.ended)} if self.ended else {})}
+
+
+class CodeBuild:
+    """Builds of one region; `projects` has a project by its name."""
+
+    def __init__(
+        self, region: str, clock: Clock, account: str, projects: Callable[[str], Mapping[str, Any] | None]
+    ) -> None:
+        self.region, self.clock, self.account, self._projects = region, clock, account, projects
+        self.builds: dict[str, Build] = {}
+        self._tokens: dict[tuple[str, str], Build] = {}
+        self._turn = threading.Lock()
+
+    # for whoever gives it a way to run work
+
+    def begin(self, build: Build) -> None:
+        """It is IN_PROGRESS since now."""
+        raise NotImplementedError
+
+    def end(self, build: Build) -> None:
+        """Somebody stopped it, over or not."""
+        raise NotImplementedError
+
+    # what AWS's API does
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises Refused."""
+        if operation == "StartBuild":
+            return self._start(params)
+        if operation == "BatchGetBuilds":
+            found = [self.builds[one].described() for one in params["ids"] if one in self.builds]
+            return {"builds": found, "buildsNotFound": [one for one in params["ids"] if one not in self.builds]}
+        if operation != "StopBuild":
+            raise Refused("InvalidInputException", f"The local CodeBuild has no {operation}")
+        build = self.builds.get(params["id"])
+        if build is None:
+            raise Refused("ResourceNotFoundException", f"Build cannot be found: {params['id']}")
+        self.end(build)
+        return {"build": build.described()}
+
+    def add(self, project: Mapping[str, Any], number: str, overrides: Mapping[str, str]) -> Build:
+        identity = f"{project['name']}:{number}"
+        arn = f"arn:aws:codebuild:{self.region}:{self.account}:build/{identity}"
+        made = Build(id=identity, arn=arn, project=project, overrides=overrides, started=self.clock.time())
+        self.builds[identity] = made
+        return made
+
+    def _start(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The same token means the same build."""
+        name, token = params["projectName"], params.get("idempotencyToken") or str(uuid.uuid4())
+        project = self._projects(name)
+        if project is None:
+            raise Refused("ResourceNotFoundException", f"Project cannot be found: {name}")
+        with self._turn:
+            build = self._tokens.get((name, token))
+            if build is None:
+                overrides = {one["name"]: one["value"] for one in params.get("environmentVariablesOverride") or []}
+                build = self._tokens[name, token] = self.add(project, str(uuid.uuid4()), overrides)
+                self.begin(build)
+        return {"build": build.described()}

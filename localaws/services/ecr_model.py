@@ -1,0 +1,73 @@
+"""ECR of one region, as far as images are looked up: by tag or digest, in the caller's registry or in another's.
+
+Where images are kept is given: in a test's own table, or by moto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localaws.model import Refused
+
+LOOKS = ("BatchGetImage", "DescribeImages")
+Wanted = Mapping[str, str]
+"""An image's tag, its digest, or both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What stands in a repository."""
+
+    digest: str
+    tags: tuple[str, ...]
+    manifest: str = ""
+
+    def fits(self, wanted: Wanted) -> bool:
+        """Whatever is named has to fit."""
+        return wanted.get("imageDigest", self.digest) == self.digest and wanted.get("imageTag") in (None, *self.tags)
+
+
+Stored = Callable[[str, str, list[Wanted]], "Iterable[Image] | None"]
+"""The images of an account's repository, with all of those that are wanted; None where there is no such repository. Raises Refused."""
+
+
+class Ecr:
+    """One region's, for callers of `account`."""
+
+    def __init__(self, account: str, stored: Stored) -> None:
+        self._account, self._stored = account, stored
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises Refused."""
+        if operation not in LOOKS:
+            raise Refused("InvalidParameterException", f"The local ECR has no {operation}")
+        account, name = params.get("registryId", self._account), params["repositoryName"]
+        wanted, where = params.get("imageIds") or [], {"registryId": account, "repositoryName": name}
+        stored = self._stored(account, name, wanted)
+        repository, registry = f"repository with name '{name}'", f"in the registry with id '{account}'"
+        if stored is None:
+            raise Refused("RepositoryNotFoundException", f"The {repository} does not exist {registry}")
+        images = list(stored)
+        found = [(one, next((image for image in images if image.fits(one)), None)) for one in wanted]
+        missing = [one for one, image in found if image is None]
+        if operation == "BatchGetImage":
+            absent = {"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}
+            return {
+                "images": [where | _pulled(one, image) for one, image in found if image is not None],
+                "failures": [{"imageId": dict(one)} | absent for one in missing],
+            }
+        if missing:
+            message = f"The image with imageId {dict(missing[0])} does not exist within the {repository} {registry}"
+            raise Refused("ImageNotFoundException", message)
+        shown = [image for _, image in found if image is not None] if wanted else images
+        return {"imageDetails": [where | _detail(one) for one in dict.fromkeys(shown)]}
+
+
+def _pulled(wanted: Wanted, image: Image) -> dict[str, Any]:
+    return {"imageId": {**wanted, "imageDigest": image.digest}, "imageManifest": image.manifest}
+
+
+def _detail(image: Image) -> dict[str, Any]:
+    return {"imageDigest": image.digest, **({"imageTags": list(image.tags)} if image.tags else {})}
