@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -269,7 +268,6 @@ class WorkflowStack(cdk.Stack):
                 timing=timing,
             ),
             timeout=CLEANUP_TIMEOUT,
-            libraries=["terminator"],
         )
         function.may(
             *self._end_jobs(),
@@ -343,7 +341,6 @@ class WorkflowStack(cdk.Stack):
         environment: Environment,
         *,
         timeout: cdk.Duration,
-        libraries: Sequence[str] = (),
         files: dict[str, Path] | None = None,
     ) -> Function:
         return Function(
@@ -355,7 +352,6 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             timeout=timeout,
             log_retention_days=self._log_retention_days,
-            libraries=libraries,
             files=files,
         )
 

@@ -10,16 +10,19 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from admission import volumes
-from admission.addresses import Address
 from admission.archive import Listing
-from admission.request import ARCHIVES, DEFAULT_HOURS, Request
+from admission.limits import DEFAULT_HOURS, allowed
+from admission.request import Request
 from admission.script import archive_problems
-from admission.words import allowed, plain, refusal
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place
+from refusals.addresses import Address
+from refusals.fields import ARCHIVES
+from refusals.places import is_offered
+from refusals.wording import denial, plain, refusal
 
 MOST_CODE = 5 * 1024**3
 """S3 copies at most 5 GB in one call."""
@@ -176,15 +179,6 @@ def _name_problems(execution: Execution, facts: Facts) -> list[str]:
     return []
 
 
-def shut(reason: str, bucket: str) -> str:
-    """Why nothing at all is admitted."""
-    again = (
-        f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
-        "deploy has made its stacks anew"
-    )
-    return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
-
-
 def taken(execution: Execution, job: Job | None) -> str:
     """Why the name cannot be the execution's; `job` is the other's, None where it was written a moment ago."""
     held = f"({job.execution})" if job else "(just now)"
@@ -289,9 +283,7 @@ def _place_problems(request: Request, name: str, image: Image, rungs: list[Rung]
 
 
 def _foreign(location: str, env: AdmissionEnvironment) -> bool:
-    address = Address.parse(location)
-    uploads = address.bucket == env.bucket and address.key.startswith(keys.UPLOADS)
-    return not uploads and address.bucket not in env.data_buckets
+    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
 
 
 def _s3_problem(field: str, location: str, facts: Facts, env: AdmissionEnvironment) -> list[str]:
@@ -301,16 +293,8 @@ def _s3_problem(field: str, location: str, facts: Facts, env: AdmissionEnvironme
             f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
         ]
     if code := facts.denied.get(location):
-        return [f"{field}: {plain(location)} cannot be read: {_denial(code)}; allowed: what the deployment may read"]
+        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
     return []
-
-
-def _denial(code: str) -> str:
-    if code == "NoSuchBucket":
-        return "there is no such bucket"
-    if code in {"403", "AccessDenied"}:
-        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
-    return f"S3 answers {code}"
 
 
 def _code_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from admission.words import plain
 from grid_plan.columns import AUTO, Training
 from grid_plan.facts import Facts, bucket_of
 from grid_plan.policy import Judge, addresses, channels
+from refusals.wording import denial, plain
 
 TRANSFER_USD_GB = 0.02
 """S3's published price from one region into another, from the US and Europe; from some other regions it is up to $0.15."""
@@ -69,17 +69,9 @@ def _unreadable(training: Training, facts: Facts) -> Iterator[str]:
         place, stand = facts.buckets.get(bucket_of(address)), facts.locations.get(address)
         code = (place.denied if place else "") or (stand.denied if stand else "")
         if code:
-            yield f"{name}: {plain(address)} cannot be read: {_denial(code)}; allowed: what the deployment may read"
+            yield f"{name}: {plain(address)} cannot be read: {denial(code)}; allowed: what the deployment may read"
         elif stand and not stand.there:
             yield f"{name}: there is nothing at {plain(address)}; allowed: objects and folders that exist"
-
-
-def _denial(code: str) -> str:
-    if code in {"NoSuchBucket", "404"}:
-        return "there is no such bucket"
-    if code in {"403", "AccessDenied"}:
-        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
-    return f"S3 answers {code}"
 
 
 def _copy(copies: list[str], region: str, facts: Facts) -> str:

@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from admission.addresses import Address
-from admission.request import REGION
-from admission.words import plain, shown
 from contract import tags
 from contract.environments import LONGEST_TRAINING_H, GridLimits
 from grid_plan.images import parsed
+from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, REGION, without_nul
+from refusals.wording import plain, what
 
 AUTO = "auto"
 MODES = ("File", "FastFile", "Pipe")
@@ -132,18 +132,12 @@ def _text(most: int) -> BeforeValidator:
 
     def check(value: object) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"{_what(value)} is no text; allowed: texts of up to {most:,} characters")
+            raise ValueError(f"{what(value)} is no text; allowed: texts of up to {most:,} characters")
         if len(value) > most:
             raise ValueError(f"has {len(value):,} characters; allowed: up to {most:,}")
-        if "\0" in value:
-            raise ValueError("holds a NUL character; allowed: all others")
-        return value
+        return without_nul(value)
 
     return BeforeValidator(check)
-
-
-def _what(value: object) -> str:
-    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else shown(value)
 
 
 def _name(value: str) -> str:
@@ -160,9 +154,7 @@ def sent(value: Any) -> str:
 def _value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("is no finite number; allowed: numbers that JSON has")
-    text = sent(value)
-    if "\0" in text:
-        raise ValueError("holds a NUL character; allowed: all others")
+    text = without_nul(sent(value))
     if len(text) > 2500:
         raise ValueError(f"has {len(text):,} characters; allowed: up to 2,500 (what is long belongs into the data)")
     return value
@@ -182,7 +174,7 @@ def _different(values: list[Any]) -> list[Any]:
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=2048)]
-Location: TypeAlias = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
+Location: TypeAlias = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
 Copies: TypeAlias = Annotated[
     list[Location],
     BeforeValidator(_copies),

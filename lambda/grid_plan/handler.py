@@ -9,10 +9,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
-from admission.policy import shut
-from admission.words import plain
 from aws import pinned, registry
+from aws.errors import CHANGED, DENIED, code_of
 from aws.s3 import JobStore, Raced, as_json
 from contract import keys, names
 from contract.codec import decode, encode
@@ -25,11 +23,10 @@ from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
 from grid_plan.request import Identity
+from refusals.addresses import Address
+from refusals.wording import plain, shut
 
 logger = Logger(service="grid-plan")
-CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchVersion", "NoSuchKey", "404"})
-"""S3's answers where an object is no longer the one that was looked at."""
-DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
 CHANGED_PROBLEM = "manifest: changed while it was read; allowed: one that stays as it is until the plan stands"
 
 
@@ -82,7 +79,7 @@ def _found(
         with pinned.opened(manifest) as file:
             checked = planner.check(file)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] not in CHANGED:
+        if code_of(problem) not in CHANGED:
             raise
         raise _refused([*problems, CHANGED_PROBLEM]) from None
     checked.report.general[:0] = problems
@@ -147,7 +144,7 @@ def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None,
     try:
         found = pinned.head(address.bucket, address.key)
     except ClientError as problem:
-        if (code := problem.response["Error"]["Code"]) not in DENIED:
+        if (code := code_of(problem)) not in DENIED:
             raise
         return None, [
             f"{where} cannot be looked at (S3 answers {code}); allowed: an object that the deployment may read"
@@ -204,7 +201,7 @@ def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEn
         with pinned.opened(_again(findings)) as file:
             written = write(planner.lines(file, findings.facts), prefix, store.put)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] not in CHANGED:
+        if code_of(problem) not in CHANGED:
             raise
         raise _refused([CHANGED_PROBLEM]) from None
     if written != grid.lines:

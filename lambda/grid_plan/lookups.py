@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
 from aws import data, registry, training_prices
 from aws.clients import BRISK, client
+from aws.errors import code_of
 from aws.prices import ANSWERS_IN
 from contract.images import Image
 from grid_plan.facts import Facts, Place, Questions, Size, Stand, price_key
+from refusals.addresses import Address
 
 T = TypeVar("T")
 AT_ONCE = 32
@@ -79,7 +80,7 @@ def _image(text: str) -> Stand:
     try:
         return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
     except ClientError as problem:
-        if (code := problem.response["Error"]["Code"]) in (
+        if (code := code_of(problem)) in (
             "AccessDeniedException",
             "RepositoryPolicyNotFoundException",
         ):

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from typing import IO
 
-from aws import training_model
+from aws.service_models import training_model
 from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
 from grid_plan import lookups, policy

@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from admission.addresses import Address
-from admission.words import plain
 from contract import keys, names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GRIDS
@@ -27,6 +25,8 @@ from grid_plan.columns import (
 )
 from grid_plan.facts import Facts, Questions, bucket_of, price_key
 from grid_plan.images import is_ours, parsed, standing_in
+from refusals.addresses import Address
+from refusals.wording import plain
 
 REQUIRED = ("image", "instance_type")
 MOST_CHANNELS = 20

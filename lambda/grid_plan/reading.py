@@ -8,10 +8,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from admission import words
-from admission.words import plain
 from grid_plan.cells import SYNONYMS
 from grid_plan.columns import Channel, Training
+from refusals.wording import line, plain
+
+ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
+"""What the entries of a field may be, where that is not what the field may be."""
 
 
 def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training, list[str]]:
@@ -55,4 +57,4 @@ def _told(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
         error = {**error, "loc": (path[0],)}
     if error["type"] == "string_too_short":
         error = {**error, "type": "too_short"}
-    return words.line(error, may_be)
+    return line(error, may_be, ENTRIES)

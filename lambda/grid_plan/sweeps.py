@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admission.words import plain
 from grid_plan.columns import Training
+from refusals.wording import plain
 
 Sweep = Mapping[str, list[Any]]
 

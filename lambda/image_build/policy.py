@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from admission.addresses import Address
-from admission.words import plain, refusal
 from aws.pinned import Pinned
 from contract import keys, names
 from contract.codec import encode
 from contract.environments import ImageBuildEnvironment
 from contract.images import BuildOrder, Context, Image, registry
 from image_build.request import Request
+from refusals.addresses import Address
+from refusals.places import is_offered
+from refusals.wording import plain, refusal
 
 MOST_CONTEXT = 1024**3
 MOST_ORDER = 5000
@@ -186,9 +187,7 @@ def _tag_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) ->
 
 
 def _foreign(address: Address, env: ImageBuildEnvironment) -> bool:
-    return not (
-        address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(keys.UPLOADS))
-    )
+    return not is_offered(address, env.bucket, env.data_buckets)
 
 
 def _context_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
