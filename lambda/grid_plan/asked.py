@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from contract.environments import GridLimits
 from grid_plan import columns, reading
-from grid_plan.columns import Training
+from grid_plan.columns import TrainingSpec
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
 from refusals.wording import plain
@@ -41,8 +41,8 @@ class Asked(BaseModel):
         description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
         examples=["s3://my-bucket/uploads/manifest.csv"],
     )
-    defaults: Training = Field(
-        default=Training(),
+    defaults: TrainingSpec = Field(
+        default=TrainingSpec(),
         description="Fields of a manifest's line, for every line that does not say them itself.",
         examples=[{"image": "images:v1", "instance_type": "ml.g5.xlarge", "max_hours": 4}],
     )
@@ -73,7 +73,7 @@ def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[s
         defaults = sweep = None
     asked, problems = _outer(outer)
     may_be = columns.allowed(limits)
-    base = Training()
+    base = TrainingSpec()
     if isinstance(defaults, Mapping):
         base, found = reading.read(defaults, may_be)
         problems += [f"defaults.{one}" for one in found]

@@ -18,6 +18,8 @@ from refusals.fields import MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what
 
 AUTO = "auto"
+REQUIRED = ("image", "instance_type")
+"""Fields without which nothing trains, and that have no default but the deployment's own settings."""
 MODES = ("File", "FastFile", "Pipe")
 ON_DEMAND, SPOT = "on-demand", "spot"
 MPI, TORCHRUN, NONE = "mpi", "torchrun", "none"
@@ -216,7 +218,7 @@ def _channel(value: object) -> object:
     return {"data": value} if isinstance(value, (str, list)) else value
 
 
-class Training(Closed):
+class TrainingSpec(Closed):
     """One line of a manifest, in its JSON form. Every field may come from the input's `defaults` instead."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid line")
@@ -340,7 +342,7 @@ DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host
 """What of the defaults says nothing to a line that chose otherwise."""
 
 
-def merged(defaults: Training, line: Training) -> Training:
+def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
     """The line, with what the defaults say where it says nothing."""
     told: dict[str, Any] = {name: value for name, value in line if value is not None}
     for name in MERGED:
@@ -353,7 +355,7 @@ def merged(defaults: Training, line: Training) -> Training:
     return defaults.model_copy(update=told)
 
 
-def source(training: Training) -> dict[str, Any]:
+def source(training: TrainingSpec) -> dict[str, Any]:
     """The training as a line of JSON, which needs no defaults any more."""
     found = training.model_dump(exclude_none=True)
     if len(found.get("data", ())) == 1:
@@ -363,4 +365,4 @@ def source(training: Training) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of a line, for `docs/manifest.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Training.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TrainingSpec.model_json_schema()}

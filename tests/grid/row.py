@@ -26,7 +26,7 @@ from tests.grid.account import (
 ARN = execution()["arn"]
 BYTES = bytes_bucket("").rstrip("-")
 COLUMNS = ", ".join(["s3_location", *cells.READERS, *(f"{one}<name>" for one in cells.FOLDERS)])
-FIELDS = ", ".join(columns.Training.model_fields)
+FIELDS = ", ".join(columns.TrainingSpec.model_fields)
 DATA_PLACES = ", ".join(f"s3://{one}/..." for one in ENVIRONMENT.data_buckets)
 UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
