@@ -14,8 +14,8 @@ from admission.archive import Listing, listing
 from admission.policy import (
     Care,
     Execution,
-    Facts,
-    Questions,
+    RequestFacts,
+    RequestQuestions,
     admit,
     care,
     family,
@@ -129,14 +129,14 @@ def _passes(problem: ClientError) -> bool:
     return status >= 500 or code_of(problem) in PASSING
 
 
-def _facts(asked: Questions, env: AdmissionEnvironment, held_by: Job | None) -> Facts:
+def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None) -> RequestFacts:
     ec2 = Ec2(asked.region or env.home_region)
     described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
-    return Facts(
+    return RequestFacts(
         place=decode(Place, described) if described else None,
         types=types,
         zones=ec2.zones_offering(types) if types else {},

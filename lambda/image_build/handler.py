@@ -17,7 +17,7 @@ from contract.errors import BuildFailed
 from contract.images import Image
 from contract.images import registry as host
 from image_build.archive import problems as archive_problems
-from image_build.policy import MOST_CONTEXT, Facts, How, Plan, Questions, decide, order_text, questions
+from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, Plan, decide, order_text, questions
 from image_build.request import read
 from refusals.addresses import Address
 
@@ -57,12 +57,12 @@ def _order(plan: Plan) -> str:
     return order_text(plan.order) if plan.order else ""
 
 
-def _facts(asked: Questions, repository: str, tag: str, env: ImageBuildEnvironment) -> Facts:
+def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
     standing, without = (
         _standing(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
     )
     found, denied, inside = _context(asked.context)
-    return Facts(
+    return ImageFacts(
         standing={region: digest for region, digest in standing.items() if digest},
         no_repository=tuple(without),
         context=found,

@@ -66,7 +66,7 @@ class Function(lambda_.Function):
         memory_mb: int = 512,
         files: Mapping[str, Path] | None = None,
     ) -> None:
-        packages = {one: LAMBDA / one for one in shipped(package)}
+        packages = {one: LAMBDA / one for one in shipped(package, LAMBDA)}
         contents = packages | {"contract": CONTRACT} | dict(files or {})
         role = iam.Role(
             scope,

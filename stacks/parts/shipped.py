@@ -6,8 +6,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from stacks.parts.assembled import LAMBDA, files
-
 ROOMS = frozenset({"aws", "ending", "grids", "messages", "refusals"})
 """Packages of lambda/ that functions share. All others are functions, and nobody imports those."""
 
@@ -16,8 +14,8 @@ class NotShared(ValueError):
     """Something imports a function's package, which no other archive holds."""
 
 
-def shipped(function: str, root: Path = LAMBDA) -> tuple[str, ...]:
-    """Its package and the rooms that it imports, directly or through others, by name. Raises NotShared."""
+def shipped(function: str, root: Path) -> tuple[str, ...]:
+    """Of the packages in `root`: its own and the rooms that it imports, directly or through others, by name. Raises NotShared."""
     known = {path.name for path in root.iterdir() if path.is_dir()}
     found, waiting = set[str](), [function]
     while waiting:
@@ -36,8 +34,7 @@ def shipped(function: str, root: Path = LAMBDA) -> tuple[str, ...]:
 
 def _imported(package: Path) -> set[str]:
     """Top-level names of everything that the package's files import, wherever in a file."""
-    sources = (file.read_text() for file in files(package) if file.suffix == ".py")
-    return {name for source in sources for name in _names(source)}
+    return {name for file in package.rglob("*.py") for name in _names(file.read_text())}
 
 
 @cache
