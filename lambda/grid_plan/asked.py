@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from contract.environments import GridLimits
-from grid_plan import columns, reading
+from grid_plan import reading
 from grid_plan.columns import TrainingSpec
+from grid_plan.limits import MOST_SWEEP, allowed
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
 from refusals.wording import plain
@@ -17,7 +18,7 @@ from refusals.wording import plain
 ALLOWED = {
     "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
     "defaults": "an object of the fields of a manifest's line, which hold where a line says nothing",
-    "sweep": f"an object of hyperparameters and lists of 1 to {columns.MOST_SWEEP:,} different values",
+    "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
     "max_cost_usd": "a number above 0: no plan that could cost more is carried out",
     "owner": OWNER_MAY_BE,
     "allow_duplicates": "true or false",
@@ -72,7 +73,7 @@ def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[s
     else:
         defaults = sweep = None
     asked, problems = _outer(outer)
-    may_be = columns.allowed(limits)
+    may_be = allowed(limits)
     base = TrainingSpec()
     if isinstance(defaults, Mapping):
         base, found = reading.read(defaults, may_be)

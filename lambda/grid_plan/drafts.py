@@ -10,9 +10,10 @@ from itertools import islice
 from typing import IO, TypeVar
 
 from contract.environments import GridLimits
-from grid_plan import cells, columns, manifest, sweeps
+from grid_plan import cells, manifest, sweeps
 from grid_plan.asked import Asked
 from grid_plan.columns import TrainingSpec, merged, source
+from grid_plan.limits import allowed
 from grid_plan.reading import read
 
 T = TypeVar("T")
@@ -42,7 +43,7 @@ class Drafts:
 
     def read(self, file: IO[bytes]) -> Iterator[Draft]:
         """In the order of the lines, in bounded memory. Raises manifest.Unreadable."""
-        self._may_be = columns.allowed(self.limits)
+        self._may_be = allowed(self.limits)
         for entry in manifest.entries(file):
             if not entry.whole:
                 yield Draft(entry.number, None, entry.problems)

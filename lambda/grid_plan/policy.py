@@ -9,13 +9,13 @@ from fnmatch import fnmatchcase
 from contract import keys, names
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS
-from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, allowed, sent
+from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
 from grid_plan.images import is_ours
+from grid_plan.limits import MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
 from refusals.wording import plain
 
-MOST_CHANNELS = 20
 PROSE_VALUE = 256
 """Characters of a hyperparameter's value by SageMaker's prose; its model says 2,500, which is what it takes today."""
 
@@ -99,8 +99,8 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
     settings, said = training.launcher, spec.hyperparameters or {}
     for name in settings.keys() & said.keys():
         yield f"hyperparameters.{name}: is what distribution becomes; allowed: one of them"
-    if (count := len(settings.keys() | said.keys())) > 100:
-        yield f"hyperparameters: make {count} with those of sweep and distribution; allowed: up to 100"
+    if (count := len(settings.keys() | said.keys())) > MOST_HYPERPARAMETERS:
+        yield f"hyperparameters: make {count} with those of sweep and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
 
 
 def _image(training: Wanted) -> Iterator[str]:
@@ -164,6 +164,6 @@ def warnings(training: Wanted) -> Iterator[str]:
     for name, value in (training.spec.hyperparameters or {}).items():
         text, where = sent(value), f"hyperparameters.{plain(name)}"
         if len(text) > PROSE_VALUE:
-            yield f"{where}: has {len(text):,} characters; SageMaker documents {PROSE_VALUE}, and takes 2,500 by its model"
+            yield f"{where}: has {len(text):,} characters; SageMaker documents {PROSE_VALUE}, and takes {MOST_VALUE:,} by its model"
         if "\n" in text or "\r" in text:
             yield f"{where}: holds a line end; SageMaker may refuse it (as JSON, with quotes, it travels safely)"
