@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from contract import names
 from refusals.addresses import Address
 from refusals.wording import plain
 
-REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
+REGION = f"^{names.REGION_PATTERN.pattern}$"
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 ARCHIVE_ENDINGS = f"{', '.join(ARCHIVES[:-1])} or {ARCHIVES[-1]}"
 """The same, for a person."""

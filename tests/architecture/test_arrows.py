@@ -77,6 +77,15 @@ def test_the_room_of_aws_knows_no_other_room() -> None:
     assert importing(python_files("lambda/aws"), set(ROOMS - {"aws"})) == {}
 
 
+def test_a_line_of_a_manifest_goes_through_plan_in_one_direction() -> None:
+    """Each step knows what came before it, and only the planner takes a line from one to the next."""
+    graph = import_graph(python_files("lambda/grid_plan"))
+    steps = [f"grid_plan.{step}" for step in ("manifest", "drafts", "wanted", "policy", "lookups", "choice", "request")]
+    back = {step: graph[step] & set(steps[place + 1 :]) for place, step in enumerate(steps)}
+    assert {step: found for step, found in back.items() if found} == {}
+    assert {module for module, known in graph.items() if "grid_plan.policy" in known} == {"grid_plan.planning"}
+
+
 def test_what_words_a_refusal_asks_aws_nothing() -> None:
     assert importing(python_files("lambda/refusals"), {"aws", "boto3", "botocore", "os", "time"}) == {}
 
