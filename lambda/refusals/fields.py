@@ -21,7 +21,7 @@ MOST_OWNER = 128
 OWNER_MAY_BE = f"up to {MOST_OWNER} letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:"
 
 
-def archive_address(value: str) -> str:
+def _archive_address(value: str) -> str:
     """The address of an archive, by its name. Raises ValueError."""
     if not Address.parse(value).key.endswith(ARCHIVES):
         raise ValueError(f"{plain(value)} is no archive by its name")
@@ -43,4 +43,4 @@ def _taggable(value: str) -> str:
 
 # The pattern is what AWS takes in the value of a tag, as its services publish it; of its spaces only the common one.
 Owner = Annotated[str, Field(max_length=MOST_OWNER, pattern=r"^[\p{L}\p{N} _.:/=+@-]*$"), AfterValidator(_taggable)]
-ArchiveAddress = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(archive_address)]
+ArchiveAddress = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_archive_address)]
