@@ -18,7 +18,7 @@ from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
 from stacks.parts.rights import Rights
 from stacks.reaper import ReaperStack
-from stacks.region import RegionStack, Training
+from stacks.region import RegionStack, TrainingRegion
 from stacks.settings import BLOCK, BadSettings, Settings
 from stacks.workflow import WorkflowStack
 
@@ -154,7 +154,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             names.region_stack(settings.deployment, place.region),
             env=cdk.Environment(region=place.region),
             deployment=settings.deployment,
-            training=Training(
+            training=TrainingRegion(
                 cidr=place.cidr,
                 zones=place.zones,
                 nat_gateways=settings.network.nat_gateways,

@@ -12,6 +12,10 @@ JOB_WORDS = "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning
 GRID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
 """The same for a grid: Batch takes no dot in the name of a job."""
 GRID_WORDS = "1 to 80 letters, digits, _ and -"
+REGION_PATTERN = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]")
+"""The form of a region's name; `eusc-de-east-1` has the longest beginning so far."""
+BUCKET_PATTERN = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+"""The form of a bucket's name; S3 forbids two dots in a row besides."""
 
 BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""

@@ -12,7 +12,7 @@ from contract.environments import ImageBuildEnvironment
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.common import Common
-from stacks.parts.function import Function, Layer
+from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.image_rights import ImageRights
 from stacks.parts.logs import log_group
 from stacks.parts.outputs import started_here
@@ -108,12 +108,11 @@ class BuildsStack(cdk.Stack):
             self,
             "ImageBuild",
             package="image_build",
-            libraries=("admission",),
             description="Checks requests for images, and collects what stands where",
             environment=environment,
             layer=Layer(self, "Libraries"),
             # A context of 1 GB that unpacks to 10 GB is read to its end: two to three minutes, on a whole processor.
             timeout=cdk.Duration.minutes(10),
-            memory_mb=1769,
+            memory_mb=WHOLE_CPU_MB,
             log_retention_days=common.log_retention_days,
         )

@@ -13,6 +13,8 @@ from aws_cdk import region_info
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from contract import names
+
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 """Where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
@@ -109,7 +111,7 @@ Deployment = Annotated[
 Region = Annotated[
     str,
     Form(
-        r"^[a-z]{2,4}(-[a-z]+)+-[0-9]$",
+        f"^{names.REGION_PATTERN.pattern}$",
         f"the name of a region of AWS that this release of the CDK knows, in {', '.join(PARTITIONS[:-1])} or {PARTITIONS[-1]}, "
         "such as eu-central-1",
         _no_region,
@@ -124,7 +126,7 @@ Network = Annotated[
         _no_network,
     ),
 ]
-Bucket = Annotated[str, Form(r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", "the name of a bucket")]
+Bucket = Annotated[str, Form(f"^{names.BUCKET_PATTERN.pattern}$", "the name of a bucket")]
 MachineImage = Annotated[
     str,
     Form(r"^(ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]+)$", "an AMI id (ami-...) or the name of an SSM parameter (/...)"),
@@ -133,7 +135,7 @@ InstanceTypes = Annotated[str, Form(r"^[a-z0-9*][a-z0-9*.-]*$", "an instance typ
 Zone = Annotated[
     str,
     Form(
-        r"^[a-z]{2,4}(-[a-z]+)+-[0-9][a-z]$",
+        f"^{names.REGION_PATTERN.pattern}[a-z]$",
         "the name of an availability zone, such as eu-central-1a (no local zone, no zone id)",
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -29,7 +28,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.batch import Children, tasks_of_this_account
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
-from stacks.parts.function import Function, Layer
+from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
 from stacks.parts.logs import log_group
@@ -40,7 +39,6 @@ from stacks.parts.right import Right, grant
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
-WHOLE_CPU_MB = 1769
 MORE_RECEIVES = 1.5
 """Looks that end early, and throttles, beyond those of the patience."""
 
@@ -174,7 +172,7 @@ class GridStack(cdk.Stack):
 
     def _plan(self, environment: GridEnvironment) -> Function:
         function = self._function(
-            "GridPlan", "grid_plan", "Checks every line of a manifest and writes the plan", environment, ["admission"]
+            "GridPlan", "grid_plan", "Checks every line of a manifest and writes the plan", environment
         )
         function.may(*self._grid.plan())
         return function
@@ -204,7 +202,6 @@ class GridStack(cdk.Stack):
             "grid_cleanup",
             "Ends the trainings of a grid that no step of it has ended",
             GridCleanupEnvironment(**_fields(environment), messages=queue.queue_url),
-            ["cleanup", "grid_collect", "terminator"],
         )
         function.may(
             *self._collecting(),
@@ -225,9 +222,7 @@ class GridStack(cdk.Stack):
         topic = self._foundation.topic
         return self._grid.collect(topic.topic_arn, topic.key.key_arn)
 
-    def _function(
-        self, name: str, package: str, description: str, environment: Environment, libraries: Sequence[str] = ()
-    ) -> Function:
+    def _function(self, name: str, package: str, description: str, environment: Environment) -> Function:
         return Function(
             self,
             name,
@@ -238,7 +233,6 @@ class GridStack(cdk.Stack):
             timeout=FUNCTION_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._log_retention_days,
-            libraries=libraries,
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:

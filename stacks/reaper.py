@@ -23,7 +23,7 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
-from stacks.parts.function import Function, Layer
+from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.grid_rights import GridRights
 from stacks.parts.queue import DeadLetters
 from stacks.parts.schedules import Schedules
@@ -31,8 +31,6 @@ from stacks.parts.schedules import Schedules
 EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
 PASS_TIMEOUT = cdk.Duration.minutes(5)
 """The schedule's own period: passes do not pile up, and two at once do no harm."""
-WHOLE_CPU_MB = 1769
-"""From so much memory on a function has a whole processor, which is what a pass over 100,000 instances needs."""
 DRAIN_TIMEOUT = cdk.Duration.minutes(5)
 
 
@@ -126,7 +124,7 @@ class ReaperStack(cdk.Stack):
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
-            memory_mb=WHOLE_CPU_MB,
+            memory_mb=WHOLE_CPU_MB,  # which a pass over 100,000 instances needs
             log_retention_days=self._log_retention_days,
         )
         function.may(
@@ -240,7 +238,6 @@ class ReaperStack(cdk.Stack):
             ),
             layer=self._layer,
             timeout=DRAIN_TIMEOUT,
-            libraries=["terminator"],
             log_retention_days=self._log_retention_days,
         )
         function.may(

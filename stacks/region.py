@@ -24,7 +24,7 @@ from stacks.parts.zones import ZoneLookup, looked_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class TrainingRegion:
     """What a region in which nodes run has beside its bucket and its images."""
 
     cidr: str
@@ -46,7 +46,7 @@ class RegionStack(cdk.Stack):
         *,
         env: cdk.Environment,
         deployment: str,
-        training: Training | None,
+        training: TrainingRegion | None,
         repositories: tuple[str, ...],
         image_readers: Readers,
         keep_data: bool,
@@ -89,7 +89,7 @@ class RegionStack(cdk.Stack):
             output = "".join(word.title() for word in (*one.split("-"), "repository"))
             cdk.CfnOutput(self, output, value=repository.repository_uri, description=f"Images called {one} here")
 
-    def _trains(self, place: Place, deployment: str, training: Training) -> Place:
+    def _trains(self, place: Place, deployment: str, training: TrainingRegion) -> Place:
         """The place with all that a launch in it needs."""
         self.network = network = Network(
             self,
@@ -115,7 +115,7 @@ class RegionStack(cdk.Stack):
             ),
         )
 
-    def _looked_up(self, region: str, deployment: str, training: Training) -> tuple[str, ...]:
+    def _looked_up(self, region: str, deployment: str, training: TrainingRegion) -> tuple[str, ...]:
         lookup = ZoneLookup(
             self,
             "Zones",

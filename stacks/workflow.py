@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -265,7 +264,6 @@ class WorkflowStack(cdk.Stack):
                 timing=timing,
             ),
             timeout=CLEANUP_TIMEOUT,
-            libraries=["terminator"],
         )
         function.may(
             *self._end_jobs(),
@@ -339,7 +337,6 @@ class WorkflowStack(cdk.Stack):
         environment: Environment,
         *,
         timeout: cdk.Duration,
-        libraries: Sequence[str] = (),
         files: dict[str, Path] | None = None,
     ) -> Function:
         return Function(
@@ -351,7 +348,6 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             timeout=timeout,
             log_retention_days=self._log_retention_days,
-            libraries=libraries,
             files=files,
         )
 

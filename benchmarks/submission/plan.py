@@ -12,8 +12,9 @@ from contract.environments import ChildEnvironment, GridDefaults, GridEnvironmen
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest
 from contract.timing import Timing
 from grid_plan.choice import Decision
-from grid_plan.columns import DEFAULTS, Training, source
-from grid_plan.request import Identity, request
+from grid_plan.columns import DEFAULTS, TrainingSpec, source
+from grid_plan.request import GridRun, request
+from grid_plan.wanted import Wanted
 
 ACCOUNT, HOME, DEPLOYMENT, GRID = "123456789012", "eu-central-1", "trainyard", "digits-sweep"
 REGION, BUCKET = "us-east-1", f"{DEPLOYMENT}-home-{ACCOUNT}-{HOME}"
@@ -25,9 +26,9 @@ TIMING = replace(Timing(), training_watch_s=0.2)
 """A training that is over at the first look, a fifth of a second after its submission, lets the child come to its end."""
 
 
-def training(index: int) -> Training:
+def training(index: int) -> TrainingSpec:
     """A line as a sweep makes them."""
-    return Training.model_validate(
+    return TrainingSpec.model_validate(
         DEFAULTS
         | {
             "region": REGION,
@@ -54,14 +55,14 @@ def line(index: int) -> Line:
         image=f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/{DEPLOYMENT}/images:v1",
         hourly_usd=14.18,
     )
-    identity = Identity(grid=GRID, execution=EXECUTION, started_at=STARTED_AT, owner="ann")
+    run = GridRun(grid=GRID, execution=EXECUTION, started_at=STARTED_AT, owner="ann")
     return Line(
         index=index,
         line=index + 1,
         region=REGION,
         why=decision.why,
         slot=index,
-        request=request(one, decision, index, identity, _settings()),
+        request=request(Wanted(spec=one, env=_settings()), decision, index, run),
         source=source(one),
         hourly_usd=decision.hourly_usd,
     )

@@ -15,7 +15,7 @@ from contract.grid import Exit, Record
 from contract.timing import Timing
 from grid_child.patience import Patience
 from grid_child.plan import Work
-from grid_child.policy import LONGEST_S, Action, Answer, Facts, Known, Rules, decide, is_ours
+from grid_child.policy import LONGEST_S, Action, Answer, ChildFacts, Known, Rules, decide, is_ours
 from grid_child.sagemaker import Trainings
 from grid_child.store import Home
 from grid_child.trouble import Trouble
@@ -51,7 +51,7 @@ class Child:
             leaves_at=waits.time() + LONGEST_S,
         )
         self._submitted = submitted
-        self.facts = Facts(known=Known.UNKNOWN if submitted else Known.ABSENT)
+        self.facts = ChildFacts(known=Known.UNKNOWN if submitted else Known.ABSENT)
         self._seen: dict[str, Any] = {}
         """The newest description of a training of ours."""
         self._told: dict[str, tuple[str, ...]] = {}

@@ -14,7 +14,7 @@ JOB = "AWS_BATCH_JOB_ID"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ChildIdentity:
     """A child."""
 
     environment: ChildEnvironment
@@ -31,7 +31,7 @@ class Identity:
         return self.attempt == 1 and self.environment.round == 1
 
 
-def identify(variables: Mapping[str, str]) -> Identity:
+def identify(variables: Mapping[str, str]) -> ChildIdentity:
     """Raises Unfit that names the variable."""
     try:
         environment = ChildEnvironment.read(variables)
@@ -44,7 +44,7 @@ def identify(variables: Mapping[str, str]) -> Identity:
     place = environment.first + _number(variables, INDEX, 0)
     if place < 0:
         raise Unfit(f"The place of this child is {place}; places are counted from 0")
-    return Identity(
+    return ChildIdentity(
         environment=environment, place=place, attempt=_number(variables, ATTEMPT, 1), job=variables.get(JOB, "")
     )
 

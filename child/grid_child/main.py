@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contract.grid import Exit
 from grid_child.batch import ended_on_purpose
 from grid_child.child import Child
-from grid_child.identity import Identity, identify
+from grid_child.identity import ChildIdentity, identify
 from grid_child.patience import Patience
 from grid_child.plan import read_work
 from grid_child.store import Home
@@ -32,7 +32,7 @@ def main(variables: Mapping[str, str], *, waits: Waits, chance: random.Random | 
         return Exit.AGAIN
 
 
-def _serve(me: Identity, waits: Waits, chance: random.Random) -> Exit:
+def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> Exit:
     environment = me.environment
     watch_s = environment.timing.training_watch_s
     patience = Patience(waits, chance, base_s=watch_s / 60, most_s=watch_s)
@@ -54,7 +54,7 @@ def _serve(me: Identity, waits: Waits, chance: random.Random) -> Exit:
         return _terminated(me, waits, child)
 
 
-def _terminated(me: Identity, waits: Waits, child: Child | None) -> Exit:
+def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> Exit:
     """SIGTERM: the training is left alone, and the next attempt adopts it, unless somebody ended the job on purpose."""
     until = waits.hear() + LEAVES_S * me.environment.timing.stop_grace_s
     reason = _why(me, waits, until)
@@ -62,7 +62,7 @@ def _terminated(me: Identity, waits: Waits, child: Child | None) -> Exit:
     return child.end(reason, until) if reason and child else Exit.AGAIN
 
 
-def _why(me: Identity, waits: Waits, until: float) -> str:
+def _why(me: ChildIdentity, waits: Waits, until: float) -> str:
     """Who ended the job; empty where nobody did, or nobody can say."""
     pause = me.environment.timing.stop_grace_s / 30
     while me.job and waits.time() + pause < until:

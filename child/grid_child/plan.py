@@ -10,7 +10,7 @@ from typing import TypeVar
 from contract import tags
 from contract.codec import Garbled, decode
 from contract.grid import SHARD, Grid, GridPrefix, Line
-from grid_child.identity import Identity
+from grid_child.identity import ChildIdentity
 from grid_child.pace import Round, earliest, turn_s
 from grid_child.store import Home
 from grid_child.trouble import Unfit
@@ -33,7 +33,7 @@ class Work:
     """By which the line's training is known as ours."""
 
 
-def read_work(me: Identity, home: Home, chance: random.Random) -> Work:
+def read_work(me: ChildIdentity, home: Home, chance: random.Random) -> Work:
     """Raises Unfit where the plan does not have what this child is to do."""
     prefix = GridPrefix(me.environment.grid)
     body = home.read(prefix.description)
@@ -58,7 +58,7 @@ def read_work(me: Identity, home: Home, chance: random.Random) -> Work:
     )
 
 
-def _round(me: Identity, home: Home, prefix: GridPrefix) -> tuple[Round, int]:
+def _round(me: ChildIdentity, home: Home, prefix: GridPrefix) -> tuple[Round, int]:
     number = me.environment.round
     if number == 1:
         return Round(1, 0.0), me.place

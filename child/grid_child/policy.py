@@ -63,7 +63,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ChildFacts:
     """What a child knows."""
 
     known: Known
@@ -98,7 +98,7 @@ class Verdict:
     """Of LEAVE."""
 
 
-def decide(facts: Facts, rules: Rules, now: float, chance: random.Random) -> Verdict:
+def decide(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
     """Whatever is not certain is looked up; a name is created again only where nothing stands under it."""
     if now >= rules.leaves_at:
         return Verdict(Action.LEAVE, "its container would soon be ended for its age; the next attempt watches on")
@@ -114,7 +114,7 @@ def decide(facts: Facts, rules: Rules, now: float, chance: random.Random) -> Ver
     return _submit(facts, rules, now, chance)
 
 
-def _watch(facts: Facts, rules: Rules, chance: random.Random) -> Verdict:
+def _watch(facts: ChildFacts, rules: Rules, chance: random.Random) -> Verdict:
     if facts.status in ENDED:
         return Verdict(Action.RECORD, f"the training is {facts.status}")
     if facts.unwanted and not facts.stopping and facts.status != "Stopping":
@@ -123,7 +123,7 @@ def _watch(facts: Facts, rules: Rules, chance: random.Random) -> Verdict:
     return Verdict(Action.LOOK, f"the training is {facts.status}", jittered(every, chance))
 
 
-def _submit(facts: Facts, rules: Rules, now: float, chance: random.Random) -> Verdict:
+def _submit(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
     patience, watch = rules.timing.training_patience_s, rules.timing.training_watch_s
     patient = not facts.since or now - facts.since < patience
     if facts.unwanted:

@@ -1,36 +1,19 @@
-"""Lists the entries of an archive without unpacking it: in bounded memory and time, however it lies about itself."""
+"""Lists what an archive of code holds without unpacking it: in bounded memory and time, however it lies about itself."""
 
 from __future__ import annotations
 
 import posixpath
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
-from admission.words import plain
 from contract import archives
+from refusals.entries import Entry, entries
 
-MOST_DIRECTORY = 16 * 1024**2
-"""Bytes of a zip's list of entries."""
 MOST_LISTED = 20_000
 """Entries that a listing keeps; code has fewer, and what has more is taken without a look."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One entry, in words that tar and zip share."""
-
-    name: str
-    kind: int
-    """The file type, as in st_mode."""
-    size: int
-    target: str = ""
-    hard: bool = False
-    read: Callable[[], str] | None = None
-    """Of a link of a zip: gets its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,26 +98,3 @@ def _check(entry: Entry, links: Collection[str]) -> None:
         archives.check_link(
             entry.name, target, lambda: archives.certainly_leaves(posixpath.normpath(entry.name), target, links)
         )
-
-
-def entries(file: IO[bytes], name: str) -> Iterator[Entry]:
-    """Every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
-    return _zip(file) if name.endswith(".zip") else _tar(file)
-
-
-def _tar(packed: IO[bytes]) -> Iterator[Entry]:
-    for _, member, kind in archives.tarred(packed):
-        # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
-        shown = stat.S_IFCHR if member.issparse() else kind
-        yield Entry(member.name, shown, member.size, member.linkname, member.islnk())
-
-
-def _zip(packed: IO[bytes]) -> Iterator[Entry]:
-    for whole, info, kind in archives.zipped(packed, MOST_DIRECTORY):
-        if info.flag_bits & 1:
-            raise ValueError(f"its entry {plain(info.filename)} is encrypted")
-        if kind != stat.S_IFLNK:
-            yield Entry(info.filename, kind, info.file_size)
-        else:  # where it leads stands in its content
-            read = partial(archives.target_of, whole, info)
-            yield Entry(info.filename, stat.S_IFCHR, info.file_size, read=read)

@@ -10,25 +10,23 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
 from admission.archive import Listing, listing
 from admission.policy import (
     Care,
     Execution,
-    Facts,
-    Questions,
+    RequestFacts,
+    RequestQuestions,
     admit,
     care,
     family,
     questions,
     readable,
-    shut,
     taken,
 )
 from admission.request import read
-from admission.words import refusal
 from aws import pinned, secrets
 from aws.ec2 import Ec2
+from aws.errors import CHANGED, DENIED, code_of
 from aws.facts import Object
 from aws.patience import patient
 from aws.s3 import Bucket, JobStore, Raced
@@ -38,11 +36,10 @@ from contract.codec import decode
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Image, Job
 from contract.places import Place
+from refusals.addresses import Address
+from refusals.wording import refusal, shut
 
 logger = Logger(service="admission")
-DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
-"""S3's answers that say something about the address, and not about S3."""
-CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchKey", "404", "NoSuchVersion"})
 PASSING = frozenset(
     {"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Throttling", "ThrottlingException"}
 )
@@ -129,17 +126,17 @@ def _copy_code(store: JobStore, job: Job) -> None:
 def _passes(problem: ClientError) -> bool:
     """S3's own trouble, and no word about the object: the machine tries again."""
     status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    return status >= 500 or problem.response["Error"]["Code"] in PASSING
+    return status >= 500 or code_of(problem) in PASSING
 
 
-def _facts(asked: Questions, env: AdmissionEnvironment, held_by: Job | None) -> Facts:
+def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None) -> RequestFacts:
     ec2 = Ec2(asked.region or env.home_region)
     described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
-    return Facts(
+    return RequestFacts(
         place=decode(Place, described) if described else None,
         types=types,
         zones=ec2.zones_offering(types) if types else {},
@@ -163,7 +160,7 @@ def _listing(code: Object) -> Listing | None:
         with pinned.opened(pinned.pinned(code)) as file:
             return listing(file, code.key, lambda: time.monotonic() > until)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] not in DENIED | CHANGED:
+        if code_of(problem) not in DENIED | CHANGED:
             raise
         return None
 
@@ -176,7 +173,7 @@ def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tup
         try:
             found[location] = look(Bucket(address.bucket), address.key)
         except ClientError as problem:
-            code = problem.response["Error"]["Code"]
+            code = code_of(problem)
             if code not in DENIED:
                 raise
             denied[location] = code

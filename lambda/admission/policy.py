@@ -10,16 +10,19 @@ from enum import Enum
 from fnmatch import fnmatchcase
 
 from admission import volumes
-from admission.addresses import Address
 from admission.archive import Listing
-from admission.request import ARCHIVES, DEFAULT_HOURS, Request
+from admission.limits import DEFAULT_HOURS, allowed
+from admission.request import Request
 from admission.script import archive_problems
-from admission.words import allowed, plain, refusal
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code, Image, Job, Market, Rung
 from contract.places import Place
+from refusals.addresses import Address
+from refusals.fields import ARCHIVES
+from refusals.places import is_offered
+from refusals.wording import denial, plain, refusal
 
 MOST_CODE = 5 * 1024**3
 """S3 copies at most 5 GB in one call."""
@@ -43,7 +46,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class RequestQuestions:
     """What of a request is worth looking up: names that are well-formed, and places that the deployment may look at."""
 
     region: str
@@ -56,7 +59,7 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class RequestFacts:
     """What AWS said to the questions."""
 
     place: Place | None
@@ -91,11 +94,11 @@ def family(kind: InstanceType) -> str:
     return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
-def questions(request: Request, execution: Execution, env: AdmissionEnvironment) -> Questions:
+def questions(request: Request, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
     """What to ask AWS; nothing about buckets and secrets that are none of the deployment's business."""
     region = _region(request, env)
     trains = region in env.regions
-    return Questions(
+    return RequestQuestions(
         region=region if trains else "",
         instance_types=tuple(name for name in request.instance_types if trains and _is_allowed(name, env)),
         code=request.code if request.code and not _foreign(request.code, env) else "",
@@ -105,7 +108,7 @@ def questions(request: Request, execution: Execution, env: AdmissionEnvironment)
 
 
 def admit(
-    request: Request, execution: Execution, facts: Facts, env: AdmissionEnvironment, problems: Iterable[str] = ()
+    request: Request, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment, problems: Iterable[str] = ()
 ) -> Job:
     """The job; raises InvalidRequest with every reason against it, `problems` (found while reading) first."""
     ladder, against = _ladder(request, facts, env)
@@ -168,21 +171,12 @@ def care(age_s: float | None) -> Care:
     return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
 
 
-def _name_problems(execution: Execution, facts: Facts) -> list[str]:
+def _name_problems(execution: Execution, facts: RequestFacts) -> list[str]:
     if not names.JOB_PATTERN.fullmatch(execution.name):
         return [f"name: the execution is called {plain(execution.name)}; allowed: {names.JOB_WORDS}"]
     if facts.held_by:
         return [taken(execution, facts.held_by)]
     return []
-
-
-def shut(reason: str, bucket: str) -> str:
-    """Why nothing at all is admitted."""
-    again = (
-        f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
-        "deploy has made its stacks anew"
-    )
-    return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"
 
 
 def taken(execution: Execution, job: Job | None) -> str:
@@ -216,7 +210,7 @@ def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
     return any(fnmatchcase(instance_type, pattern) for pattern in env.limits.instance_types)
 
 
-def _ladder(request: Request, facts: Facts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
+def _ladder(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
     """Every type in the order of the request, in each zone of ours that offers it."""
     rungs, region = list[Rung](), _region(request, env)
     problems, place, patterns = _region_problems(region, facts, env), facts.place, ", ".join(env.limits.instance_types)
@@ -239,7 +233,7 @@ def _ladder(request: Request, facts: Facts, env: AdmissionEnvironment) -> tuple[
     return rungs, problems
 
 
-def _region_problems(region: str, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+def _region_problems(region: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     if region not in env.regions:
         trains = ", ".join(env.regions)
         return [
@@ -289,31 +283,21 @@ def _place_problems(request: Request, name: str, image: Image, rungs: list[Rung]
 
 
 def _foreign(location: str, env: AdmissionEnvironment) -> bool:
-    address = Address.parse(location)
-    uploads = address.bucket == env.bucket and address.key.startswith(keys.UPLOADS)
-    return not uploads and address.bucket not in env.data_buckets
+    return not is_offered(Address.parse(location), env.bucket, env.data_buckets)
 
 
-def _s3_problem(field: str, location: str, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+def _s3_problem(field: str, location: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     if _foreign(location, env):
         ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
         return [
             f"{field}: {plain(location)} is in no bucket that jobs may read; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
         ]
     if code := facts.denied.get(location):
-        return [f"{field}: {plain(location)} cannot be read: {_denial(code)}; allowed: what the deployment may read"]
+        return [f"{field}: {plain(location)} cannot be read: {denial(code)}; allowed: what the deployment may read"]
     return []
 
 
-def _denial(code: str) -> str:
-    if code == "NoSuchBucket":
-        return "there is no such bucket"
-    if code in {"403", "AccessDenied"}:
-        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
-    return f"S3 answers {code}"
-
-
-def _code_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+def _code_problems(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     if not request.code:
         return []
     if against := _s3_problem("code", request.code, facts, env):
@@ -334,7 +318,7 @@ def readable(code: Object) -> bool:
     return not code.archived and 0 < code.size <= MOST_CODE
 
 
-def _data_problems(request: Request, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+def _data_problems(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     problems = []
     for number, location in enumerate(request.data):
         where = f"data.{number}"
@@ -357,7 +341,9 @@ def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
     ]
 
 
-def _secret_problems(request: Request, execution: Execution, facts: Facts, env: AdmissionEnvironment) -> list[str]:
+def _secret_problems(
+    request: Request, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+) -> list[str]:
     paths = " or ".join(f"{path}..." for path in _secret_paths(execution, env))
     foreign = [
         f"secrets.{name}: {plain(arn)} is no secret that jobs may read; allowed: {paths}"

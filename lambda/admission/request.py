@@ -10,27 +10,34 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from admission.addresses import Address
+from admission.limits import (
+    ENTRIES,
+    LEAST_HOURS,
+    LEAST_MINUTES,
+    MOST_ARGUMENTS,
+    MOST_BYTES,
+    MOST_DATA,
+    MOST_MINUTES,
+    MOST_SECRETS,
+    MOST_TYPES,
+    MOST_VARIABLES,
+    allowed,
+)
 from admission.shell import shell_syntax
-from admission.words import allowed, line, plain
 from contract import training
 from contract.environments import Limits
 from contract.jobs import Market
+from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, REGION, ArchiveAddress, Owner, without_nul
+from refusals.wording import line, plain
 
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
-REGION = r"^[a-z]{2,3}(-[a-z]+)+-[0-9]$"
-OWNER = r"^[\p{L}\p{N} _.:/=+@-]*$"
-"""What AWS takes in the value of a tag, by the pattern that its services publish; of its spaces only the common one."""
 SHELL_SHOWN = 3
 """Pieces of shell syntax that a refusal names."""
 LIST_SHOWN = 300
 """Characters of the list that does what was meant."""
-DEFAULT_HOURS = 24.0
-MOST_BYTES = 128_000
-"""Of one argument, or of the value of one variable: Linux takes 131,071 bytes, a variable's name among them."""
 
 
 def _words(value: object) -> object:
@@ -54,9 +61,7 @@ def _words(value: object) -> object:
 
 
 def _passable(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("holds a NUL character; allowed: all others")
-    if (size := len(value.encode())) > MOST_BYTES:
+    if (size := len(without_nul(value).encode())) > MOST_BYTES:
         raise ValueError(f"has {size:,} bytes")
     return value
 
@@ -82,15 +87,8 @@ def _secret(arn: str) -> str:
 
 # A constraint makes pydantic look at the characters: half of a surrogate pair passes a bare `str` and breaks what writes it.
 Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
-Location = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
+Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
 Variable = Annotated[str, AfterValidator(_variable)]
-
-
-def taggable(value: str) -> str:
-    """Of a tag's value. Raises ValueError."""
-    if value.lower().startswith("aws:"):
-        raise ValueError(f"{plain(value)} begins with a prefix that AWS keeps for itself")
-    return value
 
 
 class Request(BaseModel):
@@ -98,13 +96,13 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard request")
 
-    code: Location = Field(
+    code: ArchiveAddress = Field(
         description="S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node.",
         examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
     )
     command: Annotated[list[Passable], BeforeValidator(_words)] = Field(
         min_length=1,
-        max_length=1000,
+        max_length=MOST_ARGUMENTS,
         description=(
             "Arguments of the command that runs on every node, as they stand; or one string without shell syntax, split as a shell "
             "splits words. No shell runs either."
@@ -120,7 +118,7 @@ class Request(BaseModel):
     )
     instance_types: list[Annotated[str, Field(pattern=INSTANCE_TYPE)]] = Field(
         min_length=1,
-        max_length=10,
+        max_length=MOST_TYPES,
         description="Tried in this order, each in every zone that has it.",
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
@@ -138,7 +136,7 @@ class Request(BaseModel):
     )
     max_hours: float | None = Field(
         default=None,
-        ge=0.01,
+        ge=LEAST_HOURS,
         allow_inf_nan=False,
         description="The job is stopped after so many hours, whatever happens (24, or the deployment's limit).",
     )
@@ -147,38 +145,28 @@ class Request(BaseModel):
     )
     checkpoint_minutes: float = Field(
         default=10,
-        ge=0.01,
-        le=1440,
+        ge=LEAST_MINUTES,
+        le=MOST_MINUTES,
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
     environment: dict[Variable, Passable] = Field(
-        default_factory=dict, description="Environment variables of the command.", max_length=200
+        default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES
     )
     secrets: dict[Variable, Annotated[str, AfterValidator(_secret)]] = Field(
         default_factory=dict,
-        max_length=50,
+        max_length=MOST_SECRETS,
         description="Environment variable to the ARN of a Secrets Manager secret under the deployment's path; the node reads the value.",
     )
     data: list[Location] = Field(
-        default_factory=list, max_length=100, description="S3 locations that must be readable before anything starts."
+        default_factory=list,
+        max_length=MOST_DATA,
+        description="S3 locations that must be readable before anything starts.",
     )
     volume_gb: int | None = Field(
         default=None, ge=1, description="Size of each node's disk (the deployment's default)."
     )
-    owner: str = Field(
-        default="",
-        max_length=128,
-        pattern=OWNER,
-        description="Whom to ask about this job; a tag on everything it uses.",
-    )
-
-    @field_validator("code")
-    @classmethod
-    def _archive(cls, value: str) -> str:
-        if not Address.parse(value).key.endswith(ARCHIVES):
-            raise ValueError(f"{plain(value)} is no archive by its name")
-        return value
+    owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
 
     @field_validator("command")
     @classmethod
@@ -193,8 +181,6 @@ class Request(BaseModel):
         if twice := sorted({name for name in value if value.count(name) > 1}):
             raise ValueError(f"{', '.join(twice)} is named more than once")
         return value
-
-    _taggable = field_validator("owner")(taggable)
 
 
 EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
@@ -211,7 +197,7 @@ def read(raw: object, limits: Limits) -> tuple[Request, list[str]]:
         request, problems = Request.model_validate(raw), list[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
-        problems = [line(error, allowed(limits)) for error in errors]
+        problems = [line(error, allowed(limits), ENTRIES) for error in errors]
         request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
     both = sorted(request.environment.keys() & request.secrets.keys())
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]

@@ -8,7 +8,8 @@ import re
 from collections.abc import Sequence
 
 from admission.archive import Listing
-from admission.words import plain
+from refusals.fields import ARCHIVE_ENDINGS
+from refusals.wording import plain
 
 PYTHON = re.compile(r"python(3(\.[0-9]+)?)?")
 SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
@@ -33,7 +34,7 @@ def archive_problems(code: str, command: Sequence[str], found: Listing | None) -
     if found is None:
         return []
     if found.broken:
-        return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole .tar.gz, .tgz, .tar or .zip"]
+        return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole {ARCHIVE_ENDINGS}"]
     if found.refused:
         return [f"code: {where} {found.refused}; allowed: plain relative names, and links that stay in the archive"]
     if found.whole and not found.names:

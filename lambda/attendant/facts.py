@@ -13,7 +13,7 @@ from contract.reports import Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class AttemptFacts:
     """Instances are looked at before reports: a node that is gone reported before it went."""
 
     job: Job

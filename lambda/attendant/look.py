@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from attendant import console
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
 from aws import states
 from aws.ec2 import Ec2
@@ -73,7 +73,7 @@ def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, 
     reports = store.reports(job.id, token.attempt)
     if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
         logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
-    facts = Facts(
+    facts = AttemptFacts(
         job=job,
         attempt=token.attempt,
         launched_at=answer.at,
@@ -89,7 +89,7 @@ def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, 
     return judge(replace(facts, console=_consoles(facts, verdict.unheard, step.rung.region)), now=now)
 
 
-def _consoles(facts: Facts, ranks: Sequence[int], region: str) -> dict[int, str]:
+def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[int, str]:
     """What the consoles say of ranks that are lost; a console that cannot be had changes nothing about that."""
     found = {}
     for rank in ranks:

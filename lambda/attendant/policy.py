@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from attendant import words
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from attendant.silence import why_lost
 from contract import keys
 from contract.errors import BY_NAME, DeadlineReached, NodeLost, Stalled, TrainingFailed
@@ -49,7 +49,7 @@ class Verdict:
     """Key of the urgent report whose error is not explained yet."""
 
 
-def judge(facts: Facts, *, now: float) -> Verdict:
+def judge(facts: AttemptFacts, *, now: float) -> Verdict:
     """One verdict over all nodes; one lost node fails the gang. Without a reason to end, a heartbeat."""
     lost = why_lost(facts, now)
     return (
@@ -64,7 +64,7 @@ def judge(facts: Facts, *, now: float) -> Verdict:
     )
 
 
-def _succeeded(facts: Facts) -> Verdict | None:
+def _succeeded(facts: AttemptFacts) -> Verdict | None:
     exits = [node.report.exit for node in facts.nodes.values()]
     if len(exits) < facts.job.nodes or not all(exit_ is not None and not _bad(exit_) for exit_ in exits):
         return None
@@ -76,7 +76,7 @@ def _bad(end: Exit) -> bool:
     return end.code != 0 or bool(end.error) or end.ordered
 
 
-def _failed(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
+def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     """The first error that no order explains. It is the code's own only once every other node has ended, or was heard after it:
     until then one of them may be lost, and the error no more than a broken connection."""
     errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
@@ -103,7 +103,7 @@ def _failed(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
     return _fail(end.error or TrainingFailed.__name__, words.own_failure(facts, first, others))
 
 
-def _first(facts: Facts, ranks: list[int]) -> int:
+def _first(facts: AttemptFacts, ranks: list[int]) -> int:
     """Whose error came first by S3's clock. Among those within its precision a node that calls itself lost explains the others;
     then the nodes' own clocks are better than a guess."""
     earliest = max(facts.nodes[rank].failed_s for rank in ranks)
@@ -116,33 +116,33 @@ def _first(facts: Facts, ranks: list[int]) -> int:
     return min(close, key=order)
 
 
-def _heard_after(facts: Facts, rank: int, failed: int) -> bool:
+def _heard_after(facts: AttemptFacts, rank: int, failed: int) -> bool:
     node = facts.nodes.get(rank)
     return node is not None and node.age_s <= facts.nodes[failed].failed_s - SURE_S
 
 
-def _of_order(facts: Facts, rank: int) -> bool:
+def _of_order(facts: AttemptFacts, rank: int) -> bool:
     """Whether the order came first, so that the node's end is its effect: a peer that obeyed sooner broke its connection."""
     return facts.obeyed is not None and facts.ordered_s >= facts.nodes[rank].failed_s - SURE_S
 
 
-def _lost(facts: Facts, lost: Mapping[int, str]) -> Verdict | None:
+def _lost(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
     for rank, why in lost.items():
         return _loss(facts, rank, why)
     return None
 
 
-def _loss(facts: Facts, rank: int, why: str) -> Verdict:
+def _loss(facts: AttemptFacts, rank: int, why: str) -> Verdict:
     verdict = _fail(_error(facts), words.loss(facts, rank, why), words.checkpoints(facts))
     return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
 
 
-def _error(facts: Facts) -> str:
+def _error(facts: AttemptFacts) -> str:
     """The error of an attempt that lost a node: an order explains that nodes go away."""
     return facts.obeyed.error if facts.obeyed else NodeLost.__name__
 
 
-def _stopped(facts: Facts) -> Verdict | None:
+def _stopped(facts: AttemptFacts) -> Verdict | None:
     """All nodes are over, and an order explains it; until its time is over they may take theirs."""
     order = facts.obeyed
     exits = [node for node in facts.nodes.values() if node.report.exit is not None]
@@ -153,7 +153,7 @@ def _stopped(facts: Facts) -> Verdict | None:
     )
 
 
-def _overdue(facts: Facts, now: float) -> Verdict | None:
+def _overdue(facts: AttemptFacts, now: float) -> Verdict | None:
     """Past an order's time, or past the deadline: the nodes had their chance."""
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
     if order is not None and now > order.by + grace:
@@ -164,7 +164,7 @@ def _overdue(facts: Facts, now: float) -> Verdict | None:
     return None
 
 
-def _stalled(facts: Facts) -> Verdict | None:
+def _stalled(facts: AttemptFacts) -> Verdict | None:
     """Nodes that live and get nowhere; how long a training may take between two steps is not judged here."""
     timing = facts.job.timing
     allowed = {
@@ -184,7 +184,7 @@ def _stalled(facts: Facts) -> Verdict | None:
     return None
 
 
-def _ordered(facts: Facts, now: float) -> Verdict | None:
+def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
     """The one order of an attempt, created once: a last checkpoint ahead of the deadline."""
     if facts.order is not None or now < facts.job.stop_at:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from aws.facts import ENDING, Pass
 
 GONE = ENDING | {"stopping", "stopped"}
@@ -24,7 +24,7 @@ def gaps(before: Pass | None) -> tuple[float, ...]:
     return () if before is None else (before.age_s, *before.gaps_s)[:KEPT]
 
 
-def counted(silent_s: float, facts: Facts) -> float:
+def counted(silent_s: float, facts: AttemptFacts) -> float:
     """How much of a silence counts as the node's.
 
     While S3 answers nobody, nodes cannot be heard and the attendant cannot look. So of the time between two passes only half of the
@@ -41,7 +41,7 @@ def counted(silent_s: float, facts: Facts) -> float:
     return total_s + (left_s if len(facts.gaps_s) == KEPT else min(left_s, most_s))
 
 
-def why_lost(facts: Facts, now: float) -> dict[int, str]:
+def why_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
     """The nodes that went away before their work was over, each with how that is known."""
     working = [rank for rank in range(len(facts.ids)) if rank not in facts.ends]
     allowed_s = facts.job.timing.silence_s * (TOGETHER if _together(facts, working) else 1.0)
@@ -49,7 +49,7 @@ def why_lost(facts: Facts, now: float) -> dict[int, str]:
     return {rank: why for rank, why in lost.items() if why}
 
 
-def _gone(facts: Facts, rank: int, now: float) -> str:
+def _gone(facts: AttemptFacts, rank: int, now: float) -> str:
     """EC2's word. It may call a host running for minutes that has vanished, and in one look not know an instance that runs: what was
     ever heard of exists, and EC2 knows instances for an hour after their end. For such a node its silence counts alone."""
     if facts.instances is None:
@@ -63,7 +63,7 @@ def _gone(facts: Facts, rank: int, now: float) -> str:
     return ""
 
 
-def _silent(facts: Facts, rank: int, now: float, allowed_s: float) -> str:
+def _silent(facts: AttemptFacts, rank: int, now: float, allowed_s: float) -> str:
     heard, age_s, boot_s = facts.nodes.get(rank), now - facts.launched_at, facts.job.timing.boot_allowance_s
     if heard is None:
         late = counted(age_s, facts) > boot_s
@@ -73,7 +73,7 @@ def _silent(facts: Facts, rank: int, now: float, allowed_s: float) -> str:
     return ""
 
 
-def _together(facts: Facts, working: Collection[int]) -> bool:
+def _together(facts: AttemptFacts, working: Collection[int]) -> bool:
     """Whether nobody at all is heard of any more, at least two nodes were, and EC2 does not say that one of them is gone."""
     silence_s = facts.job.timing.silence_s
     if any(counted(node.age_s, facts) <= silence_s for node in facts.nodes.values()):
@@ -82,7 +82,7 @@ def _together(facts: Facts, working: Collection[int]) -> bool:
     return len(states) > 1 and all(state == "running" for state in states.values())
 
 
-def _state(facts: Facts, rank: int) -> str:
+def _state(facts: AttemptFacts, rank: int) -> str:
     if facts.instances is None:
         return "running"  # nobody says otherwise
     instance = facts.instances.get(facts.ids[rank])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from contract import names
 from contract.reports import Exit
 
@@ -12,7 +12,7 @@ LINE = 200
 """Characters of a line of output that is quoted in a sentence."""
 
 
-def own_failure(facts: Facts, rank: int, others: Sequence[int]) -> str:
+def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> str:
     """The earliest error: how it ended, who followed, the last lines of output, where the whole log is."""
     end = facts.ends[rank]
     lines = [f"{end.reason or f'rank {rank}: the command {_how(end)}'}."]
@@ -24,7 +24,7 @@ def own_failure(facts: Facts, rank: int, others: Sequence[int]) -> str:
     return "\n".join([*lines, f"The whole log: log group {facts.job.log_group}, stream {stream}."])
 
 
-def loss(facts: Facts, rank: int, why: str) -> str:
+def loss(facts: AttemptFacts, rank: int, why: str) -> str:
     """A lost node, the order that explains it if there is one, and what its peers died of."""
     told = [
         f"rank {rank} ({facts.ids[rank]}) {why}.",
@@ -35,7 +35,7 @@ def loss(facts: Facts, rank: int, why: str) -> str:
     return " ".join(sentence for sentence in told if sentence)
 
 
-def after(facts: Facts, ranks: Sequence[int]) -> str:
+def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
     """What followed, in one sentence for all ranks that ended in the same way: `Ranks 0, 1 exited with code 1 after it: ...`."""
     ways: dict[str, list[int]] = {}
     for rank in ranks:
@@ -45,14 +45,14 @@ def after(facts: Facts, ranks: Sequence[int]) -> str:
     )
 
 
-def waiting(facts: Facts, failed: int, unheard: Sequence[int]) -> str:
+def waiting(facts: AttemptFacts, failed: int, unheard: Sequence[int]) -> str:
     return (
         f"rank {failed} {_how(facts.ends[failed])}; whether that is its own error is known once {_ranks(unheard)} "
         f"{'were' if len(unheard) > 1 else 'was'} heard after it"
     )
 
 
-def stall(facts: Facts, rank: int, setting: str, most: float) -> str:
+def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> str:
     node = facts.nodes[rank]
     note = f", {node.report.note}" if node.report.note else ""
     return (
@@ -61,7 +61,7 @@ def stall(facts: Facts, rank: int, setting: str, most: float) -> str:
     )
 
 
-def uneven(facts: Facts, first: int) -> str:
+def uneven(facts: AttemptFacts, first: int) -> str:
     left = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
     timing = facts.job.timing
     return (
@@ -70,12 +70,12 @@ def uneven(facts: Facts, first: int) -> str:
     )
 
 
-def checkpoints(facts: Facts) -> str:
+def checkpoints(facts: AttemptFacts) -> str:
     steps = [node.report.checkpoint_step for node in facts.nodes.values() if node.report.checkpoint]
     return f"The newest checkpoint is of step {max(steps)}." if steps else "There is no checkpoint of this attempt."
 
 
-def summary(facts: Facts) -> str:
+def summary(facts: AttemptFacts) -> str:
     phases = [
         facts.nodes[rank].report.phase.value if rank in facts.nodes else "booting" for rank in range(facts.job.nodes)
     ]
@@ -84,7 +84,7 @@ def summary(facts: Facts) -> str:
     return f"{counts}; {ended} of {facts.job.nodes} have ended"
 
 
-def progress(facts: Facts) -> dict[str, object]:
+def progress(facts: AttemptFacts) -> dict[str, object]:
     """What the execution shows of the training: the progress of the lowest rank that reports one."""
     for rank in sorted(facts.nodes):
         report = facts.nodes[rank].report
@@ -98,7 +98,7 @@ def progress(facts: Facts) -> dict[str, object]:
     return {}
 
 
-def _last_words(facts: Facts, rank: int) -> str:
+def _last_words(facts: AttemptFacts, rank: int) -> str:
     node = facts.nodes.get(rank)
     if node is None:
         return f"It never reported.{facts.console.get(rank, '')}"

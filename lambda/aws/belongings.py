@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws import ec2, narrow
+from aws import ec2
+from aws.errors import code_of
 from aws.facts import Belonging, Moment, Sort
+from aws.service_models import narrow
 from contract import tags
 
 if TYPE_CHECKING:
@@ -164,6 +166,6 @@ def _refusals(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str
         try:
             end(id_)
         except (ClientError, BotoCoreError) as problem:
-            if not (isinstance(problem, ClientError) and problem.response["Error"]["Code"].endswith("NotFound")):
+            if not (isinstance(problem, ClientError) and code_of(problem).endswith("NotFound")):
                 refused[id_] = str(problem)
     return refused

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_logs.client import CloudWatchLogsClient
@@ -59,7 +60,7 @@ def last_lines(group: str, stream: str, count: int = LINES) -> list[str]:
             "events"
         ]
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "ResourceNotFoundException":
+        if code_of(problem) == "ResourceNotFoundException":
             return []
         raise
     return [line for event in events for line in event["message"].splitlines()][-count:]

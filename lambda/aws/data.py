@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import DENIED, code_of
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-DENIED = frozenset({"403", "AccessDenied", "400", "404", "NoSuchBucket", "301", "PermanentRedirect"})
-"""S3's answers that say something about the address, and not about S3."""
+NOT_THERE = "404"
+"""HeadBucket's answer for a bucket that does not exist."""
 REGION_HEADER = "x-amz-bucket-region"
 
 
@@ -59,5 +60,5 @@ def size_of(bucket: str, prefix: str, region: str, pages: int) -> tuple[int, boo
 
 
 def _denied(problem: ClientError) -> Exception:
-    code = problem.response["Error"]["Code"]
-    return Denied(code) if code in DENIED else problem
+    code = code_of(problem)
+    return Denied(code) if code in DENIED or code == NOT_THERE else problem

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, client
+from aws.errors import code_of
 from aws.facts import Instance, InstanceType
 from contract import tags
 from contract.jobs import Image
@@ -101,7 +102,7 @@ class Ec2:
             if newest := ec2.get_console_output(InstanceId=instance, Latest=True).get("Output", ""):
                 return newest
         except ClientError as problem:
-            if problem.response["Error"]["Code"] not in WITHOUT_LATEST:
+            if code_of(problem) not in WITHOUT_LATEST:
                 raise
         return ec2.get_console_output(InstanceId=instance).get("Output", "")
 
@@ -151,7 +152,7 @@ class Ec2:
         try:
             return self._client.get_ebs_default_kms_key_id()["KmsKeyId"]
         except ClientError as problem:
-            if problem.response["Error"]["Code"] == "UnauthorizedOperation":  # a policy of the account's organization
+            if code_of(problem) == "UnauthorizedOperation":  # a policy of the account's organization
                 return ""
             raise
 
@@ -160,7 +161,7 @@ class Ec2:
         try:
             found = self._client.describe_images(ImageIds=[image])["Images"]
         except ClientError as problem:
-            if problem.response["Error"]["Code"].startswith("InvalidAMIID"):
+            if code_of(problem).startswith("InvalidAMIID"):
                 return None
             raise
         if not found:
@@ -212,7 +213,7 @@ def _terminate(ec2: EC2Client, instances: list[str]) -> dict[str, str]:
     try:
         ec2.terminate_instances(InstanceIds=instances)
     except ClientError as problem:
-        if len(instances) == 1 or problem.response["Error"]["Code"] in BUSY:
+        if len(instances) == 1 or code_of(problem) in BUSY:
             return dict.fromkeys(instances, str(problem))
         middle = len(instances) // 2
         return _terminate(ec2, instances[:middle]) | _terminate(ec2, instances[middle:])

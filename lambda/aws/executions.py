@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
+from aws.errors import code_of
 from aws.facts import GONE, Status
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def lately(machine: str, since: float) -> dict[str, str] | None:
     try:
         return {one["executionArn"]: one["status"] for one in _listed(machine) if _late(one, since)}
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "StateMachineDoesNotExist":
+        if code_of(problem) == "StateMachineDoesNotExist":
             return None
         raise
 
@@ -59,7 +60,7 @@ def status(arn: str, config: Config = PATIENT) -> Status:
     try:
         answer = _client(config).describe_execution(executionArn=arn)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "ExecutionDoesNotExist":
+        if code_of(problem) == "ExecutionDoesNotExist":
             return Status(name=GONE)
         raise
     ended = answer.get("stopDate")
@@ -77,7 +78,7 @@ def stop(arn: str, error: str, cause: str) -> None:
     try:
         _client().stop_execution(executionArn=arn, error=error, cause=cause[:CAUSE])
     except ClientError as problem:
-        if problem.response["Error"]["Code"] != "ExecutionDoesNotExist":
+        if code_of(problem) != "ExecutionDoesNotExist":
             raise
 
 
@@ -86,7 +87,7 @@ def start(machine: str, name: str, given: Mapping[str, Any]) -> None:
     try:
         _client().start_execution(stateMachineArn=machine, name=name, input=json.dumps(given))
     except ClientError as problem:
-        if problem.response["Error"]["Code"] != "ExecutionAlreadyExists":
+        if code_of(problem) != "ExecutionAlreadyExists":
             raise
 
 

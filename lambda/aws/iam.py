@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_iam.client import IAMClient
@@ -22,7 +23,7 @@ def ensure_service_role(service: str, role: str) -> bool:
         iam.get_role(RoleName=role)
         return False
     except ClientError as problem:
-        if problem.response["Error"]["Code"] != "NoSuchEntity":
+        if code_of(problem) != "NoSuchEntity":
             raise
     try:
         iam.create_service_linked_role(AWSServiceName=service)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 from aws.facts import Object
 from aws.s3 import ABSENT, ARCHIVES
 
@@ -39,7 +40,7 @@ def head(bucket: str, key: str) -> Pinned | None:
     try:
         answer = s3.head_object(Bucket=bucket, Key=key)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] in ABSENT:
+        if code_of(problem) in ABSENT:
             return None
         raise
     version = answer.get("VersionId", "")

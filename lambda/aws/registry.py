@@ -7,6 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -26,9 +27,9 @@ def standing(repository: str, tag: str, region: str) -> str | None:
     try:
         found = ecr.describe_images(repositoryName=repository, imageIds=[{"imageTag": tag}])["imageDetails"]
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "ImageNotFoundException":
+        if code_of(problem) == "ImageNotFoundException":
             return None
-        if problem.response["Error"]["Code"] == "RepositoryNotFoundException":
+        if code_of(problem) == "RepositoryNotFoundException":
             raise NoRepository(repository) from None
         raise
     return str(found[0]["imageDigest"]) if found else None
@@ -47,7 +48,7 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
             acceptedMediaTypes=list(MANIFESTS),
         )
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "RepositoryNotFoundException":
+        if code_of(problem) == "RepositoryNotFoundException":
             return False
         raise
     return bool(found.get("images"))

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from aws import copies
 from aws.bodies import whole
 from aws.clients import PATIENT, client
+from aws.errors import code_of
 from aws.facts import Given, Object, Pass, Seen
 from contract import keys
 from contract.codec import Garbled, decode, encode
@@ -95,7 +96,7 @@ class Bucket:
         try:
             return self._client.get_object(Bucket=self.name, Key=key)
         except ClientError as problem:
-            if problem.response["Error"]["Code"] in ABSENT:
+            if code_of(problem) in ABSENT:
                 return None
             raise
 
@@ -119,7 +120,7 @@ class Bucket:
         try:
             self._put_if(key, body, IfNoneMatch="*")
         except ClientError as problem:
-            if problem.response["Error"]["Code"] not in RACED - CONFLICT:
+            if code_of(problem) not in RACED - CONFLICT:
                 raise
 
     def replace(self, key: str, body: bytes, etag: str) -> str:
@@ -130,7 +131,7 @@ class Bucket:
         try:
             return self._put_if(key, body, **condition)
         except ClientError as problem:
-            if problem.response["Error"]["Code"] not in RACED:
+            if code_of(problem) not in RACED:
                 raise
             # Where an answer is lost botocore sends the write again, and it meets itself.
             found = self.get_tagged(key)
@@ -150,7 +151,7 @@ class Bucket:
                     **condition,  # type: ignore[arg-type]
                 )
             except ClientError as problem:
-                if pause is None or problem.response["Error"]["Code"] not in CONFLICT:
+                if pause is None or code_of(problem) not in CONFLICT:
                     raise
                 time.sleep(pause)
             else:
@@ -165,7 +166,7 @@ class Bucket:
         try:
             answer = self._client.head_object(Bucket=self.name, Key=key)
         except ClientError as problem:
-            if problem.response["Error"]["Code"] in ABSENT:
+            if code_of(problem) in ABSENT:
                 return None
             raise
         restored = 'ongoing-request="false"' in answer.get("Restore", "")
@@ -201,7 +202,7 @@ class Bucket:
         try:
             self._client.head_bucket(Bucket=self.name)
         except ClientError as problem:
-            if problem.response["Error"]["Code"] in NO_BUCKET:
+            if code_of(problem) in NO_BUCKET:
                 return False
             raise
         return True

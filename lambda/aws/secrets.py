@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_secretsmanager.client import SecretsManagerClient
@@ -18,6 +19,6 @@ def exists(arn: str, region: str) -> bool:
     try:
         return "DeletedDate" not in secrets.describe_secret(SecretId=arn)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] in {"ResourceNotFoundException", "AccessDeniedException"}:
+        if code_of(problem) in {"ResourceNotFoundException", "AccessDeniedException"}:
             return False
         raise

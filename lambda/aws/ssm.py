@@ -8,6 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
+from aws.errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient
@@ -19,6 +20,6 @@ def parameter(name: str, region: str, config: Config = PATIENT) -> str | None:
     try:
         return ssm.get_parameter(Name=name)["Parameter"]["Value"]
     except ClientError as problem:
-        if problem.response["Error"]["Code"] == "ParameterNotFound":
+        if code_of(problem) == "ParameterNotFound":
             return None
         raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
+from aws.errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
@@ -37,7 +38,7 @@ def _alive(send: Callable[[SFNClient], object]) -> bool:
     try:
         send(client("stepfunctions"))
     except ClientError as problem:
-        if problem.response["Error"]["Code"] in DEAD:
+        if code_of(problem) in DEAD:
             return False
         raise
     return True

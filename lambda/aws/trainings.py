@@ -9,6 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import SIDE_BY_SIDE, client
+from aws.errors import code_of
 
 PAGE = 100
 """The most that ListTrainingJobs gives at once."""
@@ -59,7 +60,7 @@ class Trainings:
         try:
             self._client.stop_training_job(TrainingJobName=name)
         except ClientError as problem:
-            if problem.response["Error"]["Code"] != INVALID:
+            if code_of(problem) != INVALID:
                 raise
 
     def listed(self, prefix: str, status: str) -> Iterator[tuple[list[Training], Mapping[str, Any]]]:

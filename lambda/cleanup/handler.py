@@ -9,13 +9,13 @@ from aws_lambda_powertools import Logger
 
 from aws.queue import Queue
 from aws.s3 import JobStore
-from cleanup.messages import work_through
-from cleanup.policy import read
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
-from terminator.aftermath import Found, clear
-from terminator.ending import Ending
+from ending.aftermath import Found, clear
+from ending.instances import Ending
+from messages.policy import read
+from messages.work import work_through
 
 logger = Logger(service="cleanup")
 

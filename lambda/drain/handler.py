@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from aws import executions
 from aws.cloudformation import REQUEST, send
+from aws.errors import code_of
 from aws.s3 import JobStore
 from contract import names
 from contract.environments import DrainEnvironment
@@ -64,7 +65,7 @@ def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
     try:
         executions.start(machine, f"drain-{event['RequestId']}", given)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] != "StateMachineDoesNotExist":
+        if code_of(problem) != "StateMachineDoesNotExist":
             raise
         _look(
             env, since, context, empties=empties

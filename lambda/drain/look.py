@@ -19,9 +19,10 @@ from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, to_end, unfinished
-from terminator.aftermath import Found, clear
-from terminator.ending import Ending
+from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, unfinished
+from ending.aftermath import Found, clear
+from ending.instances import Ending
+from ending.policy import alive
 
 logger = Logger(service="drain")
 AT_ONCE = 8
@@ -114,7 +115,7 @@ class Look:
         instances, dark = self._instances(regions)
         refused: Mapping[str, str] = {}
         for region in regions:
-            refused = {**refused, **Ec2(region).terminate(to_end(one for one in instances if one.region == region))}
+            refused = {**refused, **Ec2(region).terminate([one.id for one in alive(instances) if one.region == region])}
         return dark + standing(instances, refused)
 
     def _empty(self) -> list[str]:

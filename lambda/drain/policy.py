@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws.facts import ENDING, Instance
+from aws.facts import Instance
 from contract import tags
 from contract.errors import StillRunning
+from ending.policy import protected
 
 STOPPED = ("Aborted", "The deployment is being destroyed.")
 """Error and cause of the executions that a destroy stops."""
@@ -26,14 +27,9 @@ def closed(deployment: str) -> str:
     return f"deployment {deployment} is being destroyed, or a destroy of it failed"
 
 
-def to_end(instances: Iterable[Instance]) -> list[str]:
-    """Ids of what has not begun to end."""
-    return [one.id for one in instances if one.state not in ENDING]
-
-
 def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
     """Raises NotDrained where a person wants to keep an instance: its network would have to go from under it."""
-    kept = [one for one in instances if one.protected and one.state not in ENDING]
+    kept = protected(instances)
     if not kept:
         return
     lines = [f"- {one.id} in {one.region}, job {one.job or 'unknown'}, is {one.state}" for one in kept]

@@ -13,16 +13,16 @@ from aws.batch import Jobs
 from aws.facts import Status
 from aws.grids import GridStore
 from aws.queue import Queue
-from cleanup.messages import work_through
-from cleanup.policy import read
 from contract import names
 from contract.environments import GridCleanupEnvironment
 from contract.errors import StillTraining
 from contract.grid import Grid
-from grid_collect.policy import short
-from grid_collect.reporting import report, standing
-from grid_collect.stopping import Stopped, Stopping
-from terminator.policy import ending
+from ending.report import cause_of_end
+from grids.policy import short
+from grids.reporting import report, standing
+from grids.stopping import Stopped, Stopping
+from messages.policy import read
+from messages.work import work_through
 
 logger = Logger(service="cleanup")
 SAME_S = 60.0
@@ -67,7 +67,7 @@ def _is_of(grid: Grid, execution: str, status: Status) -> bool:
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
     """The machine's own report of this very end, which says more, stays, unless it had to leave lines out that have ended since."""
     stopping = Stopping(store=store, jobs=Jobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
-    stopped = stopping.stop(grid, ending(status))
+    stopped = stopping.stop(grid, cause_of_end(status))
     if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.told(), stopped.problem)
     if stopped.left:

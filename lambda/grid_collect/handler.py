@@ -12,11 +12,12 @@ from aws.grids import GridStore
 from contract.environments import GridCollectEnvironment
 from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Grid, GridPrefix, arrays
-from grid_collect import results
-from grid_collect.looking import Look
-from grid_collect.policy import gave_up, short
-from grid_collect.reporting import report
-from grid_collect.stopping import Stopping, jobs_of
+from grid_collect.policy import gave_up
+from grids import results
+from grids.looking import Look
+from grids.policy import short
+from grids.reporting import report
+from grids.stopping import Stopping, jobs_of
 
 logger = Logger(service="grid_collect")
 

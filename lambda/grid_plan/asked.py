@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from admission.addresses import Address
-from admission.request import OWNER, taggable
-from admission.words import plain
 from contract.environments import GridLimits
-from grid_plan import columns, reading
-from grid_plan.columns import Training
+from grid_plan import reading
+from grid_plan.columns import TrainingSpec
+from grid_plan.limits import MOST_SWEEP, allowed
+from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, OWNER_MAY_BE, Owner
+from refusals.wording import plain
 
 ALLOWED = {
     "manifest": "s3://bucket/key of a manifest: CSV or JSON Lines",
     "defaults": "an object of the fields of a manifest's line, which hold where a line says nothing",
-    "sweep": f"an object of hyperparameters and lists of 1 to {columns.MOST_SWEEP:,} different values",
+    "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
     "max_cost_usd": "a number above 0: no plan that could cost more is carried out",
-    "owner": "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
+    "owner": OWNER_MAY_BE,
     "allow_duplicates": "true or false",
 }
 """Field to what it may be."""
@@ -37,12 +38,12 @@ class Asked(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid")
 
-    manifest: Annotated[str, Field(max_length=1100), AfterValidator(_manifest)] = Field(
+    manifest: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_manifest)] = Field(
         description="S3 address of the manifest: CSV (`region,s3_location`, or with a header) or JSON Lines.",
         examples=["s3://my-bucket/uploads/manifest.csv"],
     )
-    defaults: Training = Field(
-        default=Training(),
+    defaults: TrainingSpec = Field(
+        default=TrainingSpec(),
         description="Fields of a manifest's line, for every line that does not say them itself.",
         examples=[{"image": "images:v1", "instance_type": "ml.g5.xlarge", "max_hours": 4}],
     )
@@ -57,15 +58,8 @@ class Asked(BaseModel):
         allow_inf_nan=False,
         description="Refuses a plan whose trainings, all to their time-outs and at on-demand prices, could cost more.",
     )
-    owner: str = Field(
-        default="",
-        max_length=128,
-        pattern=OWNER,
-        description="Whom to ask; a tag on every training, and a column of the bill.",
-    )
+    owner: Owner = Field(default="", description="Whom to ask; a tag on every training, and a column of the bill.")
     allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
-
-    _taggable = field_validator("owner")(taggable)
 
 
 def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[str]]:
@@ -79,8 +73,8 @@ def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[s
     else:
         defaults = sweep = None
     asked, problems = _outer(outer)
-    may_be = columns.allowed(limits)
-    base = Training()
+    may_be = allowed(limits)
+    base = TrainingSpec()
     if isinstance(defaults, Mapping):
         base, found = reading.read(defaults, may_be)
         problems += [f"defaults.{one}" for one in found]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from admission.request import REGION
-from admission.words import plain
 from grid_plan import strict
+from refusals.fields import REGION
+from refusals.wording import plain
 
 PLAIN_COLUMNS = ("region", "data")
 """Of a file without a header."""

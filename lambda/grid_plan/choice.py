@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from admission.words import plain
-from grid_plan.columns import AUTO, Training
-from grid_plan.facts import Facts, bucket_of
-from grid_plan.policy import Judge, addresses, channels
+from grid_plan.answers import Answers, bucket_of
+from grid_plan.columns import AUTO
+from grid_plan.wanted import Wanted
+from refusals.wording import denial, plain
 
 TRANSFER_USD_GB = 0.02
 """S3's published price from one region into another, from the US and Europe; from some other regions it is up to $0.15."""
@@ -27,9 +27,9 @@ class Decision:
     hourly_usd: float | None
     """All instances together; None: not known."""
 
-    def most_usd(self, training: Training) -> float | None:
+    def most_usd(self, training: Wanted) -> float | None:
         """Until the time-out."""
-        return None if self.hourly_usd is None else self.hourly_usd * (training.max_hours or 0)
+        return None if self.hourly_usd is None else self.hourly_usd * (training.spec.max_hours or 0)
 
 
 class Undecided(Exception):
@@ -40,63 +40,55 @@ class Undecided(Exception):
         self.problems = problems
 
 
-def decide(training: Training, facts: Facts, judge: Judge) -> Decision:
-    """For a resolved training of which everything is known. Raises Undecided with every reason."""
-    candidates, problems = list(judge.candidates(training)), list(_unreadable(training, facts))
-    if training.region == AUTO and not candidates:
+def decide(training: Wanted, answers: Answers) -> Decision:
+    """For a training of which everything is known. Raises Undecided with every reason."""
+    candidates, problems = list(training.regions), list(_unreadable(training, answers))
+    if training.spec.region == AUTO and not candidates:
         problems.append(
             "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
         )
     if not problems:
-        candidates, found = _with_data(training, candidates, facts)
+        candidates, found = _with_data(training, candidates, answers)
         problems += found
-    candidates, found = _with_image(training, candidates, facts, judge)
+    candidates, found = _with_image(training, candidates, answers)
     problems += found
     if problems:
         raise Undecided(problems)
-    region, why = _cheapest(training, candidates, facts, judge)
+    region, why = _cheapest(training, candidates, answers)
     return Decision(
         region=region,
         why=why,
-        copies={name: _copy(channel.data, region, facts) for name, channel in channels(training).items()},
-        image=str(judge.image(training, region)) if training.image else "",
-        hourly_usd=_hourly(training, region, facts),
+        copies={name: _copy(channel.data, region, answers) for name, channel in training.channels.items()},
+        image=training.image_in(region),
+        hourly_usd=_hourly(training, region, answers),
     )
 
 
-def _unreadable(training: Training, facts: Facts) -> Iterator[str]:
-    for name, address in addresses(training):
-        place, stand = facts.buckets.get(bucket_of(address)), facts.locations.get(address)
+def _unreadable(training: Wanted, answers: Answers) -> Iterator[str]:
+    for name, address in training.addresses():
+        place, stand = answers.buckets.get(bucket_of(address)), answers.locations.get(address)
         code = (place.denied if place else "") or (stand.denied if stand else "")
         if code:
-            yield f"{name}: {plain(address)} cannot be read: {_denial(code)}; allowed: what the deployment may read"
+            yield f"{name}: {plain(address)} cannot be read: {denial(code)}; allowed: what the deployment may read"
         elif stand and not stand.there:
             yield f"{name}: there is nothing at {plain(address)}; allowed: objects and folders that exist"
 
 
-def _denial(code: str) -> str:
-    if code in {"NoSuchBucket", "404"}:
-        return "there is no such bucket"
-    if code in {"403", "AccessDenied"}:
-        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
-    return f"S3 answers {code}"
+def _copy(copies: list[str], region: str, answers: Answers) -> str:
+    return next((one for one in copies if answers.region(one) == region), "")
 
 
-def _copy(copies: list[str], region: str, facts: Facts) -> str:
-    return next((one for one in copies if facts.region(one) == region), "")
-
-
-def _with_data(training: Training, candidates: list[str], facts: Facts) -> tuple[list[str], list[str]]:
+def _with_data(training: Wanted, candidates: list[str], answers: Answers) -> tuple[list[str], list[str]]:
     """SageMaker reads only buckets of its own region."""
     problems = []
-    for name, channel in channels(training).items():
-        where = sorted({facts.region(one) for one in channel.data})
-        field = "data" if name == training.channel and training.data else f"channels.{name}"
+    for name, channel in training.channels.items():
+        where = sorted({answers.region(one) for one in channel.data})
+        field = "data" if name == training.spec.channel and training.spec.data else f"channels.{name}"
         left = [region for region in candidates if region in where]
-        if not left and training.region != AUTO:
+        if not left and training.spec.region != AUTO:
             problems.append(
-                f"{field}: lies in {', '.join(where)}, and SageMaker reads in {training.region} only buckets of that region; "
-                f"allowed: a copy in {training.region}, or the region {' or '.join([AUTO, *where])}"
+                f"{field}: lies in {', '.join(where)}, and SageMaker reads in {training.spec.region} only buckets of that region; "
+                f"allowed: a copy in {training.spec.region}, or the region {' or '.join([AUTO, *where])}"
             )
         elif not left:
             problems.append(
@@ -107,15 +99,15 @@ def _with_data(training: Training, candidates: list[str], facts: Facts) -> tuple
     return candidates, problems
 
 
-def _with_image(training: Training, candidates: list[str], facts: Facts, judge: Judge) -> tuple[list[str], list[str]]:
+def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tuple[list[str], list[str]]:
     if not training.image:
         return candidates, []
-    stands = {region: facts.images[str(judge.image(training, region))] for region in candidates}
+    stands = {region: answers.images[training.image_in(region)] for region in candidates}
     left = [region for region in candidates if stands[region].there]
     if left or not candidates:
         return left, []
     codes = sorted({stand.denied for stand in stands.values() if stand.denied})
-    where = f"image: {plain(training.image or '')}"
+    where = f"image: {plain(training.spec.image or '')}"
     if codes:
         may_be = "the deployment's own images, and AWS's Deep Learning Containers of the region"
         return [], [f"{where} cannot be looked at (ECR answers {', '.join(codes)}); allowed: {may_be}"]
@@ -124,18 +116,18 @@ def _with_image(training: Training, candidates: list[str], facts: Facts, judge: 
     ]
 
 
-def _hourly(training: Training, region: str, facts: Facts) -> float | None:
-    price = facts.hourly(region, training.instance_type or "")
-    return None if price is None else price * (training.instance_count or 1)
+def _hourly(training: Wanted, region: str, answers: Answers) -> float | None:
+    price = answers.hourly(region, training.spec.instance_type or "")
+    return None if price is None else price * (training.spec.instance_count or 1)
 
 
-def _cheapest(training: Training, candidates: list[str], facts: Facts, judge: Judge) -> tuple[str, str]:
+def _cheapest(training: Wanted, candidates: list[str], answers: Answers) -> tuple[str, str]:
     """The region and the reason. Of equal ones the earliest of the settings; a known price is better than none."""
-    if training.region != AUTO:
+    if training.spec.region != AUTO:
         return candidates[0], "named"
-    prices = {region: price for region in candidates if (price := _hourly(training, region, facts)) is not None}
+    prices = {region: price for region in candidates if (price := _hourly(training, region, answers)) is not None}
     region = min(prices, key=lambda one: prices[one]) if prices else candidates[0]
-    what = "the data and the image are" if channels(training) else "the image is"
+    what = "the data and the image are" if training.channels else "the image is"
     if len(candidates) == 1:
         why = f"the only region where {what}"
     elif not prices:
@@ -143,17 +135,19 @@ def _cheapest(training: Training, candidates: list[str], facts: Facts, judge: Ju
     else:
         shown = ", ".join(f"{one} {_usd(prices[one]) if one in prices else 'unknown'}" for one in candidates)
         why = f"the least an hour where {what}: {shown}"
-    return region, why + _elsewhere(training, region, facts, judge)
+    return region, why + _elsewhere(training, region, answers)
 
 
-def _elsewhere(training: Training, region: str, facts: Facts, judge: Judge) -> str:
+def _elsewhere(training: Wanted, region: str, answers: Answers) -> str:
     """What the cheapest other region would save, and what moving the data there would cost."""
-    here, hours = _hourly(training, region, facts), training.max_hours or 0
-    sizes = [facts.sizes[one] for channel in channels(training).values() for one in channel.data if one in facts.sizes]
+    here, hours = _hourly(training, region, answers), training.spec.max_hours or 0
+    sizes = [
+        answers.sizes[one] for channel in training.channels.values() for one in channel.data if one in answers.sizes
+    ]
     if here is None or not sizes:
         return ""
-    without = {one for one in judge.env.regions if not _has_data(training, one, facts)}
-    prices = {one: price for one in without if (price := _hourly(training, one, facts)) is not None and price < here}
+    without = {one for one in training.env.regions if not _has_data(training, one, answers)}
+    prices = {one: price for one in without if (price := _hourly(training, one, answers)) is not None and price < here}
     if not prices:
         return ""
     other = min(sorted(prices), key=lambda one: prices[one])
@@ -166,8 +160,8 @@ def _elsewhere(training: Training, region: str, facts: Facts, judge: Judge) -> s
     )
 
 
-def _has_data(training: Training, region: str, facts: Facts) -> bool:
-    return all(_copy(channel.data, region, facts) for channel in channels(training).values())
+def _has_data(training: Wanted, region: str, answers: Answers) -> bool:
+    return all(_copy(channel.data, region, answers) for channel in training.channels.values())
 
 
 def _usd(amount: float) -> str:

@@ -10,21 +10,21 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from admission.addresses import Address
-from admission.request import REGION
-from admission.words import plain, shown
-from contract import tags
-from contract.environments import LONGEST_TRAINING_H, GridLimits
+from contract.environments import LONGEST_TRAINING_H
+from grid_plan import limits
 from grid_plan.images import parsed
+from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, REGION, without_nul
+from refusals.wording import plain, what
 
 AUTO = "auto"
+REQUIRED = ("image", "instance_type")
+"""Fields without which nothing trains, and that have no default but the deployment's own settings."""
 MODES = ("File", "FastFile", "Pipe")
 ON_DEMAND, SPOT = "on-demand", "spot"
 MPI, TORCHRUN, NONE = "mpi", "torchrun", "none"
 TAGGABLE = r"^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$"
 """What SageMaker takes in the key and the value of a tag."""
-RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
-MOST_SWEEP = 1000
 DEFAULTS: dict[str, Any] = {
     "region": AUTO,
     "channel": "training",
@@ -32,47 +32,12 @@ DEFAULTS: dict[str, Any] = {
     "instance_count": 1,
     "volume_gb": 30,
     "market": ON_DEMAND,
-    "max_hours": 24.0,
+    "max_hours": limits.DEFAULT_HOURS,
     "distribution": NONE,
     "network_isolation": False,
     "encrypt_traffic": False,
 }
 """What holds where neither a line nor the input's `defaults` say anything; max_hours never beyond the deployment's limit."""
-
-
-def allowed(limits: GridLimits) -> dict[str, str]:
-    """Field to what it may be in this deployment."""
-    return {
-        "region": "auto, or a region of the deployment, as in eu-central-1",
-        "data": "up to 20 copies of the data in different regions, as in s3://bucket/folder/",
-        "channel": "a channel's name of 1 to 64 letters, digits, dots, _ and -",
-        "mode": "File, FastFile or Pipe",
-        "channels": 'an object of up to 20 channels, as in {"validation": {"data": "s3://bucket/folder/", "mode": "File"}}',
-        "image": "repository:tag or repository@sha256:... of the deployment's repositories, or the whole address in a private ECR registry",
-        "entrypoint": "a list of 1 to 100 texts of up to 256 characters",
-        "arguments": "a list of 1 to 100 texts of up to 256 characters",
-        "hyperparameters": "an object of up to 100 names (256 characters) and values (2,500 characters)",
-        "environment": "an object of up to 100 names of variables and texts of up to 512 characters",
-        "sweep": f"an object of hyperparameters and lists of 1 to {MOST_SWEEP:,} different values",
-        "instance_type": f"a type of SageMaker trainings, {', '.join(limits.instance_types)} (grid.limits.instance_types in cdk.json)",
-        "instance_count": f"a whole number from 1 to {limits.max_instances:,} (grid.limits.max_instances in cdk.json)",
-        "volume_gb": f"a whole number from 1 to {limits.max_volume_gb:,} (grid.limits.max_volume_gb in cdk.json)",
-        "market": "on-demand or spot",
-        "max_hours": f"a number from 0.01 to {limits.max_hours:g} (grid.limits.max_hours in cdk.json)",
-        "max_wait_hours": f"a number from max_hours to {limits.longest_h:g} (grid.limits.max_hours and a day), for the market spot alone",
-        "checkpoint": "a folder for this training alone in the bucket of bytes of its region; left out: one of its own",
-        "distribution": "mpi, torchrun or none",
-        "processes_per_host": "a whole number from 1 to 512, for mpi alone",
-        "mpi_options": "a text of up to 2,000 characters, for mpi alone",
-        "tags": f"an object of up to 45 keys (128 characters) and texts (256), without keys that begin with aws: or {RESERVED}",
-        "metrics": "an object of up to 40 names and regular expressions of up to 500 characters",
-        "subnets": "nothing; leave it out, and SageMaker trains in a network of its own",
-        "security_groups": "nothing; leave it out",
-        "kms_key": "an id, ARN or alias of a KMS key of the training's region, for what the training writes",
-        "volume_kms_key": "an id, ARN or alias of a KMS key of the training's region, for its disks",
-        "network_isolation": "true or false",
-        "encrypt_traffic": "true or false",
-    }
 
 
 def _region(value: str) -> str:
@@ -132,23 +97,17 @@ def _text(most: int) -> BeforeValidator:
 
     def check(value: object) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"{_what(value)} is no text; allowed: texts of up to {most:,} characters")
+            raise ValueError(f"{what(value)} is no text; allowed: texts of up to {most:,} characters")
         if len(value) > most:
             raise ValueError(f"has {len(value):,} characters; allowed: up to {most:,}")
-        if "\0" in value:
-            raise ValueError("holds a NUL character; allowed: all others")
-        return value
+        return without_nul(value)
 
     return BeforeValidator(check)
 
 
-def _what(value: object) -> str:
-    return "a list" if isinstance(value, list) else "an object" if isinstance(value, dict) else shown(value)
-
-
 def _name(value: str) -> str:
-    if not value or len(value) > 256:
-        raise ValueError(f"is a name of {len(value):,} characters; allowed: 1 to 256 characters")
+    if not value or len(value) > limits.MOST_NAME:
+        raise ValueError(f"is a name of {len(value):,} characters; allowed: 1 to {limits.MOST_NAME} characters")
     return value
 
 
@@ -160,17 +119,17 @@ def sent(value: Any) -> str:
 def _value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("is no finite number; allowed: numbers that JSON has")
-    text = sent(value)
-    if "\0" in text:
-        raise ValueError("holds a NUL character; allowed: all others")
-    if len(text) > 2500:
-        raise ValueError(f"has {len(text):,} characters; allowed: up to 2,500 (what is long belongs into the data)")
+    text = without_nul(sent(value))
+    if len(text) > limits.MOST_VALUE:
+        raise ValueError(
+            f"has {len(text):,} characters; allowed: up to {limits.MOST_VALUE:,} (what is long belongs into the data)"
+        )
     return value
 
 
 def _tag(key: str) -> str:
-    if key.lower().startswith("aws:") or key.lower().startswith(RESERVED):
-        raise ValueError(f"begins with a prefix that is taken; allowed: keys without aws: and {RESERVED}")
+    if key.lower().startswith("aws:") or key.lower().startswith(limits.RESERVED):
+        raise ValueError(f"begins with a prefix that is taken; allowed: keys without aws: and {limits.RESERVED}")
     return key
 
 
@@ -182,25 +141,33 @@ def _different(values: list[Any]) -> list[Any]:
 
 
 Text: TypeAlias = Annotated[str, Field(max_length=2048)]
-Location: TypeAlias = Annotated[str, Field(max_length=1100), AfterValidator(_address)]
+Location: TypeAlias = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
 Copies: TypeAlias = Annotated[
     list[Location],
     BeforeValidator(_copies),
-    Field(min_length=1, max_length=20),
+    Field(min_length=1, max_length=limits.MOST_COPIES),
 ]
 ONE_OR_MORE: dict[str, Any] = {
-    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 20}]
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": limits.MOST_COPIES},
+    ]
 }
 Mode: TypeAlias = Annotated[Text, AfterValidator(_one_of(*MODES))]
-ChannelName: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[A-Za-z0-9._-]{1,64}", "is no channel's name"))]
+CHANNEL = rf"[A-Za-z0-9._-]{{1,{limits.MOST_CHANNEL_NAME}}}"
+ChannelName: TypeAlias = Annotated[Text, AfterValidator(_matching(CHANNEL, "is no channel's name"))]
 Hyperparameter: TypeAlias = Annotated[str, AfterValidator(_name)]
 Variable: TypeAlias = Annotated[
     str,
     AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9_]{0,511}", "is no variable's name; allowed: letters, digits and _")),
 ]
-TagKey: TypeAlias = Annotated[str, Field(min_length=1, max_length=128, pattern=TAGGABLE), AfterValidator(_tag)]
-TagValue: TypeAlias = Annotated[str, Field(max_length=256, pattern=TAGGABLE)]
-Arguments: TypeAlias = Annotated[list[Annotated[str, _text(256)]], Field(min_length=1, max_length=100)]
+TagKey: TypeAlias = Annotated[
+    str, Field(min_length=1, max_length=limits.MOST_TAG_KEY, pattern=TAGGABLE), AfterValidator(_tag)
+]
+TagValue: TypeAlias = Annotated[str, Field(max_length=limits.MOST_TAG_VALUE, pattern=TAGGABLE)]
+Arguments: TypeAlias = Annotated[
+    list[Annotated[str, _text(limits.MOST_ARGUMENT)]], Field(min_length=1, max_length=limits.MOST_ARGUMENTS)
+]
 Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is no KMS key"))]
 
 
@@ -224,7 +191,7 @@ def _channel(value: object) -> object:
     return {"data": value} if isinstance(value, (str, list)) else value
 
 
-class Training(Closed):
+class TrainingSpec(Closed):
     """One line of a manifest, in its JSON form. Every field may come from the input's `defaults` instead."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid line")
@@ -246,7 +213,7 @@ class Training(Closed):
     )
     channels: dict[ChannelName, Annotated[Channel, BeforeValidator(_channel)]] | None = Field(
         default=None,
-        max_length=20,
+        max_length=limits.MOST_CHANNELS,
         description="Further channels by name: an address, a list of copies, or an object of data, mode, content_type, sharded.",
         examples=[{"validation": "s3://my-data/validation/"}],
     )
@@ -259,26 +226,26 @@ class Training(Closed):
     arguments: Arguments | None = Field(default=None, description="Arguments of the entry point.")
     hyperparameters: dict[Hyperparameter, Annotated[Any, AfterValidator(_value)]] | None = Field(
         default=None,
-        max_length=100,
+        max_length=limits.MOST_HYPERPARAMETERS,
         description="Texts travel as they are, everything else as JSON. In CSV a column each, hp.<name>, or one column of JSON.",
         examples=[{"lr": 0.1, "optimizer": "sgd"}],
     )
-    environment: dict[Variable, Annotated[str, _text(512)]] | None = Field(
-        default=None, max_length=100, description="Environment variables; in CSV columns env.<NAME>."
+    environment: dict[Variable, Annotated[str, _text(limits.MOST_VARIABLE)]] | None = Field(
+        default=None, max_length=limits.MOST_VARIABLES, description="Environment variables; in CSV columns env.<NAME>."
     )
     sweep: (
         dict[
             Hyperparameter,
             Annotated[
                 list[Annotated[Any, AfterValidator(_value)]],
-                Field(min_length=1, max_length=MOST_SWEEP),
+                Field(min_length=1, max_length=limits.MOST_SWEEP),
                 AfterValidator(_different),
             ],
         ]
         | None
     ) = Field(
         default=None,
-        max_length=20,
+        max_length=limits.MOST_SWEPT,
         description="Hyperparameters with lists of values: a training for every combination.",
         examples=[{"lr": [0.1, 0.01], "depth": [18, 50]}],
     )
@@ -291,11 +258,14 @@ class Training(Closed):
         default=None, description="on-demand (default), or spot: managed spot training."
     )
     max_hours: float | None = Field(
-        default=None, ge=0.01, allow_inf_nan=False, description="SageMaker stops the training then (24, or the limit)."
+        default=None,
+        ge=limits.LEAST_HOURS,
+        allow_inf_nan=False,
+        description="SageMaker stops the training then (24, or the limit).",
     )
     max_wait_hours: float | None = Field(
         default=None,
-        ge=0.01,
+        ge=limits.LEAST_HOURS,
         le=LONGEST_TRAINING_H,
         allow_inf_nan=False,
         description="Spot alone: max_hours and the waiting for capacity together (24 h more than max_hours).",
@@ -307,19 +277,24 @@ class Training(Closed):
     distribution: Annotated[Text, AfterValidator(_one_of(MPI, TORCHRUN, NONE))] | None = Field(
         default=None, description="How SageMaker's own containers start several processes: mpi, torchrun or none."
     )
-    processes_per_host: int | None = Field(default=None, ge=1, le=512, description="mpi alone.")
-    mpi_options: Annotated[str, Field(max_length=2000)] | None = Field(
+    processes_per_host: int | None = Field(default=None, ge=1, le=limits.MOST_PROCESSES, description="mpi alone.")
+    mpi_options: Annotated[str, Field(max_length=limits.MOST_OPTIONS)] | None = Field(
         default=None, description="mpi alone: further options of mpirun.", examples=["-x NCCL_DEBUG=INFO"]
     )
     tags: dict[TagKey, TagValue] | None = Field(
-        default=None, max_length=45, description="Further tags, of cost centres for one; in CSV columns tag.<key>."
+        default=None,
+        max_length=limits.MOST_TAGS,
+        description="Further tags, of cost centres for one; in CSV columns tag.<key>.",
     )
     metrics: (
-        dict[Annotated[str, Field(min_length=1, max_length=255)], Annotated[str, Field(min_length=1, max_length=500)]]
+        dict[
+            Annotated[str, Field(min_length=1, max_length=255)],
+            Annotated[str, Field(min_length=1, max_length=limits.MOST_EXPRESSION)],
+        ]
         | None
     ) = Field(
         default=None,
-        max_length=40,
+        max_length=limits.MOST_METRICS,
         description="Metric's name to the regular expression that finds its value in the log; in CSV columns metric.<name>.",
         examples=[{"loss": "loss=([0-9.]+)"}],
     )
@@ -348,7 +323,7 @@ DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host
 """What of the defaults says nothing to a line that chose otherwise."""
 
 
-def merged(defaults: Training, line: Training) -> Training:
+def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
     """The line, with what the defaults say where it says nothing."""
     told: dict[str, Any] = {name: value for name, value in line if value is not None}
     for name in MERGED:
@@ -361,7 +336,7 @@ def merged(defaults: Training, line: Training) -> Training:
     return defaults.model_copy(update=told)
 
 
-def source(training: Training) -> dict[str, Any]:
+def source(training: TrainingSpec) -> dict[str, Any]:
     """The training as a line of JSON, which needs no defaults any more."""
     found = training.model_dump(exclude_none=True)
     if len(found.get("data", ())) == 1:
@@ -371,4 +346,4 @@ def source(training: Training) -> dict[str, Any]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of a line, for `docs/manifest.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Training.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **TrainingSpec.model_json_schema()}

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import IO, TypeVar
 
 from contract.environments import GridLimits
-from grid_plan import cells, columns, manifest, sweeps
+from grid_plan import cells, manifest, sweeps
 from grid_plan.asked import Asked
-from grid_plan.columns import Training, merged, source
+from grid_plan.columns import TrainingSpec, merged, source
+from grid_plan.limits import allowed
 from grid_plan.reading import read
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ class Draft:
     """One training, or what is wrong with a line that makes none."""
 
     line: int
-    training: Training | None
+    training: TrainingSpec | None
     problems: tuple[str, ...] = ()
     wrong: frozenset[str] = frozenset()
     """Fields that are there, and could not be read."""
@@ -42,7 +43,7 @@ class Drafts:
 
     def read(self, file: IO[bytes]) -> Iterator[Draft]:
         """In the order of the lines, in bounded memory. Raises manifest.Unreadable."""
-        self._may_be = columns.allowed(self.limits)
+        self._may_be = allowed(self.limits)
         for entry in manifest.entries(file):
             if not entry.whole:
                 yield Draft(entry.number, None, entry.problems)
@@ -71,7 +72,7 @@ class Drafts:
         return problem if "; allowed: " in problem else f"{problem}; allowed: {self._may_be.get(name, 'another value')}"
 
 
-def digest(training: Training) -> bytes:
+def digest(training: TrainingSpec) -> bytes:
     """Equal for equal trainings, whatever the order of their fields; 16 bytes, of which a manifest may have 100,000."""
     text = json.dumps(source(training), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).digest()[:16]

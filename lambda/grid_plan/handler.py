@@ -9,27 +9,24 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
-from admission.policy import shut
-from admission.words import plain
 from aws import pinned, registry
+from aws.errors import CHANGED, DENIED, code_of
 from aws.s3 import JobStore, Raced, as_json
 from contract import keys, names
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
 from grid_plan import asked as input_
+from grid_plan.answers import Findings
 from grid_plan.asked import Asked
-from grid_plan.facts import Findings
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
-from grid_plan.request import Identity
+from grid_plan.request import GridRun
+from refusals.addresses import Address
+from refusals.wording import plain, shut
 
 logger = Logger(service="grid-plan")
-CHANGED = frozenset({"PreconditionFailed", "412", "NoSuchVersion", "NoSuchKey", "404"})
-"""S3's answers where an object is no longer the one that was looked at."""
-DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
 CHANGED_PROBLEM = "manifest: changed while it was read; allowed: one that stays as it is until the plan stands"
 
 
@@ -37,17 +34,17 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = GridEnvironment.read()
     execution = event["execution"]
     asked, wrong_defaults, problems = input_.read(event["request"], env.limits)
-    identity = Identity(
+    run = GridRun(
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
     )
-    store, prefix = JobStore(env.bucket), GridPrefix(identity.grid)
-    planner = Planner(asked, identity, env, wrong_defaults)
+    store, prefix = JobStore(env.bucket), GridPrefix(run.grid)
+    planner = Planner(asked, run, env, wrong_defaults)
     grid = findings = None
-    if names.GRID_PATTERN.fullmatch(identity.grid):
-        grid, findings = _known(store, prefix, identity)
+    if names.GRID_PATTERN.fullmatch(run.grid):
+        grid, findings = _known(store, prefix, run)
     if grid is None:
-        findings = findings or _found(planner, asked, identity, env, store, problems)
-        grid = _write(planner, _once(store, prefix, findings, identity), identity, env, store)
+        findings = findings or _found(planner, asked, run, env, store, problems)
+        grid = _write(planner, _once(store, prefix, findings, run), run, env, store)
     logger.info("planned", grid=grid.id, lines=grid.lines, regions=grid.regions, cost_at_most_usd=grid.cost_at_most_usd)
     return {
         "grid": grid.id,
@@ -59,38 +56,38 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _known(store: JobStore, prefix: GridPrefix, identity: Identity) -> tuple[Grid | None, Findings | None]:
+def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, Findings | None]:
     """What an earlier run of this very step has written. Raises InvalidRequest where the name is another execution's."""
     body, facts = store.get(prefix.description), store.get(prefix.facts)
     grid = decode(Grid, body) if body else None
     findings = decode(Findings, facts) if facts else None
     for one in (grid, findings):
-        if one and (one.execution, one.started_at) != (identity.execution, identity.started_at):
-            raise _refused([taken(identity.grid, one.execution, one.started_at)])
+        if one and (one.execution, one.started_at) != (run.execution, run.started_at):
+            raise _refused([taken(run.grid, one.execution, one.started_at)])
     return grid, findings
 
 
 def _found(
-    planner: Planner, asked: Asked, identity: Identity, env: GridEnvironment, store: JobStore, problems: list[str]
+    planner: Planner, asked: Asked, run: GridRun, env: GridEnvironment, store: JobStore, problems: list[str]
 ) -> Findings:
     """The first pass, with everything that is to be known beside the lines. Raises InvalidRequest."""
     manifest, found = _manifest(asked, env)
-    problems = [*_closed(store, env), *_name(identity), *problems, *found, *_child(env)]
+    problems = [*_closed(store, env), *_name(run), *problems, *found, *_child(env)]
     if manifest is None:
         raise _refused(problems)
     try:
         with pinned.opened(manifest) as file:
             checked = planner.check(file)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] not in CHANGED:
+        if code_of(problem) not in CHANGED:
             raise
         raise _refused([*problems, CHANGED_PROBLEM]) from None
     checked.report.general[:0] = problems
     if checked.report:
         raise _told(checked.report)
     return Findings(
-        execution=identity.execution,
-        started_at=identity.started_at,
+        execution=run.execution,
+        started_at=run.started_at,
         planned_at=time.time(),
         manifest=Manifest(bucket=manifest.bucket, key=manifest.key, version=manifest.version, etag=manifest.etag),
         manifest_size=manifest.size,
@@ -98,7 +95,7 @@ def _found(
         regions=dict(checked.regions),
         cost_at_most_usd=checked.cost_at_most_usd,
         warnings=tuple(checked.warnings.shortened(MOST_WARNINGS)),
-        facts=checked.facts,
+        facts=checked.answers,
     )
 
 
@@ -118,10 +115,10 @@ def _closed(store: JobStore, env: GridEnvironment) -> list[str]:
     return [] if reason is None else [shut(reason, env.bucket)]
 
 
-def _name(identity: Identity) -> list[str]:
-    if names.GRID_PATTERN.fullmatch(identity.grid):
+def _name(run: GridRun) -> list[str]:
+    if names.GRID_PATTERN.fullmatch(run.grid):
         return []
-    return [f"name: the execution is called {plain(identity.grid)}; allowed: {names.GRID_WORDS}"]
+    return [f"name: the execution is called {plain(run.grid)}; allowed: {names.GRID_WORDS}"]
 
 
 def _child(env: GridEnvironment) -> list[str]:
@@ -147,7 +144,7 @@ def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None,
     try:
         found = pinned.head(address.bucket, address.key)
     except ClientError as problem:
-        if (code := problem.response["Error"]["Code"]) not in DENIED:
+        if (code := code_of(problem)) not in DENIED:
             raise
         return None, [
             f"{where} cannot be looked at (S3 answers {code}); allowed: an object that the deployment may read"
@@ -164,12 +161,12 @@ def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None,
     return found, []
 
 
-def _once(store: JobStore, prefix: GridPrefix, findings: Findings, identity: Identity) -> Findings:
+def _once(store: JobStore, prefix: GridPrefix, findings: Findings, run: GridRun) -> Findings:
     """Of two runs of this step at the same time, both go on with what the first one found."""
     try:
         store.create(prefix.facts, encode(findings))
     except Raced:
-        _, written = _known(store, prefix, identity)
+        _, written = _known(store, prefix, run)
         assert written is not None
         return written
     return findings
@@ -183,15 +180,15 @@ def _again(findings: Findings) -> pinned.Pinned:
     )
 
 
-def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEnvironment, store: JobStore) -> Grid:
+def _write(planner: Planner, findings: Findings, run: GridRun, env: GridEnvironment, store: JobStore) -> Grid:
     """The lines, and last what says that they are all there."""
-    prefix, where = GridPrefix(identity.grid), findings.manifest
+    prefix, where = GridPrefix(run.grid), findings.manifest
     grid = Grid(
-        id=identity.grid,
+        id=run.grid,
         deployment=env.deployment,
         execution=findings.execution,
         started_at=findings.started_at,
-        owner=identity.owner,
+        owner=run.owner,
         planned_at=findings.planned_at,
         manifest=where,
         lines=findings.lines,
@@ -204,7 +201,7 @@ def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEn
         with pinned.opened(_again(findings)) as file:
             written = write(planner.lines(file, findings.facts), prefix, store.put)
     except ClientError as problem:
-        if problem.response["Error"]["Code"] not in CHANGED:
+        if code_of(problem) not in CHANGED:
             raise
         raise _refused([CHANGED_PROBLEM]) from None
     if written != grid.lines:
@@ -215,7 +212,7 @@ def _write(planner: Planner, findings: Findings, identity: Identity, env: GridEn
     try:
         store.create(prefix.description, encode(grid))
     except Raced:
-        standing, _ = _known(store, prefix, identity)
+        standing, _ = _known(store, prefix, run)
         assert standing is not None
         return standing
     return grid

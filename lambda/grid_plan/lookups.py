@@ -8,12 +8,15 @@ from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
 from aws import data, registry, training_prices
 from aws.clients import BRISK, client
+from aws.errors import code_of
 from aws.prices import ANSWERS_IN
 from contract.images import Image
-from grid_plan.facts import Facts, Place, Questions, Size, Stand, price_key
+from grid_plan.answers import Answers, BucketPlace, Size, Stand, price_key
+from grid_plan.questions import Questions, ask
+from grid_plan.wanted import Wanted
+from refusals.addresses import Address
 
 T = TypeVar("T")
 AT_ONCE = 32
@@ -21,16 +24,26 @@ PAGES = 20
 """Of 1,000 objects: what is counted of the data of `auto` lines, for the price of moving it."""
 
 
-def answer(asked: Questions, facts: Facts, pool: ThreadPoolExecutor) -> None:
-    """Adds every answer to the facts. Raises what AWS' own trouble raises."""
+def learn(trainings: list[Wanted], answers: Answers, pool: ThreadPoolExecutor) -> None:
+    """Asks until nothing is open: where the data lies says what to ask next. Raises what AWS' own trouble raises."""
+    while True:
+        asked = Questions()
+        for training in trainings:
+            ask(training, answers, asked)
+        if not asked:
+            return
+        _answer(asked, answers, pool)
+
+
+def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor) -> None:
     _prepare(asked)
-    _look(pool, asked.buckets, _bucket, facts.buckets)
+    _look(pool, asked.buckets, _bucket, answers.buckets)
     locations, sizes = dict(asked.locations), dict(asked.sizes)
-    _look(pool, locations, lambda one: _anything(one, locations[one]), facts.locations)
-    _look(pool, sizes, lambda one: _size(one, sizes[one]), facts.sizes)
-    _look(pool, asked.images, _image, facts.images)
+    _look(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
+    _look(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
+    _look(pool, asked.images, _image, answers.images)
     prices = {price_key(*one): one for one in asked.prices}
-    _look(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), facts.prices)
+    _look(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), answers.prices)
 
 
 def _prepare(asked: Questions) -> None:
@@ -50,11 +63,11 @@ def _look(pool: ThreadPoolExecutor, keys: Iterable[str], look: Callable[[str], T
     found.update(zip(wanted, pool.map(look, wanted), strict=True))
 
 
-def _bucket(name: str) -> Place:
+def _bucket(name: str) -> BucketPlace:
     try:
-        return Place(region=data.region_of(name))
+        return BucketPlace(region=data.region_of(name))
     except data.Denied as denied:
-        return Place(denied=denied.code)
+        return BucketPlace(denied=denied.code)
 
 
 def _anything(location: str, region: str) -> Stand:
@@ -79,7 +92,7 @@ def _image(text: str) -> Stand:
     try:
         return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
     except ClientError as problem:
-        if (code := problem.response["Error"]["Code"]) in (
+        if (code := code_of(problem)) in (
             "AccessDeniedException",
             "RepositoryPolicyNotFoundException",
         ):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from admission.words import plain
 from grid_plan import cells, strict
+from refusals.wording import plain
 
 MOST_LINE = 100 * 1024
 """Bytes of one line, and characters of one record of CSV whose quotes hold line ends."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from grid_plan.cells import FOLDERS, READERS
-from grid_plan.columns import DEFAULTS, Training
+from grid_plan.columns import DEFAULTS, TrainingSpec
 
 HEAD = """# Manifests
 
@@ -44,7 +44,7 @@ def page() -> str:
 
 
 def _row(name: str) -> str:
-    field = Training.model_fields[name]
+    field = TrainingSpec.model_fields[name]
     default = f"`{json.dumps(DEFAULTS[name])}`" if name in DEFAULTS else ""
     examples = " or ".join(f"`{json.dumps(one)}`" for one in field.examples or ())
     return f"| `{name}` | {(field.description or '').replace('<', chr(92) + '<')} | {default} | {examples} |"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from admission.addresses import Address
 from contract import keys
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS
+from refusals.addresses import Address
 
 MOST_MANIFEST = 1024**3
 """Bytes: 100,000 lines of 10 KB. It is read twice, as a stream."""

@@ -1,4 +1,9 @@
-"""The two passes over a manifest: the first checks every line and finds out what it needs, the second writes the plan's lines."""
+"""The two passes over a manifest: the first checks every line and finds out what it needs, the second makes the plan's lines.
+
+A line goes the same way in both: drafts (manifest, reading, sweeps) make trainings of it; wanted adds what it leaves to others;
+then policy judges it (first pass alone), lookups asks AWS about it (first pass alone), choice decides where it runs, and request
+makes what SageMaker gets.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from typing import IO
 
-from aws import training_model
+from aws.service_models import training_model
 from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
 from grid_plan import lookups, policy
+from grid_plan.answers import Answers
 from grid_plan.asked import Asked
 from grid_plan.choice import Decision, Undecided, decide
-from grid_plan.columns import Training, source
+from grid_plan.columns import source
 from grid_plan.drafts import Draft, Drafts, batches, digest
-from grid_plan.facts import Facts, Questions
 from grid_plan.manifest import Unreadable
-from grid_plan.policy import Judge, sound
 from grid_plan.problems import Report
-from grid_plan.request import Identity, request
+from grid_plan.request import GridRun, request
+from grid_plan.wanted import Wanted, with_settings
 
 BATCH = 500
 """Trainings whose questions are asked together."""
@@ -37,7 +42,7 @@ class Checked:
 
     report: Report = field(default_factory=Report)
     warnings: Report = field(default_factory=Report)
-    facts: Facts = field(default_factory=Facts)
+    answers: Answers = field(default_factory=Answers)
     lines: int = 0
     regions: Counter[str] = field(default_factory=Counter)
     costs: list[float] = field(default_factory=list)
@@ -50,13 +55,22 @@ class Checked:
         return None if self.unpriced else round(math.fsum(self.costs), 2)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A training of which AWS is asked: what is right of it, where something is wrong."""
+
+    draft: Draft
+    training: Wanted
+    right: bool
+
+
 class Planner:
     """Reads one version of a manifest by one execution's words."""
 
-    def __init__(self, asked: Asked, identity: Identity, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
-        self._asked, self._identity, self._env = asked, identity, env
-        self._judge = Judge(env=env, types=training_model.instance_types())
+    def __init__(self, asked: Asked, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
+        self._asked, self._run, self._env = asked, run, env
         self._drafts = Drafts(asked, env.limits, wrong_defaults)
+        self._types = training_model.instance_types()
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
 
@@ -75,6 +89,26 @@ class Planner:
         self._check_cost(checked)
         return checked
 
+    def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
+        """The second pass, over a manifest that was checked: equal answers make equal lines."""
+        slots: Counter[str] = Counter()
+        for index, draft in enumerate(self._drafts.read(file)):
+            if draft.training is None or draft.problems:
+                raise RuntimeError(f"Line {draft.line} was checked, and now is wrong: {draft.problems}")
+            training = Wanted.of(draft.training, self._env)
+            decision = decide(training, answers)
+            yield Line(
+                index=index,
+                line=draft.line,
+                region=decision.region,
+                why=decision.why,
+                slot=slots[decision.region],
+                request=request(training, decision, index, self._run),
+                source=source(with_settings(draft.training, self._env)),
+                hourly_usd=decision.hourly_usd,
+            )
+            slots[decision.region] += 1
+
     def _allowed(self, drafts: Iterator[Draft], checked: Checked) -> Iterator[Draft]:
         """As many as are allowed, and not one more is read."""
         most = self._env.limits.max_lines
@@ -88,24 +122,24 @@ class Planner:
             yield draft
 
     def _check_batch(self, batch: list[Draft], checked: Checked, pool: ThreadPoolExecutor) -> None:
-        looked: list[tuple[Draft, Training, set[str]]] = []
-        for draft in batch:
-            checked.lines += 1
-            problems, wrong = list(draft.problems), set(draft.wrong)
-            if draft.training is not None:
-                training = self._judge.resolved(draft.training)
-                problems += self._judge.problems(training, excused=wrong)
-                problems += [] if problems else self._repeats(draft)
-                wrong |= {re.split("[.:]", problem)[0] for problem in problems}
-                looked.append((draft, sound(training, wrong), wrong))
-            for problem in problems:
-                checked.report.add(problem, draft.line)
-        self._learn([training for _, training, _ in looked], checked.facts, pool)
-        costs = []
-        for draft, training, wrong in looked:
-            cost = self._check_facts(draft, training, wrong, checked)
-            costs += [] if cost is None else [cost]
-        checked.costs.append(math.fsum(costs))
+        checked.lines += len(batch)
+        judged = [one for one in (self._judge(draft, checked.report) for draft in batch) if one]
+        lookups.learn([one.training for one in judged], checked.answers, pool)
+        costs = [self._check_place(one, checked) for one in judged]
+        checked.costs.append(math.fsum(cost for cost in costs if cost is not None))
+
+    def _judge(self, draft: Draft, report: Report) -> Judged | None:
+        """By its own words; None for a line that makes no training."""
+        problems, judged = list(draft.problems), None
+        if draft.training is not None:
+            training = Wanted.of(draft.training, self._env)
+            problems += policy.problems(training, self._types, excused=draft.wrong)
+            problems += [] if problems else self._repeats(draft)
+            wrong = draft.wrong | {re.split("[.:]", problem)[0] for problem in problems}
+            judged = Judged(draft, training.without(wrong), right=not wrong)
+        for problem in problems:
+            report.add(problem, draft.line)
+        return judged
 
     def _repeats(self, draft: Draft) -> Iterator[str]:
         """What no two trainings may share."""
@@ -120,39 +154,30 @@ class Planner:
         elif folder:
             self._checkpoints[folder] = draft.line
 
-    def _learn(self, trainings: list[Training], facts: Facts, pool: ThreadPoolExecutor) -> None:
-        """Asks until nothing is open: where the data lies says what to ask next."""
-        while True:
-            asked = Questions()
-            for training in trainings:
-                self._judge.ask(training, facts, asked)
-            if not asked:
-                return
-            lookups.answer(asked, facts, pool)
-
-    def _check_facts(self, draft: Draft, training: Training, wrong: set[str], checked: Checked) -> float | None:
-        """Dollars at most; None where the line is wrong or its price not known."""
+    def _check_place(self, judged: Judged, checked: Checked) -> float | None:
+        """By what AWS said: dollars at most; None where the line is wrong or its price not known."""
+        draft, training = judged.draft, judged.training
         try:
-            decision = decide(training, checked.facts, self._judge)
+            decision = decide(training, checked.answers)
         except Undecided as undecided:
             for problem in undecided.problems:
                 checked.report.add(problem, draft.line)
             return None
-        if wrong or draft.problems:
+        if not judged.right:
             return None
         index = sum(checked.regions.values())
-        for problem in training_model.problems(request(training, decision, index, self._identity, self._env)):
+        for problem in training_model.problems(request(training, decision, index, self._run)):
             checked.report.add(f"request: SageMaker would not take it: {problem}", draft.line)
         checked.regions[decision.region] += 1
         for warning in policy.warnings(training):
             checked.warnings.add(warning, draft.line)
         return self._cost(draft, training, decision, checked)
 
-    def _cost(self, draft: Draft, training: Training, decision: Decision, checked: Checked) -> float | None:
+    def _cost(self, draft: Draft, training: Wanted, decision: Decision, checked: Checked) -> float | None:
         cost = decision.most_usd(training)
         if cost is None:
             checked.unpriced += 1
-            unknown = f"no price of {training.instance_type} in {decision.region} is known"
+            unknown = f"no price of {training.spec.instance_type} in {decision.region} is known"
             if self._asked.max_cost_usd is None:
                 checked.warnings.add(f"{unknown}: whether the type is offered there too is not", draft.line)
             else:
@@ -169,26 +194,6 @@ class Planner:
                 f"max_cost_usd: {most:,.2f} is less than {cost:,.2f}, which the trainings could cost until their time-outs "
                 "at on-demand prices; allowed: more, or less of lines, instances and max_hours"
             )
-
-    def lines(self, file: IO[bytes], facts: Facts) -> Iterator[Line]:
-        """The second pass, over a manifest that was checked: equal facts make equal lines."""
-        slots: Counter[str] = Counter()
-        for index, draft in enumerate(self._drafts.read(file)):
-            if draft.training is None or draft.problems:
-                raise RuntimeError(f"Line {draft.line} was checked, and now is wrong: {draft.problems}")
-            training = self._judge.resolved(draft.training)
-            decision = decide(training, facts, self._judge)
-            yield Line(
-                index=index,
-                line=draft.line,
-                region=decision.region,
-                why=decision.why,
-                slot=slots[decision.region],
-                request=request(training, decision, index, self._identity, self._env),
-                source=source(self._judge.with_defaults(draft.training)),
-                hourly_usd=decision.hourly_usd,
-            )
-            slots[decision.region] += 1
 
 
 def write(lines: Iterator[Line], prefix: GridPrefix, put: Callable[[str, bytes], None]) -> int:

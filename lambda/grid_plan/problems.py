@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from admission.words import MOST
 from contract.errors import InvalidRequest
+from refusals.wording import MOST
 
 DISTINCT = 1000
 """Different problems that are remembered; a manifest that has more of them is read no more closely by anybody."""

@@ -8,22 +8,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from admission import words
-from admission.words import plain
 from grid_plan.cells import SYNONYMS
-from grid_plan.columns import Channel, Training
+from grid_plan.columns import Channel, TrainingSpec
+from refusals.wording import line, plain
+
+ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
+"""What the entries of a field may be, where that is not what the field may be."""
 
 
-def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training, list[str]]:
+def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[TrainingSpec, list[str]]:
     """What is right of the fields, and a line for every problem; a field that is wrong is left out."""
     known, problems = _renamed(fields)
     try:
-        return Training.model_validate(known), problems
+        return TrainingSpec.model_validate(known), problems
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
     problems += told(errors, may_be)
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
-    return Training.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
+    return TrainingSpec.model_validate({name: value for name, value in known.items() if name not in wrong}), problems
 
 
 def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -55,4 +57,4 @@ def _told(error: Mapping[str, Any], may_be: Mapping[str, str]) -> str:
         error = {**error, "loc": (path[0],)}
     if error["type"] == "string_too_short":
         error = {**error, "type": "too_short"}
-    return words.line(error, may_be)
+    return line(error, may_be, ENTRIES)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from contract import tags
-from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, training_name
 from grid_plan.choice import Decision
-from grid_plan.columns import SPOT, Training, sent
-from grid_plan.policy import bytes_buckets, channels, launcher
+from grid_plan.columns import SPOT, sent
+from grid_plan.wanted import Wanted, bytes_buckets
 
 RETRIES = 3
 """After SageMaker's own InternalServerError; all attempts together end at the time-outs."""
@@ -20,8 +19,8 @@ CHECKPOINTS = "/opt/ml/checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """Whose training it is."""
+class GridRun:
+    """The execution of the Grid machine whose trainings are planned."""
 
     grid: str
     execution: str
@@ -30,35 +29,34 @@ class Identity:
     owner: str
 
 
-def request(
-    training: Training, decision: Decision, index: int, identity: Identity, env: GridEnvironment
-) -> dict[str, Any]:
-    """For a resolved training; nothing in it depends on when it is made."""
-    folder = f"s3://{bytes_buckets(env)[decision.region]}/{GridPrefix(identity.grid).bytes(index)}".rstrip("/")
+def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> dict[str, Any]:
+    """Nothing in it depends on when it is made."""
+    spec, env = training.spec, training.env
+    folder = f"s3://{bytes_buckets(env)[decision.region]}/{GridPrefix(run.grid).bytes(index)}".rstrip("/")
     found = {
-        "TrainingJobName": training_name(env.deployment, identity.execution, identity.started_at, index),
+        "TrainingJobName": training_name(env.deployment, run.execution, run.started_at, index),
         "RoleArn": env.training_role,
         "AlgorithmSpecification": _algorithm(training, decision),
-        "HyperParameters": {name: sent(value) for name, value in (training.hyperparameters or {}).items()}
-        | launcher(training),
+        "HyperParameters": {name: sent(value) for name, value in (spec.hyperparameters or {}).items()}
+        | training.launcher,
         "InputDataConfig": _inputs(training, decision),
-        "OutputDataConfig": _without_empty({"S3OutputPath": folder, "KmsKeyId": training.kms_key}),
-        "CheckpointConfig": {"S3Uri": training.checkpoint or f"{folder}/checkpoints", "LocalPath": CHECKPOINTS},
+        "OutputDataConfig": _without_empty({"S3OutputPath": folder, "KmsKeyId": spec.kms_key}),
+        "CheckpointConfig": {"S3Uri": spec.checkpoint or f"{folder}/checkpoints", "LocalPath": CHECKPOINTS},
         "ResourceConfig": _without_empty(
             {
-                "InstanceType": training.instance_type,
-                "InstanceCount": training.instance_count,
-                "VolumeSizeInGB": training.volume_gb,
-                "VolumeKmsKeyId": training.volume_kms_key,
+                "InstanceType": spec.instance_type,
+                "InstanceCount": spec.instance_count,
+                "VolumeSizeInGB": spec.volume_gb,
+                "VolumeKmsKeyId": spec.volume_kms_key,
             }
         ),
         "StoppingCondition": _stopping(training),
         "RetryStrategy": {"MaximumRetryAttempts": RETRIES},
-        "EnableManagedSpotTraining": training.market == SPOT,
-        "EnableNetworkIsolation": training.network_isolation,
-        "EnableInterContainerTrafficEncryption": training.encrypt_traffic,
-        "Environment": dict(training.environment or {}),
-        "Tags": _tags(training, index, identity, env),
+        "EnableManagedSpotTraining": spec.market == SPOT,
+        "EnableNetworkIsolation": spec.network_isolation,
+        "EnableInterContainerTrafficEncryption": spec.encrypt_traffic,
+        "Environment": dict(spec.environment or {}),
+        "Tags": _tags(training, index, run),
     }
     return _without_empty(found)
 
@@ -68,19 +66,21 @@ def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None and value not in ({}, [])}
 
 
-def _algorithm(training: Training, decision: Decision) -> dict[str, Any]:
+def _algorithm(training: Wanted, decision: Decision) -> dict[str, Any]:
     return _without_empty(
         {
             "TrainingImage": decision.image,
-            "TrainingInputMode": training.mode,
-            "ContainerEntrypoint": training.entrypoint,
-            "ContainerArguments": training.arguments,
-            "MetricDefinitions": [{"Name": name, "Regex": regex} for name, regex in (training.metrics or {}).items()],
+            "TrainingInputMode": training.spec.mode,
+            "ContainerEntrypoint": training.spec.entrypoint,
+            "ContainerArguments": training.spec.arguments,
+            "MetricDefinitions": [
+                {"Name": name, "Regex": regex} for name, regex in (training.spec.metrics or {}).items()
+            ],
         }
     )
 
 
-def _inputs(training: Training, decision: Decision) -> list[dict[str, Any]]:
+def _inputs(training: Wanted, decision: Decision) -> list[dict[str, Any]]:
     return [
         _without_empty(
             {
@@ -93,29 +93,29 @@ def _inputs(training: Training, decision: Decision) -> list[dict[str, Any]]:
                     }
                 },
                 "ContentType": channel.content_type,
-                "InputMode": channel.mode or training.mode,
+                "InputMode": channel.mode or training.spec.mode,
             }
         )
-        for name, channel in channels(training).items()
+        for name, channel in training.channels.items()
     ]
 
 
-def _stopping(training: Training) -> dict[str, int]:
+def _stopping(training: Wanted) -> dict[str, int]:
     """Whole seconds; the waiting for spot capacity never shorter than the run."""
-    run = max(1, math.floor((training.max_hours or 0) * 3600))
-    if training.market != SPOT:
+    run = max(1, math.floor((training.spec.max_hours or 0) * 3600))
+    if training.spec.market != SPOT:
         return {"MaxRuntimeInSeconds": run}
-    wait = math.floor((training.max_wait_hours or 0) * 3600)
+    wait = math.floor((training.spec.max_wait_hours or 0) * 3600)
     return {"MaxRuntimeInSeconds": run, "MaxWaitTimeInSeconds": max(run, wait)}
 
 
-def _tags(training: Training, index: int, identity: Identity, env: GridEnvironment) -> list[dict[str, str]]:
+def _tags(training: Wanted, index: int, run: GridRun) -> list[dict[str, str]]:
     """Ours let the child know its own training again; with the person's own, all of them can be columns of the bill."""
     ours = {
-        tags.DEPLOYMENT: env.deployment,
-        tags.GRID: identity.grid,
+        tags.DEPLOYMENT: training.env.deployment,
+        tags.GRID: run.grid,
         tags.LINE: str(index),
-        tags.EXECUTION: identity.execution,
-        tags.OWNER: identity.owner,
+        tags.EXECUTION: run.execution,
+        tags.OWNER: run.owner,
     }
-    return [{"Key": key, "Value": value} for key, value in ((training.tags or {}) | ours).items()]
+    return [{"Key": key, "Value": value} for key, value in ((training.spec.tags or {}) | ours).items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from admission.words import plain
+from refusals.wording import plain
 
 
 def loads(text: str) -> Any:

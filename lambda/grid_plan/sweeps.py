@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from admission.words import plain
-from grid_plan.columns import Training
+from grid_plan.columns import TrainingSpec
+from refusals.wording import plain
 
 Sweep = Mapping[str, list[Any]]
 
 
-def of(line: Training, over_all: Sweep) -> tuple[Sweep, list[str]]:
+def of(line: TrainingSpec, over_all: Sweep) -> tuple[Sweep, list[str]]:
     """What is swept over in a line as it stands in the manifest, and what is wrong with it.
 
     The input's sweep leaves alone what a line says itself: so the lines that failed can be started again with the same input.
@@ -28,7 +28,7 @@ def count(sweep: Sweep) -> int:
     return math.prod(len(values) for values in sweep.values())
 
 
-def expanded(training: Training, sweep: Sweep) -> Iterator[Training]:
+def expanded(training: TrainingSpec, sweep: Sweep) -> Iterator[TrainingSpec]:
     """In the order of the values, the last name's changing fastest."""
     base = training.model_copy(update={"sweep": None})
     if not sweep:

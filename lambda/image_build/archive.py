@@ -6,8 +6,9 @@ import stat
 from pathlib import PurePosixPath
 from typing import IO
 
-from admission.archive import Entry, entries
-from admission.words import plain
+from refusals.entries import Entry, entries
+from refusals.fields import ARCHIVE_ENDINGS
+from refusals.wording import plain
 
 DOCKERFILE = "Dockerfile"
 MOST_ENTRIES = 100_000
@@ -44,7 +45,7 @@ def problems(file: IO[bytes], name: str) -> list[str]:
         if type(problem).__module__.startswith("botocore"):
             raise  # S3's trouble, and no word about these bytes
         # Whatever the readers of the formats raise (zlib.error, struct.error, RecursionError ...) is about the bytes.
-        return [f"cannot be read ({plain(str(problem))}); allowed: a whole .tar.gz, .tgz, .tar or .zip"]
+        return [f"cannot be read ({plain(str(problem))}); allowed: a whole {ARCHIVE_ENDINGS}"]
     if not count:
         return ["is an empty archive; allowed: an archive with a Dockerfile at its root"]
     return found + ([] if has_dockerfile else [_no_dockerfile(roots)])

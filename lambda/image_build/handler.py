@@ -9,32 +9,21 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission.addresses import Address
 from aws import builds, pinned, registry
+from aws.errors import DENIED, OVERWRITTEN, code_of
 from contract import names
 from contract.environments import ImageBuildEnvironment
 from contract.errors import BuildFailed
 from contract.images import Image
 from contract.images import registry as host
 from image_build.archive import problems as archive_problems
-from image_build.policy import MOST_CONTEXT, Facts, How, Plan, Questions, decide, order_text, questions
+from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, Plan, decide, order_text, questions
 from image_build.request import read
+from refusals.addresses import Address
 
 logger = Logger(service="image-build")
-DENIED = frozenset(
-    {
-        "403",
-        "AccessDenied",
-        "400",
-        "NoSuchBucket",
-        "301",
-        "PermanentRedirect",
-        "PreconditionFailed",
-        "412",
-        "NoSuchVersion",
-    }
-)
-"""S3's answers that say something about the object, and not about S3: the last three, that it changed while it was read."""
+DENIED_OR_OVERWRITTEN = DENIED | OVERWRITTEN
+"""S3's answers that say something about the context: it may not be looked at, or it changed while it was read."""
 LINE = 500
 """Characters of a line of the log that a cause repeats."""
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
@@ -68,12 +57,12 @@ def _order(plan: Plan) -> str:
     return order_text(plan.order) if plan.order else ""
 
 
-def _facts(asked: Questions, repository: str, tag: str, env: ImageBuildEnvironment) -> Facts:
+def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
     standing, without = (
         _standing(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
     )
     found, denied, inside = _context(asked.context)
-    return Facts(
+    return ImageFacts(
         standing={region: digest for region, digest in standing.items() if digest},
         no_repository=tuple(without),
         context=found,
@@ -106,8 +95,8 @@ def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
         with pinned.opened(found) as file:
             return found, "", archive_problems(file, place.key)
     except ClientError as problem:
-        code = problem.response["Error"]["Code"]
-        if code in DENIED:
+        code = code_of(problem)
+        if code in DENIED_OR_OVERWRITTEN:
             return None, code, []
         raise
 
@@ -117,7 +106,7 @@ def _there(image: Image) -> bool:
     try:
         return registry.holds(image.account, image.repository, image.tag, image.digest, image.region)
     except ClientError as problem:
-        logger.warning("not looked at", image=str(image), error=problem.response["Error"]["Code"])
+        logger.warning("not looked at", image=str(image), error=code_of(problem))
         return True
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from admission.addresses import Address
-from admission.words import plain, refusal
 from aws.pinned import Pinned
 from contract import keys, names
 from contract.codec import encode
 from contract.environments import ImageBuildEnvironment
 from contract.images import BuildOrder, Context, Image, registry
 from image_build.request import Request
+from refusals.addresses import Address
+from refusals.places import is_offered
+from refusals.wording import plain, refusal
 
 MOST_CONTEXT = 1024**3
 MOST_ORDER = 5000
@@ -31,7 +32,7 @@ class How(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class ImageQuestions:
     """What of a request is worth looking up."""
 
     tag: bool
@@ -42,7 +43,7 @@ class Questions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class ImageFacts:
     """What AWS said to the questions."""
 
     standing: Mapping[str, str] = field(default_factory=dict)
@@ -78,18 +79,18 @@ def base_image(request: Request, env: ImageBuildEnvironment) -> Image | None:
     return Image(registry(env.base_account, env.home_region, env.suffix), repository, tag)
 
 
-def questions(request: Request, env: ImageBuildEnvironment) -> Questions:
+def questions(request: Request, env: ImageBuildEnvironment) -> ImageQuestions:
     """Nothing about buckets, repositories and registries that are none of the deployment's business."""
     source = Image.parse(request.image) if request.image else None
     private = [one for one in (base_image(request, env), source) if one and one.account]
-    return Questions(
+    return ImageQuestions(
         tag=bool(request.tag) and request.repository in env.repositories,
         context=request.context if request.context and not _foreign(Address.parse(request.context), env) else "",
         images=tuple(one for one in private if one.account in _accounts(env)),
     )
 
 
-def decide(request: Request, facts: Facts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
+def decide(request: Request, facts: ImageFacts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
     """Raises InvalidRequest with every reason against the request, `problems` (found while reading) first."""
     found = [
         *problems,
@@ -121,7 +122,7 @@ def _escaped(letter: str) -> str:
     return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))
 
 
-def _plan(request: Request, facts: Facts, env: ImageBuildEnvironment) -> Plan:
+def _plan(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> Plan:
     repository = names.repository(env.deployment, request.repository)
     missing = tuple(region for region in env.regions if region not in facts.standing)
     order = BuildOrder(
@@ -156,7 +157,7 @@ def _plan(request: Request, facts: Facts, env: ImageBuildEnvironment) -> Plan:
     return plan(How.BUILT, built)
 
 
-def _repository_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+def _repository_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.repository:
         return []
     ours = ", ".join(env.repositories)
@@ -168,7 +169,7 @@ def _repository_problems(request: Request, facts: Facts, env: ImageBuildEnvironm
     ]
 
 
-def _tag_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+def _tag_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     """A tag that stands somewhere is taken, but for one image that an earlier push could not bring everywhere."""
     digests = sorted(set(facts.standing.values()))
     where = [region for region in env.regions if region in facts.standing]
@@ -186,12 +187,10 @@ def _tag_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) ->
 
 
 def _foreign(address: Address, env: ImageBuildEnvironment) -> bool:
-    return not (
-        address.bucket in env.data_buckets or (address.bucket == env.bucket and address.key.startswith(keys.UPLOADS))
-    )
+    return not is_offered(address, env.bucket, env.data_buckets)
 
 
-def _context_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+def _context_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.context:
         return []
     where = f"context: {plain(request.context)}"
@@ -216,7 +215,7 @@ def _context_problems(request: Request, facts: Facts, env: ImageBuildEnvironment
     return [f"{where} {problem}" for problem in facts.archive]
 
 
-def _base_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+def _base_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.base:
         return []
     base = base_image(request, env)
@@ -238,7 +237,7 @@ def _accounts(env: ImageBuildEnvironment) -> tuple[str, ...]:
     return tuple(one for one in (env.account, env.base_account, *env.copy_accounts) if one)
 
 
-def _copy_problems(request: Request, facts: Facts, env: ImageBuildEnvironment) -> list[str]:
+def _copy_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.image:
         return []
     image = Image.parse(request.image)

@@ -7,15 +7,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from admission.addresses import Address
-from admission.words import line, plain
 from contract.images import ARGUMENT, BASE, REPOSITORY, REPOSITORY_LENGTHS, TAG, Image
+from refusals.fields import ARCHIVE_MAY_BE, ArchiveAddress, without_nul
+from refusals.wording import line, plain
 
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 MOST_VALUE = 4000
 """Characters of a build argument's value: CodeBuild takes 5,500 of all variables together."""
 ALLOWED = {
-    "context": "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip, with a Dockerfile at its root",
+    "context": f"{ARCHIVE_MAY_BE}, with a Dockerfile at its root",
     "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
     "repository": "one of the deployment's repositories, as in images",
     "tag": "1 to 128 letters, digits, _, . and -, not beginning with . or -",
@@ -24,12 +23,6 @@ ALLOWED = {
     "if_absent": "true or false",
 }
 """Field to what it may be."""
-
-
-def _context(value: str) -> str:
-    if not Address.parse(value).key.endswith(ARCHIVES):
-        raise ValueError(f"{plain(value)} is no archive by its name")
-    return value
 
 
 def _image(value: str) -> str:
@@ -60,12 +53,6 @@ def _argument(name: str) -> str:
     return name
 
 
-def _value(value: str) -> str:
-    if "\0" in value:
-        raise ValueError("holds a NUL character; allowed: all others")
-    return value
-
-
 def _base(value: str) -> str:
     repository, _, tag = value.partition(":")
     if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS or not TAG.fullmatch(tag):
@@ -78,7 +65,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard image")
 
-    context: Annotated[str, Field(max_length=1100), AfterValidator(_context)] | None = Field(
+    context: ArchiveAddress | None = Field(
         default=None,
         description="S3 address of an archive with a Dockerfile at its root; one of context and copy.",
         examples=["s3://my-bucket/uploads/image_with_code.tar.gz"],
@@ -98,7 +85,8 @@ class Request(BaseModel):
         json_schema_extra={"pattern": f"^{TAG.pattern}$", "maxLength": 128},
     )
     build_arguments: dict[
-        Annotated[str, AfterValidator(_argument)], Annotated[str, Field(max_length=MOST_VALUE), AfterValidator(_value)]
+        Annotated[str, AfterValidator(_argument)],
+        Annotated[str, Field(max_length=MOST_VALUE), AfterValidator(without_nul)],
     ] = Field(
         default_factory=dict,
         max_length=100,

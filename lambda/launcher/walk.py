@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
+from aws.errors import code_of
 from aws.facts import ENDING
 from aws.s3 import Held, JobStore, Raced, as_json
 from contract import keys, tags
@@ -183,7 +184,7 @@ class Walker:
             try:
                 return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)
             except ClientError as problem:
-                if problem.response["Error"]["Code"] not in NOT_YET or self.now() >= until:
+                if code_of(problem) not in NOT_YET or self.now() >= until:
                     raise
             if self.left() < RESERVE_S:
                 raise CapacityPending("the nodes are launched; the next invocation names their master")

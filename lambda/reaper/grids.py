@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws import narrow
 from aws.batch import Job, Jobs
 from aws.belongings import Page, moment
 from aws.facts import Belonging, Moment, Sort
+from aws.service_models import narrow
 from aws.trainings import RUNS, Training, Trainings, training
 from contract import grid, names, tags
 

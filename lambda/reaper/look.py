@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from botocore.exceptions import ClientError
 
-from aws.facts import ENDING, Belonging, Moment
+from aws.facts import Belonging, Moment
+from ending.policy import is_alive
 from reaper.findings import Case
 from reaper.kinds import Kind
 from reaper.marks import Section
@@ -52,7 +53,7 @@ class Look:
             self.problem = str(problem)
 
     def _sort(self, thing: Belonging, owners: Owners, rules: Rules, moment: Moment) -> None:
-        if self.kind.counted and thing.deployment == rules.deployment and thing.state not in ENDING:
+        if self.kind.counted and thing.deployment == rules.deployment and is_alive(thing):
             self.seen += 1
         owner = owners.known(thing.execution)
         verdict = judge(thing, owner, self.section.suspects.get(thing.id), moment.earliest, rules)

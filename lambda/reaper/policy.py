@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
-from aws.facts import ENDING, Belonging, Sort
+from aws.facts import Belonging, Sort
 from contract.environments import ReaperEnvironment
+from ending.policy import is_alive
 
 TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB})
 """Sorts without a deadline of ours: SageMaker ends each training after a time of its own, and a job ends with its children."""
@@ -133,7 +134,7 @@ class Rules:
 def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
     """Keep unless there is a positive reason to end. `now` is AWS's time, or earlier: later is safer."""
     ours = thing.deployment == rules.deployment
-    if thing.state in ENDING:
+    if not is_alive(thing):
         return _keep(Rule.ENDING, "it has begun to end")
     if not ours and thing.profile != rules.profile:
         return _keep(Rule.FOREIGN, "it has neither our tag nor our instance profile")

@@ -11,12 +11,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.belongings import Belongings, tagged
 from aws.clients import BRISK
-from aws.facts import ENDING, Belonging
+from aws.facts import Belonging
 from aws.figures import sums
 from aws.s3 import JobStore
 from aws.topic import publish
 from contract import metrics
 from contract.environments import ReaperEnvironment
+from ending.policy import alive, protected
 from reaper.words import RUNBOOK, SHOWN, when
 
 logger = Logger(service="reaper")
@@ -97,9 +98,8 @@ def _running(env: ReaperEnvironment) -> Running:
     for region in sorted({*env.regions, *JobStore(env.bucket, config=BRISK).launched_regions()}):
         try:
             for page in Belongings(region).instances(tagged(env.deployment)):
-                alive = [one for one in page.things if one.state not in ENDING]
-                found.counts.update(f"{region} ({one.state})" for one in alive)
-                found.protected += [one for one in alive if one.protected]
+                found.counts.update(f"{region} ({one.state})" for one in alive(page.things))
+                found.protected += protected(page.things)
         except (ClientError, BotoCoreError) as problem:
             found.unseen[region] = str(problem)
     return found

@@ -10,8 +10,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.s3 import JobStore, Raced
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
-from terminator.ending import Ending
-from terminator.policy import overtaken, report
+from ending.instances import Ending
+from ending.report import report
+from terminator.policy import overtaken
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from agent import code, fabric, machine, requirements
 from agent.aws import Aws
 from agent.commits import Committer
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
-from agent.identity import Identity
+from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
 from agent.logs import PREFIX, LogShipper
 from agent.metadata import Metadata
@@ -48,7 +48,7 @@ class Attempt:
     def __init__(
         self,
         job: Job,
-        node: Identity,
+        node: NodeIdentity,
         first: NodeReport,
         *,
         root: Path,

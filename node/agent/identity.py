@@ -18,7 +18,7 @@ class Unknown(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class NodeIdentity:
     """The facts that the launch gave this machine."""
 
     deployment: str
@@ -52,7 +52,7 @@ class Patience:
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
 
-def identify(metadata: Metadata, patience: Patience) -> Identity:
+def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
     """Waits for every fact. Raises Unknown, naming the missing one."""
 
     def tag(key: str) -> str:
@@ -61,7 +61,7 @@ def identify(metadata: Metadata, patience: Patience) -> Identity:
     def value(what: str, path: str) -> str:
         return patience.wait_for(what, lambda: metadata.get(path))
 
-    return Identity(
+    return NodeIdentity(
         deployment=tag(tags.DEPLOYMENT),
         job=tag(tags.JOB),
         attempt=int(tag(tags.ATTEMPT)),

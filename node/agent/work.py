@@ -10,7 +10,7 @@ from pathlib import Path
 from agent.attempt import Attempt
 from agent.aws import Aws
 from agent.failures import MachineTrouble, told
-from agent.identity import Identity, Patience, identify
+from agent.identity import NodeIdentity, Patience, identify
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
@@ -75,7 +75,7 @@ def work(world: World) -> Exit:
     return attempt.run()
 
 
-def read_job(home: Store, node: Identity) -> Job:
+def read_job(home: Store, node: NodeIdentity) -> Job:
     """Raises MachineTrouble when the job is not there, not readable or has no place for this node's region."""
     try:
         job = decode(Job, home.get(JobPrefix(node.job).description))

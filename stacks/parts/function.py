@@ -1,8 +1,8 @@
-"""A Lambda function of ours: its package, the AWS calls and the contract in one archive; its own role, its own log."""
+"""A Lambda function of ours: its package, the shared rooms that it imports and the contract in one archive; its own role and log."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -16,8 +16,11 @@ from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, LAMBDA, LAYER, Assembled, existing
 from stacks.parts.logs import log_group
 from stacks.parts.right import Right, grant
+from stacks.parts.shipped import shipped
 
 RUNTIME = lambda_.Runtime.PYTHON_3_14
+WHOLE_CPU_MB = 1769
+"""From so much memory on a function has a whole processor."""
 ACKNOWLEDGED = {
     "CKV_AWS_115": "A new account runs ten functions at once in all, and a deployment that reserves any of them fails.",
     "CKV_AWS_116": "What invokes it repeats what fails, comes again with the next tick, or has dead letters of its own.",
@@ -46,8 +49,8 @@ class Layer(lambda_.LayerVersion):
 
 
 class Function(lambda_.Function):
-    """`package` is a folder of lambda/ whose handler.py has `handler`; editing it redeploys this function, and those that
-    have it among their `libraries`, other packages that their archives hold."""
+    """`package` is a folder of lambda/ whose handler.py has `handler`. Editing it redeploys this function; editing a shared
+    room redeploys the functions that import it."""
 
     def __init__(
         self,
@@ -61,10 +64,9 @@ class Function(lambda_.Function):
         timeout: cdk.Duration,
         log_retention_days: int,
         memory_mb: int = 512,
-        libraries: Sequence[str] = (),
         files: Mapping[str, Path] | None = None,
     ) -> None:
-        packages = {one: LAMBDA / one for one in (package, "aws", *libraries)}
+        packages = {one: LAMBDA / one for one in shipped(package, LAMBDA)}
         contents = packages | {"contract": CONTRACT} | dict(files or {})
         role = iam.Role(
             scope,

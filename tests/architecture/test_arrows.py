@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.parts.shipped import ROOMS
 from tests.architecture.sources import (
     EVERYTHING,
     PRODUCT,
@@ -20,15 +21,6 @@ from tests.architecture.sources import (
 )
 
 STANDARD = set(sys.stdlib_module_names)
-SHARED = {
-    "cleanup": {"terminator"},
-    "drain": {"terminator"},
-    "image_build": {"admission"},
-    "grid_plan": {"admission"},
-    "grid_cleanup": {"cleanup", "grid_collect", "terminator"},
-}
-"""Whatever ends a job's instances ends them by Terminate's own code, which travels in the archive, and grids are ended by Stop's;
-whatever refuses a request reads addresses and speaks as Admit does."""
 FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
 
 
@@ -63,15 +55,39 @@ def test_policies_never_touch_aws() -> None:
 
 
 def test_one_folder_alone_calls_aws_for_the_functions() -> None:
-    outside = [file for file in python_files("lambda") if file.parent.name != "aws"]
+    outside = [file for file in python_files("lambda") if not file.is_relative_to(ROOT / "lambda" / "aws")]
     assert importing(outside, {"boto3"}) == {}
+
+
+def test_a_folder_of_lambda_is_a_function_or_a_shared_room() -> None:
+    folders = {path.parent.name for path in (ROOT / "lambda").glob("*/*.py")}
+    assert (set(), folders) == (FUNCTIONS & ROOMS, FUNCTIONS | ROOMS)
 
 
 def test_no_function_imports_another() -> None:
     for function in FUNCTIONS:
-        others = FUNCTIONS - {function} - SHARED.get(function, set())
-        assert importing(python_files(f"lambda/{function}"), others) == {}
-    assert importing(python_files("lambda/aws"), FUNCTIONS) == {}
+        assert importing(python_files(f"lambda/{function}"), FUNCTIONS - {function}) == {}
+
+
+def test_no_shared_room_imports_a_function() -> None:
+    assert importing(python_files(*(f"lambda/{room}" for room in ROOMS)), set(FUNCTIONS)) == {}
+
+
+def test_the_room_of_aws_knows_no_other_room() -> None:
+    assert importing(python_files("lambda/aws"), set(ROOMS - {"aws"})) == {}
+
+
+def test_a_line_of_a_manifest_goes_through_plan_in_one_direction() -> None:
+    """Each step knows what came before it, and only the planner takes a line from one to the next."""
+    graph = import_graph(python_files("lambda/grid_plan"))
+    steps = [f"grid_plan.{step}" for step in ("manifest", "drafts", "wanted", "policy", "lookups", "choice", "request")]
+    back = {step: graph[step] & set(steps[place + 1 :]) for place, step in enumerate(steps)}
+    assert {step: found for step, found in back.items() if found} == {}
+    assert {module for module, known in graph.items() if "grid_plan.policy" in known} == {"grid_plan.planning"}
+
+
+def test_what_words_a_refusal_asks_aws_nothing() -> None:
+    assert importing(python_files("lambda/refusals"), {"aws", "boto3", "botocore", "os", "time"}) == {}
 
 
 def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
@@ -80,11 +96,11 @@ def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
 
 
 def test_the_node_knows_nothing_of_the_functions() -> None:
-    assert importing(python_files("node"), FUNCTIONS | {"aws", "pydantic", "aws_lambda_powertools"}) == {}
+    assert importing(python_files("node"), FUNCTIONS | ROOMS | {"pydantic", "aws_lambda_powertools"}) == {}
 
 
 def test_the_child_knows_nothing_of_the_functions_nor_of_the_node() -> None:
-    others = FUNCTIONS | {"aws", "agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
+    others = FUNCTIONS | ROOMS | {"agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
     assert importing(python_files("child"), others) == {}
     assert importing(python_files("child/grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
     assert importing(python_files("lambda", "node"), {"grid_child"}) == {}
@@ -95,7 +111,7 @@ def test_the_functions_know_nothing_of_the_node() -> None:
 
 
 def test_no_stack_imports_function_code() -> None:
-    assert importing(python_files("stacks", "app.py"), FUNCTIONS | {"aws", "agent", "boto3", "botocore"}) == {}
+    assert importing(python_files("stacks", "app.py"), FUNCTIONS | ROOMS | {"agent", "boto3", "botocore"}) == {}
 
 
 def test_no_stack_reads_the_environment_or_a_clock() -> None:
@@ -119,7 +135,7 @@ def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
 
 
 def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
-    product = FUNCTIONS | {"app", "agent", "aws", "builds", "contract", "grid_child", "stacks"}
+    product = FUNCTIONS | ROOMS | {"app", "agent", "builds", "contract", "grid_child", "stacks"}
     assert importing(python_files("localaws"), product | {"rehearsal", "tests", "benchmarks"}) == {}
 
 

@@ -45,6 +45,22 @@ def test_no_error_name_is_spelt_outside_of_the_contract() -> None:
     assert spelling(rf"^({'|'.join(errors.BY_NAME)})$") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('["Error"]["Code"]', "lambda/aws/errors.py"),
+        ("PermanentRedirect", "lambda/aws/errors.py"),
+        ("(-[a-z]+)+-[0-9]", "contract/names.py"),
+        ("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "contract/names.py"),
+        ('".tgz"', "lambda/refusals/fields.py"),
+        ("holds a NUL character", "lambda/refusals/fields.py"),
+        ("1769", "stacks/parts/function.py"),
+    ],
+)
+def test_what_functions_or_stacks_share_is_written_in_one_file(text: str, place: str) -> None:
+    assert [name(file) for file in python_files("contract", "lambda", "stacks") if text in file.read_text()] == [place]
+
+
 def test_tag_keys_are_readable_in_instance_metadata() -> None:
     allowed = re.compile(r"[A-Za-z0-9+\-=.,_:@]+")
     assert [key for key in (*tags.AT_LAUNCH, *tags.AFTER_LAUNCH) if not allowed.fullmatch(key)] == []

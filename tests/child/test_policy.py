@@ -10,22 +10,22 @@ import pytest
 from contract.grid import Exit
 from contract.timing import Timing
 from grid_child.pace import Round, backoff_s, earliest, jittered, slot
-from grid_child.policy import Action, Answer, Facts, Known, Rules, answered, decide, is_ours, out_of_quota
+from grid_child.policy import Action, Answer, ChildFacts, Known, Rules, answered, decide, is_ours, out_of_quota
 from tests.child.yard import NOW, REGIONS, grid_of, line_of
 
 TIMING = Timing()
 RULES = Rules(timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400)
-ABSENT = Facts(known=Known.ABSENT)
-OURS = Facts(known=Known.OURS, status="InProgress", answer=Answer.ACCEPTED)
+ABSENT = ChildFacts(known=Known.ABSENT)
+OURS = ChildFacts(known=Known.OURS, status="InProgress", answer=Answer.ACCEPTED)
 
 
-def verdicts(facts: Facts, now: float = NOW, rules: Rules = RULES) -> set[tuple[Action, Exit]]:
+def verdicts(facts: ChildFacts, now: float = NOW, rules: Rules = RULES) -> set[tuple[Action, Exit]]:
     """Whatever the dice say."""
     found = [decide(facts, rules, now, random.Random(seed)) for seed in range(20)]
     return {(one.action, one.exit) for one in found}
 
 
-def waits(facts: Facts, now: float = NOW, rules: Rules = RULES) -> list[float]:
+def waits(facts: ChildFacts, now: float = NOW, rules: Rules = RULES) -> list[float]:
     return [decide(facts, rules, now, random.Random(seed)).wait_s for seed in range(200)]
 
 
@@ -37,13 +37,13 @@ def test_a_new_child_waits_for_its_turn_and_submits() -> None:
 
 @pytest.mark.parametrize("answer", list(Answer))
 def test_where_nobody_has_looked_nothing_is_submitted(answer: Answer) -> None:
-    assert verdicts(Facts(known=Known.UNKNOWN, answer=answer, tries=3)) == {(Action.LOOK, Exit.AGAIN)}
+    assert verdicts(ChildFacts(known=Known.UNKNOWN, answer=answer, tries=3)) == {(Action.LOOK, Exit.AGAIN)}
 
 
 @pytest.mark.parametrize("answer", [None, *Answer])
 @pytest.mark.parametrize("known", [Known.ABSENT, Known.UNKNOWN])
 def test_once_there_is_to_be_no_training_none_is_submitted(answer: Answer | None, known: Known) -> None:
-    actions = {action for action, _ in verdicts(Facts(known=known, answer=answer, unwanted="the grid is to end"))}
+    actions = {action for action, _ in verdicts(ChildFacts(known=known, answer=answer, unwanted="the grid is to end"))}
     assert actions <= {Action.LEAVE, Action.LOOK}
 
 
@@ -75,7 +75,7 @@ def test_an_unwanted_training_is_stopped_once_and_then_watched_more_often() -> N
 
 
 def test_a_strangers_name_is_refused_with_its_holder() -> None:
-    verdict = decide(Facts(known=Known.STRANGER, holder="arn:x"), RULES, NOW, random.Random(0))
+    verdict = decide(ChildFacts(known=Known.STRANGER, holder="arn:x"), RULES, NOW, random.Random(0))
     assert verdict.action is Action.REFUSE
     assert "arn:x" in verdict.reason
 
@@ -118,8 +118,8 @@ def test_what_is_not_there_after_all_is_submitted_again_under_the_same_name(answ
     assert verdicts(replace(ABSENT, answer=answer, tries=1)) == {(Action.CREATE, Exit.AGAIN)}
 
 
-@pytest.mark.parametrize("facts", [ABSENT, OURS, Facts(known=Known.UNKNOWN)], ids=["absent", "ours", "unknown"])
-def test_a_child_goes_before_its_container_is_too_old(facts: Facts) -> None:
+@pytest.mark.parametrize("facts", [ABSENT, OURS, ChildFacts(known=Known.UNKNOWN)], ids=["absent", "ours", "unknown"])
+def test_a_child_goes_before_its_container_is_too_old(facts: ChildFacts) -> None:
     assert verdicts(facts, now=RULES.leaves_at) == {(Action.LEAVE, Exit.AGAIN)}
     assert (Action.LEAVE, Exit.AGAIN) not in verdicts(facts, now=RULES.leaves_at - 1)
 

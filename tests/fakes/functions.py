@@ -52,7 +52,8 @@ from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.queue import URL
 
-USER_DATA = Path(__file__).parents[2] / "node" / "user_data.sh"
+ROOT = Path(__file__).parents[2]
+USER_DATA = ROOT / "node" / "user_data.sh"
 PROFILE = "arn:aws:iam::123456789012:instance-profile/yard-node"
 TIMEOUTS = {
     "admission": 180.0,
@@ -88,8 +89,8 @@ _HANDLERS: dict[str, Callable[..., Any]] = {
     "grid_cleanup": grid_cleanup.handler.handler,
     "own_images": own_images.handler.handler,
 }
-_OURS = frozenset({"aws", *_HANDLERS})
-"""The functions' packages."""
+_OURS = frozenset(path.parent.name for path in (ROOT / "lambda").glob("*/__init__.py"))
+"""The functions' packages, and the rooms that they share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from aws_lambda_powertools.metrics.provider.cloudwatch_emf import cloudwatch
 
 import aws.belongings
 import reaper.handler
-from aws import clients, narrow, prices
+from aws import clients, prices
+from aws.service_models import narrow
 from contract import tags
 from contract.environments import ReaperEnvironment
 from contract.timing import Timing

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from grid_plan import asked, cells, columns
+from grid_plan import asked, cells, columns, limits
 from tests.grid.account import (
     ACCOUNT,
     BUCKET,
@@ -26,12 +26,12 @@ from tests.grid.account import (
 ARN = execution()["arn"]
 BYTES = bytes_bucket("").rstrip("-")
 COLUMNS = ", ".join(["s3_location", *cells.READERS, *(f"{one}<name>" for one in cells.FOLDERS)])
-FIELDS = ", ".join(columns.Training.model_fields)
+FIELDS = ", ".join(columns.TrainingSpec.model_fields)
 DATA_PLACES = ", ".join(f"s3://{one}/..." for one in ENVIRONMENT.data_buckets)
 UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
-ALLOWED = columns.allowed(LIMITS) | asked.ALLOWED
+ALLOWED = limits.allowed(LIMITS) | asked.ALLOWED
 GOOD = "eu-central-1,s3://data-eu/train/\n"
 """The least manifest that is planned, with the input of `Row.input`."""
 

@@ -26,7 +26,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
 from attendant.silence import gaps
 from aws.facts import Given, Instance, Pass, Seen
@@ -299,7 +299,7 @@ class VerdictWorld:
     def _look(self, gaps_s: tuple[float, ...]) -> Action:
         seen = [Seen(key=key, report=report, age_s=self._age(at)) for key, (report, at) in self.objects.items()]
         ids = tuple(node.id for node in self.all)
-        facts = Facts(
+        facts = AttemptFacts(
             job=self.job,
             attempt=1,
             launched_at=NOW,

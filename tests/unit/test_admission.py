@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from admission.policy import Execution, Facts, admit
+from admission.policy import Execution, RequestFacts, admit
 from admission.request import Request, read, schema
 from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 EXECUTION = Execution(
     arn="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1", name="job-1", started_at=NOW
 )
-FACTS = Facts(
+FACTS = RequestFacts(
     place=PLACE,
     types={"g5.xlarge": InstanceType(name="g5.xlarge", architectures=("x86_64",), cluster=True, gpus=1)},
     zones={"g5.xlarge": {"eu-central-1a", "eu-central-1c"}},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from attendant.policy import Action, judge
 from aws.facts import Given, Instance
 from contract.errors import NEW_ATTEMPT
@@ -24,7 +24,7 @@ PEERS = {rank: ended(rank, 1, ago_s=10, **RESET) for rank in (0, 1, 3)}
 """Of rank 2, who all failed at the same second."""
 
 
-def gone(facts: Facts, rank: int, state: str = "shutting-down") -> dict[str, Instance]:
+def gone(facts: AttemptFacts, rank: int, state: str = "shutting-down") -> dict[str, Instance]:
     instances = dict(facts.instances or {})
     id_ = facts.ids[rank]
     return {**instances, id_: replace(instances[id_], state=state, why="Server.InternalError")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attendant.facts import Facts
+from attendant.facts import AttemptFacts
 from attendant.policy import Action, judge
 from aws.facts import Given, Heard, Instance
 from contract.orders import Order, OrderKind
@@ -36,7 +36,7 @@ def ended(
     return heard(rank, phase=Phase.ENDED, exit=Exit(code=code, **fields), timeline=timeline, age_s=ago_s)
 
 
-TRAINING = Facts(
+TRAINING = AttemptFacts(
     job=JOB,
     attempt=1,
     launched_at=NOW,

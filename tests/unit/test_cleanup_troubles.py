@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from cleanup.policy import Unreadable, read
 from contract import names, tags
 from contract.errors import StillRunning
+from messages.policy import Unreadable, read
 from tests.builders import JOB
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap

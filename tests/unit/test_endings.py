@@ -10,7 +10,8 @@ from artifact_check.policy import missing, told
 from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
 from contract.intents import Answer, Intent, Outcome
-from terminator.policy import ending, may_appear, protected, remembered, report, tells_of, to_end
+from ending.policy import may_appear, protected, remembered, to_end
+from ending.report import cause_of_end, report, tells_of
 from tests.builders import INTENT, LAUNCHED, NOW
 
 FILE = CommittedFile(path="model.pt", size=10, sha256="ab", key="jobs/job-1/artifacts/rank-0000/model.pt")
@@ -97,12 +98,15 @@ def test_what_ends_all_the_same_is_not_called_kept(state: str) -> None:
 
 
 def test_the_word_of_whoever_ended_an_execution_goes_before_ours() -> None:
-    assert ending(Status(name="ABORTED", error="Budget", cause="too dear")) == {"error": "Budget", "cause": "too dear"}
+    assert cause_of_end(Status(name="ABORTED", error="Budget", cause="too dear")) == {
+        "error": "Budget",
+        "cause": "too dear",
+    }
 
 
 @pytest.mark.parametrize("name", ["ABORTED", "TIMED_OUT", "FAILED", GONE, "A_STATUS_OF_TOMORROW"])
 def test_every_end_has_an_error_and_a_sentence(name: str) -> None:
-    told = ending(Status(name=name))
+    told = cause_of_end(Status(name=name))
     assert told["error"]
     assert told["cause"].endswith(".")
 

@@ -14,7 +14,7 @@ from contract.codec import encode
 from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Outcome
 from contract.records import refused
-from grid_collect.policy import COLUMNS, REASONS, Totals
+from grids.policy import COLUMNS, REASONS, Totals
 from localaws.services.sagemaker_planned import Life
 from tests.child.yard import BUCKET, line_of
 from tests.fakes.faults import Death, Kind, Mishap

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aws import training_model
+from aws.service_models import training_model
 from contract import keys, tags
 from contract.errors import InvalidRequest
 from contract.grid import GridPrefix, Line, training_name

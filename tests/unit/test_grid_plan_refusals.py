@@ -58,7 +58,7 @@ def test_nobody_learns_by_a_grid_what_lies_in_buckets_of_others(there: Account) 
 
 
 def test_every_field_says_what_it_may_be() -> None:
-    assert set(columns.Training.model_fields) | set(asked.Asked.model_fields) == set(ALLOWED)
+    assert set(columns.TrainingSpec.model_fields) | set(asked.Asked.model_fields) == set(ALLOWED)
 
 
 def test_a_manifest_of_very_many_different_mistakes_is_told_in_what_a_cause_holds(there: Account) -> None:
@@ -82,4 +82,4 @@ def test_the_published_schemas_are_those_of_the_input_and_of_a_line() -> None:
 
 def test_the_published_page_of_columns_is_that_of_the_fields() -> None:
     assert (PAGE.parent / "manifest.md").read_text("utf-8") == columns_page()
-    assert set(READERS) == set(columns.Training.model_fields)
+    assert set(READERS) == set(columns.TrainingSpec.model_fields)

@@ -12,9 +12,9 @@ from typing import IO
 
 import pytest
 
-from admission import archive as listed
 from image_build import archive
 from image_build.archive import problems
+from refusals import entries
 from tests.builds.account import link, tarred
 
 DOCKERFILE = ("Dockerfile", "FROM scratch\n")
@@ -189,7 +189,7 @@ def test_very_many_entries_are_looked_at_in_bounded_memory(monkeypatch: pytest.M
 
 
 def test_a_zip_that_lies_about_its_directory_is_not_taken_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listed, "MOST_DIRECTORY", 70_000)
+    monkeypatch.setattr(entries, "MOST_DIRECTORY", 70_000)
     (problem,) = looked(zipped(*((f"{n:0100d}", "") for n in range(1000))), "c.zip")
     assert "larger than any honest one" in problem
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from aws import narrow
+from aws.service_models import narrow
 from contract import metrics, names, tags
 from contract.grid import training_name
 from localaws.services.sagemaker_jobs import Training

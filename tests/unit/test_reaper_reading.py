@@ -16,10 +16,10 @@ from botocore import UNSIGNED
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from aws import narrow
 from aws.belongings import Belongings, Page, moment, tagged
 from aws.clients import client
 from aws.facts import Moment, Sort
+from aws.service_models import narrow
 from aws.trainings import RUNS, Trainings
 from contract import tags
 from reaper.look import Look

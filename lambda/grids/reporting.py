@@ -15,7 +15,7 @@ from aws.s3 import as_json
 from aws.topic import publish
 from contract.environments import GridCollectEnvironment
 from contract.grid import Grid, GridPrefix
-from grid_collect.words import message, subject
+from grids.message import message, subject
 
 logger = Logger(service="grid_collect")
 WHEN = "reported_at"

@@ -18,9 +18,9 @@ from aws.grids import GridStore
 from contract import tags
 from contract.errors import StillTraining
 from contract.grid import Grid
-from grid_collect import results
-from grid_collect.looking import Look
-from grid_collect.policy import Totals, left_running, short, why
+from grids import results
+from grids.looking import Look
+from grids.policy import Totals, left_running, short, why
 
 logger = Logger(service="grid_collect")
 REASON = "The grid ended."

@@ -17,7 +17,7 @@ import botocore.session
 from botocore.loaders import Loader
 
 from aws.clients import BRISK
-from aws.models import reached
+from aws.service_models.shapes import reached
 
 CALLS = {
     "ec2": (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from admission.words import plain
+from contract.names import BUCKET_PATTERN
+from refusals.wording import plain
 
-BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 FORM = "s3://bucket/key"
 MOST_BYTES = 1024
 """Of a key."""
@@ -27,7 +26,7 @@ class Address:
         bucket, _, key = rest.partition("/")
         if scheme != "s3" or not mark:
             raise ValueError(f"{plain(text)} is no S3 address; allowed: {FORM}")
-        if not BUCKET.fullmatch(bucket) or ".." in bucket:
+        if not BUCKET_PATTERN.fullmatch(bucket) or ".." in bucket:
             what = f"{plain(text)} has no bucket" if not bucket else f"{plain(bucket)} is no bucket's name"
             raise ValueError(f"{what}; allowed: {FORM}")
         if ".." in key.split("/"):

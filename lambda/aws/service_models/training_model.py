@@ -11,7 +11,7 @@ from botocore.loaders import Loader
 from botocore.model import ServiceModel, Shape
 from botocore.validate import ParamValidator
 
-from aws.models import reached
+from aws.service_models.shapes import reached
 
 OPERATION = "CreateTrainingJob"
 TYPES = "TrainingInstanceType"

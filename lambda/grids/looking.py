@@ -14,7 +14,7 @@ from aws.grids import AT_ONCE, GridStore
 from aws.trainings import STOPPING, Trainings, training
 from contract.grid import Grid, Line
 from contract.records import not_started, record_of, refused
-from grid_collect.policy import Fate, fate, taken
+from grids.policy import Fate, fate, taken
 
 logger = Logger(service="grid_collect")
 PAGE = 500

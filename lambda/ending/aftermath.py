@@ -10,8 +10,8 @@ from aws.facts import Status
 from aws.s3 import Raced
 from contract import names
 from contract.errors import StillRunning
-from terminator.ending import Ended, Ending
-from terminator.policy import ending, report, tells_of
+from ending.instances import Ended, Ending
+from ending.report import cause_of_end, report, tells_of
 
 
 class Found(str, Enum):
@@ -52,7 +52,7 @@ def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) ->
     """The machine's own report of this very end, which says more, stays."""
 
     def told(before: object, _tag: str) -> dict[str, Any] | None:
-        ours = report(job, attempts, ending(status), ended.intents, ended.kept, before)
+        ours = report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)
         return None if tells_of(before, ours) else ours
 
     try:

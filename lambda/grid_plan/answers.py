@@ -1,4 +1,4 @@
-"""What Plan asks AWS, each thing once however many lines need it, and what AWS answered."""
+"""What AWS answered to the questions about a manifest's lines, and what a checked manifest comes to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contract.grid import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class BucketPlace:
     """Where a bucket lies."""
 
     region: str = ""
@@ -35,28 +35,10 @@ class Size:
 
 
 @dataclass(slots=True)
-class Questions:
-    """What is not known yet; sets, so that nothing is asked twice."""
+class Answers:
+    """Each thing once, however many lines need it."""
 
-    buckets: set[str] = field(default_factory=set)
-    locations: set[tuple[str, str]] = field(default_factory=set)
-    """Address and the region of its bucket: is there an object?"""
-    sizes: set[tuple[str, str]] = field(default_factory=set)
-    """Likewise: how much is there?"""
-    images: set[str] = field(default_factory=set)
-    """Whole addresses in private ECR registries."""
-    prices: set[tuple[str, str]] = field(default_factory=set)
-    """Region and instance type."""
-
-    def __len__(self) -> int:
-        return len(self.buckets) + len(self.locations) + len(self.sizes) + len(self.images) + len(self.prices)
-
-
-@dataclass(slots=True)
-class Facts:
-    """Answers."""
-
-    buckets: dict[str, Place] = field(default_factory=dict)
+    buckets: dict[str, BucketPlace] = field(default_factory=dict)
     locations: dict[str, Stand] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     images: dict[str, Stand] = field(default_factory=dict)
@@ -97,4 +79,4 @@ class Findings:
     regions: dict[str, int]
     cost_at_most_usd: float | None
     warnings: tuple[str, ...]
-    facts: Facts
+    facts: Answers

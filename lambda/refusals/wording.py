@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from contract.environments import Limits
+from contract import keys
 from contract.errors import InvalidRequest
 
 SHOWN = 80
@@ -34,36 +35,6 @@ _WRONG = {
 """Pydantic's types of error that a request can meet, in words for a person who has not read its documentation."""
 
 
-def allowed(limits: Limits) -> dict[str, str]:
-    """Field to what it may be in this deployment."""
-    return {
-        "code": "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip",
-        "command": "a list of 1 to 1,000 texts, or one text of such words",
-        "instance_types": "a list of 1 to 10 different EC2 types, as in g5.xlarge",
-        "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
-        "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
-        "market": "on-demand",
-        "max_hours": f"a number from 0.01 to {limits.max_hours:g} (limits.max_hours in cdk.json)",
-        "max_cost_usd": "nothing yet; leave it out and limit max_hours",
-        "checkpoint_minutes": "a number from 0.01 to 1440",
-        "environment": "an object of up to 200 names of variables and their texts",
-        "secrets": "an object of up to 50 names of variables and the ARNs of their secrets",
-        "data": "a list of up to 100 addresses, as in s3://bucket/folder/",
-        "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
-        "owner": "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
-    }
-
-
-_ENTRIES = {
-    "command": "texts of up to 128,000 bytes",
-    "instance_types": "EC2 types, as in g5.xlarge",
-    "environment": "texts of up to 128,000 bytes",
-    "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
-    "data": "addresses, as in s3://bucket/folder/",
-}
-"""What the entries of a list or an object may be."""
-
-
 def shown(value: object) -> str:
     """A value as JSON, cut, with everything escaped that a console would hide or let run from right to left."""
     try:
@@ -83,8 +54,8 @@ def _escaped(letter: str) -> str:
     return f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}"
 
 
-def line(error: Mapping[str, Any], fields: Mapping[str, str]) -> str:
-    """One of pydantic's errors; `fields` says what each may be."""
+def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[str, str] = MappingProxyType({})) -> str:
+    """One of pydantic's errors; `fields` says what each may be, and `entries` what the entries of a list or an object may be."""
     path = [plain(str(part)) for part in error["loc"] if part != "[key]"]
     field, where = (path[0], ".".join(path)) if path else ("request", "request")
     if error["type"] == "extra_forbidden":
@@ -93,7 +64,7 @@ def line(error: Mapping[str, Any], fields: Mapping[str, str]) -> str:
     problem = _problem(error)
     may_be = fields.get(field) or f"an object of the fields {', '.join(fields)}"
     if len(path) > 1:
-        may_be = _ENTRIES.get(field, may_be)
+        may_be = entries.get(field, may_be)
     return f"{where}: {problem}" if "allowed: " in problem else f"{where}: {problem}; allowed: {may_be}"
 
 
@@ -110,10 +81,11 @@ def _problem(error: Mapping[str, Any]) -> str:
     if kind == "value_error":
         return str(error["ctx"]["error"])
     hint = " (numbers stand without quotes)" if kind in ("int_type", "float_type") and isinstance(given, str) else ""
-    return f"{_what(given)} {_WRONG.get(kind, error['msg'])}{hint}"
+    return f"{what(given)} {_WRONG.get(kind, error['msg'])}{hint}"
 
 
-def _what(given: object) -> str:
+def what(given: object) -> str:
+    """A value in the place of another one: lists and objects are only named, for they may be long."""
     return "a list" if isinstance(given, list) else "an object" if isinstance(given, dict) else shown(given)
 
 
@@ -129,3 +101,21 @@ def refusal(problems: Iterable[str]) -> InvalidRequest:
         told.append(one)
     reasons = "" if len(lines) == 1 else f" for {len(lines)} reasons"
     return InvalidRequest("\n".join([f"The request was refused{reasons}; nothing was started.", *told]))
+
+
+def denial(code: str) -> str:
+    """Why S3 does not let the deployment look, by its error code."""
+    if code in {"NoSuchBucket", "404"}:
+        return "there is no such bucket"
+    if code in {"403", "AccessDenied"}:
+        return f"S3 answers {code}, so the bucket is another account's, or its policy or key keeps the deployment out"
+    return f"S3 answers {code}"
+
+
+def shut(reason: str, bucket: str) -> str:
+    """Why nothing at all is admitted."""
+    again = (
+        f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
+        "deploy has made its stacks anew"
+    )
+    return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"

@@ -17,7 +17,7 @@ from aws.s3 import JobStore
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent
-from terminator.policy import may_appear, protected, remembered, to_end, told
+from ending.policy import may_appear, protected, remembered, to_end, told
 
 logger = Logger(service="terminator")
 

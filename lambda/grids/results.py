@@ -13,7 +13,7 @@ from typing import IO
 
 from aws.grids import GridStore
 from contract.grid import Grid, GridPrefix, Outcome
-from grid_collect.policy import COLUMNS, Totals, row
+from grids.policy import COLUMNS, Totals, row
 
 SPOOLED = 8 * 1024**2
 """Bytes of a file that are held in memory; the rest lies on the function's disk."""

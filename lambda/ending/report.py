@@ -1,0 +1,82 @@
+"""What the report of a job says of its end, and why an execution ended that no step of its own ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aws.facts import GONE, Instance, Status
+from contract.intents import Intent
+
+ENDS = {
+    "ABORTED": ("Aborted", "The execution was stopped, and whoever stopped it gave no reason."),
+    "TIMED_OUT": ("TimedOut", "The execution ran longer than its machine allows."),
+    "FAILED": ("Failed", "The execution failed, and Step Functions gives no reason."),
+    GONE: ("Gone", "Step Functions does not know the execution any more."),
+}
+"""Error and cause of an end that says neither."""
+
+
+def cause_of_end(status: Status) -> dict[str, str]:
+    """Error and cause of an execution that ended by no step of its own, in words for a person."""
+    error, cause = ENDS.get(status.name, ENDS["FAILED"])
+    return {"error": status.error or error, "cause": status.cause or cause}
+
+
+def report(
+    job: str,
+    attempts: int,
+    problem: Mapping[str, Any] | None,
+    intents: Iterable[Intent],
+    kept: Iterable[Instance] = (),
+    before: object = None,
+) -> dict[str, Any]:
+    """What the job came to so far; the newest attempt's word stands, and `recovered` says why there were others before it.
+
+    `problem` is {error, cause}, `before` the report that is there, whoever wrote it.
+    """
+    return {
+        "job": job,
+        "attempts": attempts,
+        "error": problem["error"] if problem else None,
+        "cause": problem["cause"] if problem else None,
+        "recovered": recovered(before, attempts),
+        "protected": [{"instance": one.id, "region": one.region} for one in kept],
+        "launches": [
+            {
+                "attempt": intent.attempt,
+                "walk": intent.walk,
+                "zone": step.rung.zone,
+                "instance_type": step.rung.instance_type,
+                "answer": step.answer.code or step.answer.outcome.value,
+                "instances": list(step.answer.instances),
+            }
+            for intent in intents
+            for step in intent.steps
+            if step.answer
+        ],
+    }
+
+
+def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
+    """Attempt, error and cause of every attempt before the one that `attempts` numbers, as the report before told them."""
+    if not isinstance(before, dict):
+        return []
+    told = before.get("recovered")
+    entries = [*(told if isinstance(told, list) else []), {**before, "attempt": before.get("attempts")}]
+    known: dict[int, dict[str, Any]] = {}
+    for one in entries:
+        number = one.get("attempt") if isinstance(one, dict) else None
+        if isinstance(number, int) and number < attempts and one.get("error"):
+            known[number] = {"attempt": number, "error": one["error"], "cause": one.get("cause")}
+    return [known[number] for number in sorted(known)]
+
+
+def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
+    """Whether the report that is there tells of the same end: of this attempt or a later one, with the same error."""
+    return (
+        isinstance(written, dict)
+        and written.get("error") == ours["error"]
+        and isinstance(attempts := written.get("attempts"), int)
+        and attempts >= ours["attempts"]
+    )

@@ -1,0 +1,48 @@
+"""What has to be asked of AWS to decide where a training runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from grid_plan.answers import Answers, bucket_of, price_key
+from grid_plan.columns import AUTO
+from grid_plan.wanted import Wanted
+
+
+@dataclass(slots=True)
+class Questions:
+    """What is not known yet; sets, so that nothing is asked twice."""
+
+    buckets: set[str] = field(default_factory=set)
+    locations: set[tuple[str, str]] = field(default_factory=set)
+    """Address and the region of its bucket: is there an object?"""
+    sizes: set[tuple[str, str]] = field(default_factory=set)
+    """Likewise: how much is there?"""
+    images: set[str] = field(default_factory=set)
+    """Whole addresses in private ECR registries."""
+    prices: set[tuple[str, str]] = field(default_factory=set)
+    """Region and instance type."""
+
+    def __len__(self) -> int:
+        return len(self.buckets) + len(self.locations) + len(self.sizes) + len(self.images) + len(self.prices)
+
+
+def ask(training: Wanted, known: Answers, asked: Questions) -> None:
+    """Adds what has to be known of a training without problems, and is not known yet."""
+    spec, regions = training.spec, training.env.regions
+    for _, address in training.addresses():
+        bucket = bucket_of(address)
+        if bucket not in known.buckets:
+            asked.buckets.add(bucket)
+        elif (region := known.region(address)) and address not in known.locations:
+            asked.locations.add((address, region))
+    if training.image:
+        asked.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
+    for region in regions if spec.region == AUTO else training.regions:
+        if spec.instance_type and price_key(region, spec.instance_type) not in known.prices:
+            asked.prices.add((region, spec.instance_type))
+    if spec.region == AUTO and len(regions) > 1:
+        for channel in training.channels.values():
+            copy = next((one for one in channel.data if known.region(one)), "")
+            if copy and copy not in known.sizes:
+                asked.sizes.add((copy, known.region(copy)))

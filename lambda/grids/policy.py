@@ -1,0 +1,182 @@
+"""Decides what a line's fate is, and what the lines of a grid come to together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from contract import tags
+from contract.errors import GridFailed
+from contract.grid import Grid, Line, Outcome, Record
+from contract.records import ended
+
+COLUMNS = (
+    "line",
+    "index",
+    "region",
+    "job",
+    "status",
+    "reason",
+    "seconds",
+    "billable_seconds",
+    "cost_usd",
+    "model_artifact",
+    "metrics",
+)
+"""Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
+SHOWN = 20
+"""So many reasons, or lines, are named; of the others the files tell."""
+REASON = 300
+"""Characters of a reason that lines are grouped by, in the totals."""
+REASONS = 1000
+"""So many different ones are counted apart; every further one counts as OTHERS."""
+OTHERS = "other reasons"
+NAMED, PLACED = "<training>", "<region>"
+"""Stand for the training's own name and region, in which alone the reasons of many lines differ."""
+
+
+class Fate(str, Enum):
+    """What has become of a line that has no record."""
+
+    ENDED = "ended"
+    """Its training is over: its record can be written."""
+    RUNS = "runs"
+    KEPT = "kept"
+    """It runs, and a person protects it: nobody of ours ends it."""
+    STRANGER = "stranger"
+    """Its name belongs to a training that is not this line's."""
+    ABSENT = "absent"
+    """No training of its name was ever created."""
+
+
+def fate(line: Line, grid: Grid, answer: Mapping[str, Any] | None, marks: Mapping[str, str]) -> Fate:
+    """`answer` is DescribeTrainingJob's, None where there is none; `marks` are the training's tags."""
+    if answer is None:
+        return Fate.ABSENT
+    if not is_ours(line, grid, marks):
+        return Fate.STRANGER
+    if ended(answer):
+        return Fate.ENDED
+    return Fate.KEPT if tags.PROTECTED in marks else Fate.RUNS
+
+
+def is_ours(line: Line, grid: Grid, marks: Mapping[str, str]) -> bool:
+    """Whether the tags are those of this very line: names can be taken by anybody."""
+    wanted = {
+        tags.DEPLOYMENT: grid.deployment,
+        tags.GRID: grid.id,
+        tags.LINE: str(line.index),
+        tags.EXECUTION: grid.execution,
+    }
+    return wanted.items() <= marks.items()
+
+
+def taken(line: Line, arn: str, marks: Mapping[str, str]) -> str:
+    """Why a line whose name is a stranger's was refused."""
+    whose = ", ".join(f"{key}={marks[key]}" for key in (tags.DEPLOYMENT, tags.GRID, tags.LINE) if key in marks)
+    return (
+        f"The name {line.training} belongs to another training in {line.region} ({arn}; tags: {whose or 'none of ours'}), "
+        "and SageMaker gives no name twice. Start the line again in a grid of another name."
+    )
+
+
+def row(record: Record, metrics: str) -> tuple[object, ...]:
+    """One line of results.csv; `metrics` is JSON."""
+    return (
+        record.line,
+        record.index,
+        record.region,
+        record.training,
+        record.outcome.value,
+        record.reason,
+        record.seconds,
+        record.billable_seconds,
+        record.cost_usd,
+        record.artifact,
+        metrics,
+    )
+
+
+@dataclass(slots=True)
+class Totals:
+    """What the records of a grid come to."""
+
+    lines: int
+    cost_at_most_usd: float | None
+    outcomes: Counter[str] = field(default_factory=Counter)
+    regions: dict[str, Counter[str]] = field(default_factory=dict)
+    billable_seconds: float = 0.0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    """Lines whose cost is not known."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, int] = field(default_factory=dict)
+    """Reason to the first line of the manifest that has it."""
+    unfinished: int = 0
+    """Lines without a record."""
+
+    def add(self, record: Record) -> None:
+        self.outcomes[record.outcome.value] += 1
+        self.regions.setdefault(record.region, Counter())[record.outcome.value] += 1
+        self.billable_seconds += record.billable_seconds or 0.0
+        self.cost_usd += record.cost_usd or 0.0
+        self.unpriced += record.cost_usd is None
+        if record.outcome is not Outcome.COMPLETED:
+            self._explain(record)
+
+    def _explain(self, record: Record) -> None:
+        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:REASON]
+        if reason not in self.reasons and len(self.reasons) >= REASONS:
+            reason = OTHERS
+        self.reasons[reason] += 1
+        self.examples.setdefault(reason, record.line)
+
+    def told(self) -> dict[str, Any]:
+        """For the machine's variables and the report: a few KB, however many lines there are."""
+        return {
+            "lines": self.lines,
+            "completed": self.outcomes[Outcome.COMPLETED.value],
+            "outcomes": {outcome.value: self.outcomes[outcome.value] for outcome in Outcome},
+            "unfinished": self.unfinished,
+            "regions": {region: dict(counts) for region, counts in sorted(self.regions.items())},
+            "billable_seconds": round(self.billable_seconds, 3),
+            "cost_usd": round(self.cost_usd, 6),
+            "unpriced_lines": self.unpriced,
+            "cost_at_most_usd": self.cost_at_most_usd,
+            "failures": [
+                {"reason": reason, "lines": count, "first_line": self.examples[reason]}
+                for reason, count in self.reasons.most_common(SHOWN)
+            ],
+        }
+
+
+def why(problem: Mapping[str, Any] | None) -> str:
+    """Of a stop, for lines that were never submitted."""
+    error = str(problem.get("error")) if problem else "it was stopped"
+    return f"The grid ended before this line was submitted ({error})."
+
+
+def left_running(
+    problem: Mapping[str, Any] | None, left: Sequence[str], patience_s: float, kept: Sequence[str] = ()
+) -> dict[str, str]:
+    """Error and cause of a stopped grid; what had not ended when the patience was over, and what is protected, is added to it."""
+    error, cause = (
+        (str(problem["error"]), str(problem["cause"])) if problem else (GridFailed.__name__, "It was stopped.")
+    )
+    if left:
+        cause += (
+            f" When {patience_s / 60:.0f} minutes were over, these had not ended yet: {short(left)}. "
+            "They were told to; the reaper tells them again."
+        )
+    if kept:
+        cause += f" These are protected by a person's tag, and run on until that is taken off, or their own time is over: {short(kept)}."
+    return {"error": error, "cause": cause}
+
+
+def short(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,52 @@
+"""Reads the entries of an archive one by one without unpacking it: in bounded memory, however the archive lies about itself."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
+
+from contract import archives
+from refusals.wording import plain
+
+MOST_DIRECTORY = 16 * 1024**2
+"""Bytes of a zip's list of entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry, in words that tar and zip share."""
+
+    name: str
+    kind: int
+    """The file type, as in st_mode."""
+    size: int
+    target: str = ""
+    hard: bool = False
+    read: Callable[[], str] | None = None
+    """Of a link of a zip: gets its target."""
+
+
+def entries(file: IO[bytes], name: str) -> Iterator[Entry]:
+    """Every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
+    return _zip(file) if name.endswith(".zip") else _tar(file)
+
+
+def _tar(packed: IO[bytes]) -> Iterator[Entry]:
+    for _, member, kind in archives.tarred(packed):
+        # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
+        shown = stat.S_IFCHR if member.issparse() else kind
+        yield Entry(member.name, shown, member.size, member.linkname, member.islnk())
+
+
+def _zip(packed: IO[bytes]) -> Iterator[Entry]:
+    for whole, info, kind in archives.zipped(packed, MOST_DIRECTORY):
+        if info.flag_bits & 1:
+            raise ValueError(f"its entry {plain(info.filename)} is encrypted")
+        if kind != stat.S_IFLNK:
+            yield Entry(info.filename, kind, info.file_size)
+        else:  # where it leads stands in its content
+            read = partial(archives.target_of, whole, info)
+            yield Entry(info.filename, stat.S_IFCHR, info.file_size, read=read)

@@ -1,0 +1,14 @@
+"""Where in S3 a request may name something that lies there already."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from contract import keys
+from refusals.addresses import Address
+
+
+def is_offered(address: Address, home: str, data_buckets: Collection[str]) -> bool:
+    """Whether it lies below the uploads of the home bucket, or in a bucket that the settings name for data."""
+    uploaded = address.bucket == home and address.key.startswith(keys.UPLOADS)
+    return uploaded or address.bucket in data_buckets

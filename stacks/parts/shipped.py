@@ -1,0 +1,48 @@
+"""Which packages of lambda/ a function's archive holds: its own, and the shared rooms that it imports, found in the sources."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOMS = frozenset({"aws", "ending", "grids", "messages", "refusals"})
+"""Packages of lambda/ that functions share. All others are functions, and nobody imports those."""
+
+
+class NotShared(ValueError):
+    """Something imports a function's package, which no other archive holds."""
+
+
+def shipped(function: str, root: Path) -> tuple[str, ...]:
+    """Of the packages in `root`: its own and the rooms that it imports, directly or through others, by name. Raises NotShared."""
+    known = {path.name for path in root.iterdir() if path.is_dir()}
+    found, waiting = set[str](), [function]
+    while waiting:
+        package = waiting.pop()
+        if package in found:
+            continue
+        found.add(package)
+        wanted = (_imported(root / package) & known) - {package}
+        if strangers := sorted(wanted - ROOMS):
+            raise NotShared(
+                f"lambda/{package} imports {', '.join(strangers)}; allowed: the shared rooms {', '.join(sorted(ROOMS))}"
+            )
+        waiting += wanted
+    return tuple(sorted(found))
+
+
+def _imported(package: Path) -> set[str]:
+    """Top-level names of everything that the package's files import, wherever in a file."""
+    return {name for file in package.rglob("*.py") for name in _names(file.read_text())}
+
+
+@cache
+def _names(source: str) -> frozenset[str]:
+    found = set[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return frozenset(found)

@@ -1,0 +1,109 @@
+"""A function's archive holds its package and the shared rooms that it imports: an edit redeploys what runs it, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import aws_cdk as cdk
+import pytest
+
+from stacks.parts.assembled import CONTRACT, LAMBDA, Assembled, files
+from stacks.parts.shipped import ROOMS, NotShared, shipped
+
+FUNCTIONS = sorted(path.parent.name for path in LAMBDA.glob("*/handler.py"))
+
+
+def package(root: Path, name: str, *sources: str) -> None:
+    (root / name).mkdir()
+    for number, source in enumerate(sources):
+        (root / name / f"module_{number}.py").write_text(source)
+
+
+def archive(function: str, root: Path, folder: Path) -> dict[str, bytes]:
+    """Files of the archive as synth makes it, by path."""
+    contents = {name: root / name for name in shipped(function, root)} | {"contract": CONTRACT}
+    Assembled(contents).try_bundle(str(folder), image=cdk.DockerImage.from_registry("never-pulled"))
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files(folder)}
+
+
+def redeployed(edited: str, tmp_path: Path) -> set[str]:
+    """The functions whose archives change with a file of lambda/."""
+    root = tmp_path / "lambda"
+    shutil.copytree(LAMBDA, root)
+    before = {name: archive(name, root, tmp_path / "before" / name) for name in FUNCTIONS}
+    with (root / edited).open("a") as file:
+        file.write("\n# edited\n")
+    return {name for name in FUNCTIONS if archive(name, root, tmp_path / "after" / name) != before[name]}
+
+
+def test_an_archive_holds_the_rooms_that_the_function_imports_and_no_other(tmp_path: Path) -> None:
+    package(
+        tmp_path,
+        "cleanup",
+        "import json\nfrom aws.queue import Queue\n",
+        "def late() -> None:\n    import messages.work\n",
+    )
+    package(tmp_path, "aws", "import boto3\n")
+    package(tmp_path, "messages", "from contract import names\n")
+    package(tmp_path, "ending", "import aws.ec2\n")
+    assert shipped("cleanup", tmp_path) == ("aws", "cleanup", "messages")
+
+
+def test_an_archive_holds_what_its_rooms_import(tmp_path: Path) -> None:
+    package(tmp_path, "cleanup", "from ending.aftermath import clear\n")
+    package(tmp_path, "ending", "from aws import ec2\n")
+    package(tmp_path, "aws", "import boto3\n")
+    assert shipped("cleanup", tmp_path) == ("aws", "cleanup", "ending")
+
+
+def test_a_module_of_the_functions_own_is_not_taken_for_a_room(tmp_path: Path) -> None:
+    package(tmp_path, "cleanup", "from . import messages\nfrom .ending import end\nfrom cleanup.aws import call\n")
+    for room in ("aws", "ending", "messages"):
+        package(tmp_path, room)
+    assert shipped("cleanup", tmp_path) == ("cleanup",)
+
+
+def test_a_function_that_imports_another_is_not_deployed(tmp_path: Path) -> None:
+    package(tmp_path, "drain", "from terminator.handler import handler\n")
+    package(tmp_path, "terminator", "")
+    with pytest.raises(NotShared, match=r"lambda/drain imports terminator; allowed: the shared rooms aws, "):
+        shipped("drain", tmp_path)
+
+
+def test_a_room_that_imports_a_function_is_not_deployed(tmp_path: Path) -> None:
+    package(tmp_path, "drain", "import ending\n")
+    package(tmp_path, "ending", "def end() -> None:\n    from terminator import policy\n")
+    package(tmp_path, "terminator", "")
+    with pytest.raises(NotShared, match="lambda/ending imports terminator"):
+        shipped("drain", tmp_path)
+
+
+@pytest.mark.parametrize("function", ["grid_cleanup", "drain"])
+def test_a_function_imports_nothing_of_ours_that_its_archive_lacks(function: str, tmp_path: Path) -> None:
+    archive(function, LAMBDA, tmp_path)
+    script = f"import sys; sys.path.insert(0, ''); import {function}.handler, contract; print(contract.__path__[0])"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env={}, capture_output=True, text=True)
+    assert (done.stderr, done.stdout.strip()) == ("", str(tmp_path / "contract"))
+
+
+@pytest.mark.parametrize(
+    ("edited", "users"),
+    [
+        ("terminator/policy.py", {"terminator"}),
+        ("grid_collect/handler.py", {"grid_collect"}),
+        ("ending/policy.py", {"cleanup", "drain", "grid_cleanup", "reaper", "terminator"}),
+        ("messages/work.py", {"cleanup", "grid_cleanup"}),
+        ("grids/policy.py", {"grid_cleanup", "grid_collect"}),
+        ("refusals/wording.py", {"admission", "grid_plan", "image_build"}),
+    ],
+)
+def test_an_edit_redeploys_the_functions_that_run_it_and_no_other(edited: str, users: set[str], tmp_path: Path) -> None:
+    assert redeployed(edited, tmp_path) == users
+
+
+def test_every_room_is_used_by_two_functions_at_least() -> None:
+    users = {room: [name for name in FUNCTIONS if room in shipped(name, LAMBDA)] for room in ROOMS}
+    assert {room: names for room, names in users.items() if len(names) < 2} == {}
