@@ -84,11 +84,11 @@ build/custodian/ready: .venv/installer requirements-benchmarks.txt
 	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
 	@touch $@
 
-# As child/Dockerfile has it: four services' models, byte code compiled beforehand.
-build/child-env/ready: .venv/installer child/requirements.txt
+# As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
+build/child-env/ready: .venv/installer grid_child/requirements.txt
 	@echo "Putting the grid child's environment in place (build/child-env) ..."
 	@rm -rf build/child-env && $(BIN)/python -m venv --without-pip build/child-env
-	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r child/requirements.txt
+	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r grid_child/requirements.txt
 	@find build/child-env/lib/python*/site-packages/botocore/data build/child-env/lib/python*/site-packages/boto3/data -mindepth 1 \
 	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name sts -exec rm -rf {} +
 	@touch $@
@@ -179,7 +179,7 @@ test-deep: setup ## The property tests, 2,000 examples of 50 steps each
 	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
 
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
-	@PYTHONPATH=.:lambda:child $(BIN)/python -m tests.properties.grid_load
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load
 
 bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
@@ -218,7 +218,7 @@ snapshots: setup ## Writes the template snapshots again
 # What development has decides the versions of its parts: one environment holds them all.
 LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock: .venv/installer ## Resolves the .in files again
-	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements child/requirements; do \
+	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements grid_child/requirements; do \
 	  $(LOCK) $$file.in -o $$file.txt || exit 1; done
 	@for file in requirements requirements-rehearsal; do \
 	  $(LOCK) -c requirements-dev.txt $$file.in -o $$file.txt || exit 1; done

@@ -75,7 +75,7 @@ def test_no_function_imports_another() -> None:
 
 
 def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
-    files = python_files("child", "contract", "lambda", "node")
+    files = python_files("contract", "grid_child", "lambda", "node")
     assert importing(files, {"aws_cdk", "constructs", "stacks", "app"}) == {}
 
 
@@ -85,8 +85,8 @@ def test_the_node_knows_nothing_of_the_functions() -> None:
 
 def test_the_child_knows_nothing_of_the_functions_nor_of_the_node() -> None:
     others = FUNCTIONS | {"aws", "agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
-    assert importing(python_files("child"), others) == {}
-    assert importing(python_files("child/grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
+    assert importing(python_files("grid_child"), others) == {}
+    assert importing(python_files("grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
     assert importing(python_files("lambda", "node"), {"grid_child"}) == {}
 
 
@@ -119,7 +119,7 @@ def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
 
 
 def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
-    product = FUNCTIONS | {"app", "agent", "aws", "builds", "contract", "grid_child", "stacks"}
+    product = FUNCTIONS | {"app", "agent", "aws", "contract", "grid_child", "image_builder", "stacks"}
     assert importing(python_files("localaws"), product | {"rehearsal", "tests", "benchmarks"}) == {}
 
 

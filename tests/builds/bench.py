@@ -67,8 +67,8 @@ class Bench:
     folder: Path
 
     def __post_init__(self) -> None:
-        shutil.copytree(ROOT / "builds", self.folder / "builds")
-        shutil.copytree(ROOT / "contract", self.folder / "builds" / "contract")
+        shutil.copytree(ROOT / "image_builder", self.folder / "image_builder")
+        shutil.copytree(ROOT / "contract", self.folder / "image_builder" / "contract")
         programs = self.folder / "programs"
         programs.mkdir()
         shutil.copy(ROOT / "localaws" / "machines" / "standins" / "images" / "docker", programs)
@@ -97,7 +97,7 @@ class Bench:
         """The script, with nothing of this process' environment but the way to basic programs."""
         return subprocess.run(
             ["bash", "build.sh"],
-            cwd=self.folder / "builds",
+            cwd=self.folder / "image_builder",
             env={
                 "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
                 "IMAGES": str(self.images),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from builds.unpack import unpack
+from image_builder.unpack import unpack
 from tests.builds.account import link, tarred
 
 FILE = ("Dockerfile", "FROM scratch\n")

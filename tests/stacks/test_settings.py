@@ -325,7 +325,7 @@ def test_a_divided_timing_is_accepted(speed: float) -> None:
 
 
 def test_every_knob_is_read_somewhere() -> None:
-    folders = ("contract", "stacks", "lambda", "node", "child")
+    folders = ("contract", "stacks", "lambda", "node", "grid_child")
     source = "\n".join(
         file.read_text()
         for file in [ROOT / "app.py", *(file for folder in folders for file in _python(folder))]

@@ -162,6 +162,6 @@ def test_a_child_that_is_not_fast_enough_or_not_small_enough_breaks_a_bound() ->
 
 
 def test_the_childs_environment_has_the_services_of_its_image() -> None:
-    image = re.findall(r"! -name (\w+)", (ROOT / "child" / "Dockerfile").read_text())
+    image = re.findall(r"! -name (\w+)", (ROOT / "grid_child" / "Dockerfile").read_text())
     rule = (ROOT / "Makefile").read_text().partition("build/child-env/ready:")[2].partition("\n\n")[0]
     assert re.findall(r"! -name (\w+)", rule) == image != []
