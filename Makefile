@@ -143,7 +143,7 @@ NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if 
 PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1
 
 older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
-	@python -m pytest tests/architecture tests/builds tests/node/test_code.py tests/unit/test_unpacking.py tests/unit/test_unpacking_bombs.py tests/unit/test_image_build_archive.py
+	@python -m pytest tests/architecture tests/image_builder tests/node/test_code.py tests/contract/test_unpacking.py tests/contract/test_unpacking_bombs.py tests/functions/image_build/test_archive.py
 
 # What nodes and images run, on Python 3.10 as well.
 OLDER := contract node examples
@@ -203,11 +203,11 @@ docs: setup ## Writes the generated pages again: schemas, settings, refusals, fa
 	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
 	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
 	@$(BIN)/python -m tests.refusals
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.builds.refusals
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.functions.image_build.refusals
 	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan > docs/grid.schema.json
 	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan line > docs/manifest.schema.json
 	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan columns > docs/manifest.md
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.grid.refusals
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.functions.grid_plan.refusals
 	@$(BIN)/python -m rehearsal.faults_page
 	@$(BIN)/python -m stacks.diagram
 	@$(BIN)/python -m stacks.settings_page

@@ -21,7 +21,6 @@ from contract.timing import Timing
 from grid_child.main import main
 from grid_child.pace import turn_s
 from grid_child.waits import Waits
-from tests.child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Faults, Kind
 from tests.fakes.s3 import Bucket
@@ -29,6 +28,7 @@ from tests.fakes.sagemaker import Tokens
 from tests.fakes.sagemaker_training import Life
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
+from tests.grid_child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10

@@ -25,7 +25,7 @@ STOPPED = {
 }
 """Jobs of test_unattended.py, which somebody stops; of the unheard ones no event tells."""
 DOOMED = "doomed"
-"""A job of test_zzz_destroy.py that trains until the deployment goes away."""
+"""A job of test_destroy.py that trains until the deployment goes away."""
 BESIDE = {
     "slow": "slow-boot:seconds=600",
     "killed": "agent-crash:at=15",
