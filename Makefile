@@ -127,7 +127,7 @@ REHEARSALS := rehearsal-tests local-tests-a-b local-tests-c-z
 
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tests.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tools.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
 
 # Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
 # Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
@@ -199,21 +199,11 @@ deploy: setup-deploy ## To the account that your AWS credentials name
 destroy: setup-deploy ## Takes every stack away again
 	@npx cdk destroy --all
 
-docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machine's diagram
-	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
-	@$(BIN)/python -m tests.refusals
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.functions.image_build.refusals
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan > docs/grid.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan line > docs/manifest.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan columns > docs/manifest.md
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.functions.grid_plan.refusals
-	@$(BIN)/python -m rehearsal.faults_page
-	@$(BIN)/python -m stacks.diagram
-	@$(BIN)/python -m stacks.settings_page
+docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
+	@PYTHONPATH=.:lambda $(BIN)/python -m tools
 
 snapshots: setup ## Writes the template snapshots again
-	@$(BIN)/python -m tests.stacks.snapshots
+	@$(BIN)/python -m tools.snapshots
 
 # What development has decides the versions of its parts: one environment holds them all.
 LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate

@@ -34,7 +34,7 @@ def test_no_function_of_the_product_is_longer_than_a_minute() -> None:
     long = {
         f"{name(file)}: {node.name}": length
         for file in python_files(
-            "app.py", "contract", "grid_child", "lambda", "node", "stacks", "localaws", "rehearsal"
+            "app.py", "contract", "grid_child", "lambda", "node", "stacks", "localaws", "rehearsal", "tools"
         )
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from contract.grid import ARRAY, NAME, GridPrefix, arrays, training_name
+from contract.grid import ARRAY, GridPrefix, arrays, training_name
 
+NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
+"""What SageMaker takes for the name of a training job."""
 EXECUTION = "arn:aws:states:eu-central-1:111122223333:execution:trainyard-grid:sweep_7"
 STARTED = "2026-11-21T10:00:00.000Z"
 

@@ -8,9 +8,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from contract import names
-from contract.links import OVER_ALL, Console, of_job
+from contract.links import Console, of_job
 from tests.builders import JOB
 
+OVER_ALL = 1200
+"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 FRANKFURT = Console("aws", "eu-central-1")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from image_builder.unpack import unpack
-from tests.functions.image_build.account import link, tarred
+from tests.archives import link, tarred
 
 FILE = ("Dockerfile", "FROM scratch\n")
 

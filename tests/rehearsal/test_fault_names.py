@@ -12,8 +12,8 @@ from contract import tags
 from contract.environments import PREFIX
 from localaws.conditions import Conditions
 from rehearsal.faults import FAULTS, Fault, UnknownFault, parse_faults, table
-from rehearsal.faults_page import PAGE, page
 from rehearsal.job_command import arguments
+from tools.faults import PAGE, page
 
 REFUSED = [
     ("slow-boat", "there is no such fault (did you mean slow-boot?)"),

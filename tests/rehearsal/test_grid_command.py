@@ -15,12 +15,12 @@ from localaws.conditions import Conditions
 from localaws.iam.questions import Untaught, requests
 from localaws.recorder import Call
 from rehearsal.faults import FAULTS, GRID
-from rehearsal.faults_page import HEAD
 from rehearsal.grid import GridSummary, shortcomings
 from rehearsal.grid_command import arguments, regions
 from rehearsal.grid_screen import show
 from tests.localaws.test_questions import Account
 from tests.rehearsal import test_grid_faults
+from tools.faults import HEAD
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
 MANIFEST = ["--manifest", str(EXAMPLE / "manifest.csv")]

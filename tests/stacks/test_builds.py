@@ -17,10 +17,11 @@ from contract import keys, names
 from contract.environments import ImageBuildEnvironment
 from contract.images import ORDER
 from stacks.builds import BuildsStack
-from stacks.diagram import transitions
 from stacks.parts.rights import Rights
 from tests.fakes.limits import beyond
-from tests.stacks.synth import ROOT, plain, resources
+from tests.stacks.synth import plain, resources
+from tools.diagrams import transitions
+from tools.synthesis import ROOT
 
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"

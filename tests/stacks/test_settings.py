@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from contract.environments import Limits
 from contract.timing import Timing
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import CONTEXT, ROOT
+from tools.synthesis import CONTEXT, ROOT
 
 HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
 AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}

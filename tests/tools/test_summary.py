@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.summary import main, read
+from tools.summary import main, read
 
 LANES = ["checks", "lint", "unit", "--", "rehearsals", "deployed", "local"]
 TESTS = """

@@ -22,9 +22,9 @@ from aws import clients
 from contract import keys, names
 from contract.codec import decode, encode
 from contract.jobs import Job
+from tests.archives import tarred
 from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.fakes.yard import ABROAD
-from tests.functions.image_build.account import tarred
 
 ADMITTING = replace(
     ADMISSION,

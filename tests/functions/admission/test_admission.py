@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from admission.policy import Execution, Facts, admit
-from admission.request import Request, read, schema
+from admission.request import Request, read
 from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest
 from contract.jobs import Image
@@ -20,8 +20,9 @@ from contract.places import Place
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.yard import ABROAD
 from tests.functions.admission.account import Account, Refused, account, an_object, start
-from tests.refusals import LEAST
-from tests.refusals.table import SECRET
+from tools import schemas
+from tools.refusals.jobs import LEAST
+from tools.refusals.jobs.table import SECRET
 
 ROOT = Path(__file__).parents[3]
 EXECUTION = Execution(
@@ -203,4 +204,4 @@ def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account, monkeypa
 
 
 def test_the_published_schema_is_the_requests() -> None:
-    assert json.loads((ROOT / "docs" / "request.schema.json").read_text()) == schema()
+    assert schemas.REQUEST.read_text("utf-8") == schemas.pages()[schemas.REQUEST]

@@ -17,7 +17,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
 from tests.fakes.yard import admitted, deployed
 from tests.functions.admission.account import Account, account, start
-from tests.refusals import LEAST
+from tools.refusals.jobs import LEAST
 
 AGENT = keys.agent(ADMISSION.agent)
 DAY_S = 86400.0

@@ -17,10 +17,10 @@ from admission.script import archive_problems, script
 from contract import archives
 from contract.errors import InvalidRequest
 from contract.unpacking import unpack
+from tests.archives import link, tarred
 from tests.contract.test_unpacking import UNSAFE_TARS, tar_of
 from tests.functions.admission.account import Account, Refused, account, packed, start, zipped
-from tests.functions.image_build.account import link, tarred
-from tests.refusals import LEAST
+from tools.refusals.jobs import LEAST
 
 CODE = "s3://yard-home/uploads/a.tar.gz"
 

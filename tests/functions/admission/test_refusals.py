@@ -10,8 +10,8 @@ from aws.s3 import as_json
 from contract import keys
 from contract.errors import InvalidRequest
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, account, start
-from tests.refusals import LEAST, SECTIONS, Row, Section
-from tests.refusals.__main__ import PAGE, page
+from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
+from tools.refusals.jobs.page import PAGE, page
 
 ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 

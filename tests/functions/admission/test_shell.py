@@ -9,7 +9,7 @@ import pytest
 from admission.request import read
 from admission.shell import shell_syntax
 from tests.builders import ADMISSION
-from tests.refusals import LEAST
+from tools.refusals.jobs import LEAST
 
 A_SHELLS = {
     "python a.py && python b.py": ["&&"],

@@ -8,7 +8,7 @@ import pytest
 
 from contract.errors import InvalidRequest
 from tests.functions.admission.account import Account, account, start
-from tests.refusals import LEAST
+from tools.refusals.jobs import LEAST
 
 OWN = "arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 

@@ -17,27 +17,30 @@ from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
 from contract.timing import Timing
 from grid_plan.handler import handler
-from tests.builders import GRID_LIMITS
 from tests.fakes.clock import Clock
 from tests.fakes.ecr import Ecr
 from tests.fakes.s3 import S3, Bucket, Version
 from tests.fakes.wire import Call, Refused, connected
+from tools.refusals.grids.yard import (
+    ACCOUNT,
+    BUCKET,
+    CHILD,
+    CONTAINERS,
+    DATA,
+    DATA_BUCKETS,
+    HOME,
+    LIMITS,
+    REGIONS,
+    bytes_bucket,
+    execution,
+)
 
-ACCOUNT, CONTAINERS = "111122223333", "763104351884"
-REGIONS = ("eu-central-1", "us-east-1", "us-west-2", "ap-south-1")
-HOME = REGIONS[0]
-BUCKET = f"yard-home-{ACCOUNT}-{HOME}"
-DATA = {"data-eu": "eu-central-1", "data-us": "us-east-1", "data-west": "us-west-2", "data-ap": "ap-south-1"}
 DIGEST = "sha256:" + "a" * 64
-CHILD = names.child_image_tag("0" * 64)
 READING = ("Get", "Head", "List", "Describe", "BatchGet")
 """How calls begin that change nothing."""
-DEFAULTS = {"image": "images:v1", "instance_type": "ml.g5.xlarge"}
-MANIFEST = f"s3://{BUCKET}/uploads/manifest"
 PRICES = {"ml.g5.xlarge": 1.4, "ml.g5.12xlarge": 7.1, "ml.m5.large": 0.1}
 FACTORS = {"eu-central-1": 1.25, "us-east-1": 1.0, "us-west-2": 1.0, "ap-south-1": 1.5}
 """What a region costs beside us-east-1."""
-LIMITS = replace(GRID_LIMITS, instance_types=("ml.g5.*", "ml.m5.*"))
 NOTHING_CHOSEN = GridDefaults(image="", instance_type="")
 ENVIRONMENT = GridEnvironment(
     deployment="yard",
@@ -47,7 +50,7 @@ ENVIRONMENT = GridEnvironment(
     home_region=HOME,
     regions=REGIONS,
     repositories=("images", "grid"),
-    data_buckets=(*DATA, "partner", "retired"),
+    data_buckets=DATA_BUCKETS,
     training_role=f"arn:aws:iam::{ACCOUNT}:role/{names.training_role('yard', HOME)}",
     machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.grid_machine('yard')}",
     queue=names.grid_queue("yard"),
@@ -56,15 +59,6 @@ ENVIRONMENT = GridEnvironment(
     defaults=NOTHING_CHOSEN,
     timing=Timing(),
 )
-
-
-def bytes_bucket(region: str) -> str:
-    return names.bytes_bucket("yard", ACCOUNT, region)
-
-
-def execution(name: str = "sweep-7", started_at: str = "2026-11-21T10:00:00.000Z") -> dict[str, str]:
-    arn = f"arn:aws:states:{HOME}:{ACCOUNT}:execution:{names.grid_machine('yard')}:{name}"
-    return {"arn": arn, "name": name, "started_at": started_at}
 
 
 @dataclass

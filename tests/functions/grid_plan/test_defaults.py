@@ -12,7 +12,8 @@ import pytest
 from contract.environments import GridDefaults
 from contract.errors import InvalidRequest
 from contract.grid import GridPrefix
-from tests.functions.grid_plan.account import BUCKET, DEFAULTS, MANIFEST, account, plan
+from tests.functions.grid_plan.account import account, plan
+from tools.refusals.grids.yard import BUCKET, DEFAULTS, MANIFEST
 
 TWO = "eu-central-1,s3://data-eu/train/\nus-east-1,s3://data-us/train/\n"
 

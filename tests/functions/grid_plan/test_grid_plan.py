@@ -15,18 +15,8 @@ from contract import keys, tags
 from contract.errors import InvalidRequest
 from contract.grid import GridPrefix, Line, training_name
 from tests.fakes.wire import Call
-from tests.functions.grid_plan.account import (
-    ACCOUNT,
-    BUCKET,
-    DATA,
-    DEFAULTS,
-    MANIFEST,
-    Account,
-    account,
-    bytes_bucket,
-    execution,
-    plan,
-)
+from tests.functions.grid_plan.account import Account, account, plan
+from tools.refusals.grids.yard import ACCOUNT, BUCKET, DATA, DEFAULTS, MANIFEST, bytes_bucket, execution
 
 INPUT: dict[str, Any] = {"manifest": MANIFEST, "defaults": DEFAULTS}
 TWO = "eu-central-1,s3://data-eu/train/\nus-east-1,s3://data-us/train/\n"

@@ -10,10 +10,12 @@ import pytest
 from contract.errors import InvalidRequest
 from grid_plan import asked, columns
 from grid_plan.cells import READERS
-from grid_plan.page import page as columns_page
-from tests.functions.grid_plan.account import DEFAULTS, MANIFEST, Account, account, plan
-from tests.functions.grid_plan.refusals import PAGE, ROWS, page
-from tests.functions.grid_plan.row import ALLOWED, GOOD, Row
+from tests.functions.grid_plan.account import Account, account, plan
+from tests.functions.grid_plan.troubles import THERE
+from tools import manifests, schemas
+from tools.refusals.grids.page import PAGE, ROWS, page
+from tools.refusals.grids.row import ALLOWED, GOOD, Row
+from tools.refusals.grids.yard import DEFAULTS, MANIFEST
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 @pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])
 def test_a_wrong_grid_is_told_what_is_wrong_and_starts_nothing(there: Account, row: Row) -> None:
     there.upload(row.manifest)
-    row.there(there)
+    THERE.get(row.what, lambda _: None)(there)
     with pytest.raises(InvalidRequest) as problem:
         plan(row.input, row.run)
     head, *reasons = str(problem.value).split("\n")
@@ -76,10 +78,14 @@ def test_the_published_page_is_the_table() -> None:
 
 
 def test_the_published_schemas_are_those_of_the_input_and_of_a_line() -> None:
-    assert json.loads((PAGE.parent / "grid.schema.json").read_text()) == asked.schema()
-    assert json.loads((PAGE.parent / "manifest.schema.json").read_text()) == columns.schema()
+    for path in (schemas.GRID, schemas.MANIFEST):
+        assert path.read_text("utf-8") == schemas.pages()[path], path
 
 
 def test_the_published_page_of_columns_is_that_of_the_fields() -> None:
-    assert (PAGE.parent / "manifest.md").read_text("utf-8") == columns_page()
+    assert manifests.PAGE.read_text("utf-8") == manifests.page()
     assert set(READERS) == set(columns.Training.model_fields)
+
+
+def test_what_the_account_has_belongs_to_a_refusal() -> None:
+    assert set(THERE) <= {row.what for row in ROWS}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from contract import keys
 from contract.codec import encode
 from contract.grid import Grid, GridPrefix, Manifest
-from tests.functions.grid_plan.account import ACCOUNT, BUCKET, HOME, REGIONS, Account, execution
+from tests.functions.grid_plan.account import Account
+from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, REGIONS, execution
 
 
 def close(account: Account) -> None:
@@ -51,3 +53,15 @@ def closed_registry(account: Account) -> None:
 
 def huge(account: Account) -> None:
     account.pretend(BUCKET, "uploads/manifest", 3 * 1024**3)
+
+
+THERE: dict[str, Callable[[Account], None]] = {
+    "a manifest of 3 GB": huge,
+    "a name that a grid has": take,
+    "a deployment that admits nothing": close,
+    "a child whose image does not stand": no_child,
+    "a deployment without a platform repository": no_platform,
+    "an image that stands in home alone": only_home,
+    "an image of a registry that keeps us out": closed_registry,
+}
+"""By the refusal's `what`."""

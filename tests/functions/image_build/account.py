@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,21 +12,17 @@ import pytest
 
 from contract.environments import ImageBuildEnvironment
 from image_build.handler import handler
+from tests.archives import tarred
 from tests.fakes.clock import Clock
 from tests.fakes.codebuild import CodeBuild
 from tests.fakes.ecr import Ecr
 from tests.fakes.logs import Logs
 from tests.fakes.s3 import S3, Bucket, Version
 from tests.fakes.wire import Call, Refused, connected
+from tools.refusals.images import ACCOUNT, BASE, DEEP_LEARNING, DIGEST, PARTNER, REGIONS
 
-ACCOUNT, CONTAINERS, PARTNER = "111122223333", "763104351884", "444455556666"
-REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 HOME = REGIONS[0]
 REPOSITORY = "yard/images"
-OTHER_DIGEST, DIGEST = "sha256:" + "b" * 64, "sha256:" + "a" * 64
-BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
-LEAST = {"context": "s3://yard-home/uploads/good.tar.gz", "repository": "images", "tag": "v1"}
-"""The least request that is built."""
 READING = ("Get", "Head", "List", "Describe", "BatchGet")
 """How calls begin that change nothing."""
 ENVIRONMENT = ImageBuildEnvironment(
@@ -40,31 +34,9 @@ ENVIRONMENT = ImageBuildEnvironment(
     regions=REGIONS,
     repositories=("images", "grid"),
     data_buckets=("datasets", "partner", "retired"),
-    base_account=CONTAINERS,
+    base_account=DEEP_LEARNING,
     copy_accounts=(PARTNER,),
 )
-
-
-def tarred(*entries: tuple[str, bytes | str] | tarfile.TarInfo, mode: str = "w:gz") -> bytes:
-    """An archive of files (name and content) and of whatever else a TarInfo says."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode=mode) as archive:  # type: ignore[call-overload]
-        for entry in entries:
-            if isinstance(entry, tarfile.TarInfo):
-                archive.addfile(entry)
-                continue
-            name, content = entry
-            body = content.encode() if isinstance(content, str) else content
-            info = tarfile.TarInfo(name)
-            info.size = len(body)
-            archive.addfile(info, io.BytesIO(body))
-    return packed.getvalue()
-
-
-def link(name: str, target: str, *, hard: bool = False) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = (tarfile.LNKTYPE if hard else tarfile.SYMTYPE), target
-    return info
 
 
 GOOD = tarred(("./Dockerfile", "FROM scratch\n"), ("./train.py", "print(1)\n"))
@@ -84,7 +56,7 @@ class Account:
         self.s3.buckets["partner"] = Bucket("us-east-1", forbidden=("",))
         self.ecr = {region: Ecr(ACCOUNT, {(ACCOUNT, REPOSITORY): {}, (ACCOUNT, "yard/grid"): {}}) for region in REGIONS}
         name, _, tag = BASE.partition(":")
-        self.ecr[HOME].repositories[CONTAINERS, name] = {tag: DIGEST}
+        self.ecr[HOME].repositories[DEEP_LEARNING, name] = {tag: DIGEST}
         self.codebuild, self.logs = CodeBuild(), Logs(self.clock)
         self.put("uploads/good.tar.gz", GOOD)
 

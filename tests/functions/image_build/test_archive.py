@@ -15,7 +15,7 @@ import pytest
 from admission import archive as listed
 from image_build import archive
 from image_build.archive import problems
-from tests.functions.image_build.account import link, tarred
+from tests.archives import link, tarred
 
 DOCKERFILE = ("Dockerfile", "FROM scratch\n")
 

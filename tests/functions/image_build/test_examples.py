@@ -10,7 +10,8 @@ import pytest
 
 from contract.codec import decode
 from contract.images import BuildOrder
-from tests.functions.image_build.account import Account, account, check, tarred
+from tests.archives import tarred
+from tests.functions.image_build.account import Account, account, check
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = ("image_with_code", "image_without_code")

@@ -15,23 +15,9 @@ from contract.codec import decode
 from contract.errors import BuildFailed, InvalidRequest
 from contract.images import BuildOrder, Image
 from image_build.policy import order_text
-from tests.functions.image_build.account import (
-    ACCOUNT,
-    BASE,
-    DIGEST,
-    ENVIRONMENT,
-    HOME,
-    LEAST,
-    OTHER_DIGEST,
-    PARTNER,
-    REGIONS,
-    REPOSITORY,
-    Account,
-    account,
-    check,
-    collect,
-    tarred,
-)
+from tests.archives import tarred
+from tests.functions.image_build.account import ENVIRONMENT, HOME, REPOSITORY, Account, account, check, collect
+from tools.refusals.images import ACCOUNT, BASE, DIGEST, LEAST, OTHER_DIGEST, PARTNER, REGIONS
 
 BUILD = "yard-build:12345678-1234-1234-1234-123456789012"
 EVERYWHERE = dict.fromkeys(REGIONS, DIGEST)

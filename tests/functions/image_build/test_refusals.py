@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
 
 from contract.errors import InvalidRequest
-from image_build.request import ALLOWED, Request, schema
-from tests.functions.image_build.account import LEAST, Account, account, check
-from tests.functions.image_build.refusals import PAGE, ROWS, Row, page
+from image_build.request import ALLOWED, Request
+from tests.functions.image_build.account import Account, account, check
+from tests.functions.image_build.troubles import THERE
+from tools import schemas
+from tools.refusals.images import LEAST, PAGE, ROWS, Row, page
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])
 def test_a_wrong_request_is_told_what_is_wrong_and_starts_nothing(there: Account, row: Row) -> None:
-    row.there(there)
+    THERE.get(row.what, lambda _: None)(there)
     with pytest.raises(InvalidRequest) as problem:
         check(row.input)
     head, *lines = str(problem.value).split("\n")
@@ -56,4 +57,8 @@ def test_the_published_page_is_the_table() -> None:
 
 
 def test_the_published_schema_is_the_requests() -> None:
-    assert json.loads((PAGE.parent / "build.schema.json").read_text()) == schema()
+    assert schemas.BUILD.read_text("utf-8") == schemas.pages()[schemas.BUILD]
+
+
+def test_what_the_account_has_belongs_to_a_refusal() -> None:
+    assert set(THERE) <= {row.what for row in ROWS}

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from contract import tags
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
 from contract.intents import Answer, Intent, Outcome
 from launcher import policy
 from launcher.answers import meaning
 from launcher.requests import request, token, user_data
-from tests.builders import INTENT, JOB, LAUNCHED, NOW, rung
+from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
 
 WALK = policy.Walk(
     number=1,
@@ -157,7 +156,7 @@ def test_a_launch_is_all_or_nothing_and_carries_its_tags() -> None:
     sent = request(JOB, 2, rung(), group="", profile="arn:p")
     assert sent["MinCount"] == sent["MaxCount"] == 2
     for specification in sent["TagSpecifications"]:
-        assert {tag["Key"] for tag in specification["Tags"]} == set(tags.AT_LAUNCH)
+        assert {tag["Key"] for tag in specification["Tags"]} == set(TAGS_AT_LAUNCH)
 
 
 def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:

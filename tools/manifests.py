@@ -1,15 +1,17 @@
-"""Writes the page about manifests: their forms, and a table of the columns."""
+"""Page about manifests: their forms, and a table of the columns."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from grid_plan.cells import FOLDERS, READERS
 from grid_plan.columns import DEFAULTS, Training
 
+PAGE = Path(__file__).parents[1] / "docs" / "manifest.md"
 HEAD = """# Manifests
 
-<!-- Written by `python -m grid_plan columns` from lambda/grid_plan/columns.py. -->
+<!-- Written by `make docs` from lambda/grid_plan/columns.py. -->
 
 A manifest is a text in UTF-8 in S3, in the home bucket below `uploads/` or in a bucket of `data_buckets`. Its form is known by
 what stands in it:
@@ -34,6 +36,10 @@ their own policies have to admit the role of trainings.
 | column | what | default | as in |
 |---|---|---|---|
 """
+
+
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
 
 
 def page() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
-from tests.functions.grid_plan.row import COLUMNS, GOOD, Row, line
+from tools.refusals.grids.row import COLUMNS, GOOD, Row, line
 
 TEN_THOUSAND = "".join(f"eu-central-1,s3://data-eu/train/,0.{number}\n" for number in range(10_000))
 HEADED = "region,s3_location,hp.lr\n"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
-from tests.functions.grid_plan.account import ACCOUNT
-from tests.functions.grid_plan.row import BYTES, FOLDER, Row, line
+from tools.refusals.grids.row import BYTES, FOLDER, Row, line
+from tools.refusals.grids.yard import ACCOUNT
 
 ROWS = (
     Row(

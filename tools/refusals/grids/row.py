@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from grid_plan import asked, cells, columns
-from tests.functions.grid_plan.account import (
+from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,
     CONTAINERS,
+    DATA_BUCKETS,
     DEFAULTS,
-    ENVIRONMENT,
     HOME,
     LIMITS,
     MANIFEST,
-    Account,
     bytes_bucket,
     execution,
 )
@@ -27,7 +26,7 @@ ARN = execution()["arn"]
 BYTES = bytes_bucket("").rstrip("-")
 COLUMNS = ", ".join(["s3_location", *cells.READERS, *(f"{one}<name>" for one in cells.FOLDERS)])
 FIELDS = ", ".join(columns.Training.model_fields)
-DATA_PLACES = ", ".join(f"s3://{one}/..." for one in ENVIRONMENT.data_buckets)
+DATA_PLACES = ", ".join(f"s3://{one}/..." for one in DATA_BUCKETS)
 UPLOADED = f"s3://{BUCKET}/uploads/..."
 PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{BYTES}-<region>/grids/... (data_buckets in cdk.json)"
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
@@ -46,8 +45,6 @@ class Row:
     """A reason each; one without `; allowed: ` ends with what its field may be."""
     given: Any = field(default_factory=dict)
     """Put into the input."""
-    there: Callable[[Account], None] = lambda _: None
-    """What has to be in the account."""
     without: tuple[str, ...] = ()
     """Of the defaults."""
     whole: bool = False

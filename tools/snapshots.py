@@ -1,4 +1,4 @@
-"""The templates as they were last looked at: `python -m tests.stacks.snapshots` writes them, a test compares."""
+"""The templates as they were last looked at: `python -m tools.snapshots` writes them, a test compares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.stacks.synth import ROOT, masked, synthesise
+from tools.synthesis import ROOT, masked, synthesise
 
 FOLDER = ROOT / "tests" / "stacks" / "snapshots"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.refusals.table import CODE, FIELDS, VARIABLE, Row, Section
+from tools.refusals.jobs.table import CODE, FIELDS, VARIABLE, Row, Section
 
 VALUES = (
     Section(

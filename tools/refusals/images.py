@@ -1,30 +1,24 @@
-"""The table of images that are refused: a test runs it against the function, `python -m tests.functions.image_build.refusals` makes a page."""
+"""The table of images that are refused: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from image_build.request import ALLOWED
-from tests.functions.image_build.account import (
-    ACCOUNT,
-    BASE,
-    DIGEST,
-    LEAST,
-    OTHER_DIGEST,
-    REGIONS,
-    Account,
-    link,
-    tarred,
-)
+from tools.markdown import code, plain
 
-PAGE = Path(__file__).parents[3] / "docs" / "image-refusals.md"
-DOCKERFILE = ("Dockerfile", "FROM scratch\n")
+PAGE = Path(__file__).parents[2] / "docs" / "image-refusals.md"
 WIDTH = 100
+ACCOUNT, PARTNER, DEEP_LEARNING = "111122223333", "444455556666", "763104351884"
+REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
+OTHER_DIGEST, DIGEST = "sha256:" + "b" * 64, "sha256:" + "a" * 64
+BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
+LEAST = {"context": "s3://yard-home/uploads/good.tar.gz", "repository": "images", "tag": "v1"}
+"""The least request that is built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +29,6 @@ class Row:
     given: Any
     says: tuple[str, ...]
     """Each the beginning of a line and its end: `{allowed}` stands for what its field may be."""
-    there: Callable[[Account], None] = lambda _: None
-    """What has to be in the account."""
     without: tuple[str, ...] = ()
     whole: bool = field(default=False)
     """The given is the whole input."""
@@ -54,10 +46,6 @@ class Row:
         ]
 
 
-def _object(name: str, body: bytes, size: int | None = None) -> Callable[[Account], None]:
-    return lambda account: account.put(f"uploads/{name}", body, size=size)
-
-
 def _at(name: str) -> dict[str, str]:
     return {"context": f"s3://yard-home/uploads/{name}"}
 
@@ -69,7 +57,7 @@ def _context(name: str, problem: str) -> tuple[str]:
 STRANGE = "999988887777.dkr.ecr.us-east-1.amazonaws.com/lab/x:1"
 OURS = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/lab/images:1"
 NONE = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/yard/images:none"
-CONTAINERS = "763104351884.dkr.ecr.eu-central-1.amazonaws.com"
+CONTAINERS = f"{DEEP_LEARNING}.dkr.ecr.eu-central-1.amazonaws.com"
 FIELDS = ", ".join(ALLOWED)
 LINKS = "allowed: files, folders, and links that stay in the context"
 PULLED = (
@@ -131,9 +119,8 @@ ROWS = (
         "a context of 5 GB",
         _at("large.zip"),
         _context("large.zip", f"has 5.0 GB; {PULLED}"),
-        _object("large.zip", b"x", 5 * 1024**3),
     ),
-    Row("an empty context", _at("empty.zip"), _context("empty.zip", f"is empty; {PULLED}"), _object("empty.zip", b"")),
+    Row("an empty context", _at("empty.zip"), _context("empty.zip", f"is empty; {PULLED}")),
     Row(
         "a context that is no archive by its name",
         _at("context.rar"),
@@ -172,7 +159,6 @@ ROWS = (
         _context(
             "none.tgz", "has no Dockerfile at its root; allowed: an archive with a file named Dockerfile at its root"
         ),
-        _object("none.tgz", tarred(("a", "1"), ("b", "2"))),
     ),
     Row(
         "a folder packed with its name",
@@ -183,7 +169,6 @@ ROWS = (
             "pack its contents, as `tar -C app -czf context.tar.gz .` does); "
             "allowed: an archive with a file named Dockerfile at its root",
         ),
-        _object("folder.tgz", tarred(("app/Dockerfile", "x"))),
     ),
     Row(
         "an absolute name",
@@ -191,31 +176,26 @@ ROWS = (
         _context(
             "abs.tgz", "has the entry /etc/passwd, which points out of the context; allowed: plain relative names"
         ),
-        _object("abs.tgz", tarred(DOCKERFILE, ("/etc/passwd", "x"))),
     ),
     Row(
         "a name that climbs",
         _at("up.tgz"),
         _context("up.tgz", "has the entry ../up, which points out of the context; allowed: plain relative names"),
-        _object("up.tgz", tarred(DOCKERFILE, ("../up", "x"))),
     ),
     Row(
         "a link that leaves",
         _at("link.tgz"),
         _context("link.tgz", f"has the entry etc, a link to /etc, out of the context; {LINKS}"),
-        _object("link.tgz", tarred(DOCKERFILE, link("etc", "/etc"))),
     ),
     Row(
         "something below a link",
         _at("below.tgz"),
         _context("below.tgz", f"has the entry a/x, which lies below a link; {LINKS}"),
-        _object("below.tgz", tarred(DOCKERFILE, link("a", "b"), ("a/x", "1"))),
     ),
     Row(
         "no archive by its bytes",
         _at("bytes.tgz"),
         _context("bytes.tgz", "cannot be read (truncated header); allowed: a whole .tar.gz, .tgz, .tar or .zip"),
-        _object("bytes.tgz", b"no archive"),
     ),
     Row(
         "a repository of another deployment",
@@ -245,7 +225,6 @@ ROWS = (
             f"tag: v1 is taken in every region ({DIGEST}), and tags never move; "
             f'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there',
         ),
-        lambda there: there.stand("v1", dict.fromkeys(REGIONS, DIGEST)),
     ),
     Row(
         "a tag that is two images",
@@ -254,7 +233,6 @@ ROWS = (
             f"tag: v1 is a different image in different regions: eu-central-1 has {DIGEST}, "
             f"us-east-1 has {OTHER_DIGEST}; allowed: a tag that is not taken",
         ),
-        lambda there: there.stand("v1", {"eu-central-1": DIGEST, "us-east-1": OTHER_DIGEST}),
     ),
     Row(
         "an argument that is no name",
@@ -323,7 +301,7 @@ ROWS = (
         (
             f"copy: {STRANGE} lies in a private registry of account 999988887777; "
             "allowed: public registries, and private ones of "
-            f"{ACCOUNT}, 763104351884, 444455556666",
+            f"{ACCOUNT}, {DEEP_LEARNING}, {PARTNER}",
         ),
         without=("context",),
     ),
@@ -342,7 +320,7 @@ ROWS = (
 )
 HEAD = """# What the Build machine refuses
 
-<!-- Written by `python -m tests.functions.image_build.refusals` from tests/functions/image_build/refusals.py, which a test runs against the function. -->
+<!-- Written by `make docs` from tools/refusals/images.py, which a test runs against the function. -->
 
 A request that is wrong fails in *Check* with the error `InvalidRequest`, before a build starts and before anything is changed. The cause
 names everything that is wrong, a line a problem. The examples come from a deployment named `yard` in {regions} with the
@@ -359,11 +337,15 @@ repositories `images` and `grid`; each is this request with the fields shown put
 """
 
 
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
+
+
 def page() -> str:
     """The whole page."""
     head = HEAD.format(regions=", ".join(REGIONS), least=json.dumps(LEAST, indent=2), count=len(ROWS))
     rows = [
-        f"| {_text(row.what)} | {_given(row)} | {'<br>'.join(_text(line) for line in row.lines())} |" for row in ROWS
+        f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(plain(line) for line in row.lines())} |" for row in ROWS
     ]
     return head + "\n".join(rows) + "\n"
 
@@ -371,15 +353,5 @@ def page() -> str:
 def _given(row: Row) -> str:
     shown = [f"without {', '.join(row.without)}"] if row.without else []
     if row.given or row.whole:
-        text = json.dumps(row.given, ensure_ascii=False)
-        shown.append(f"`` {text if len(text) <= WIDTH else f'{text[:WIDTH]}...'} ``".replace("|", "\\|"))
+        shown.append(code(json.dumps(row.given, ensure_ascii=False), WIDTH))
     return ", ".join(shown)
-
-
-def _text(text: str) -> str:
-    """Markdown means nothing in it."""
-    return re.sub(r"([\\`*\[\]<>|$]|(?<!\w)_|_(?!\w))", r"\\\1", text)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")

@@ -1,10 +1,10 @@
-"""The table of what Admit refuses: a test runs it against the function, and `python -m tests.refusals` makes a page of it."""
+"""The table of what Admit refuses: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 
-from tests.refusals.looked_up import LOOKED_UP
-from tests.refusals.table import LEAST, Row, Section
-from tests.refusals.values import VALUES
+from tools.refusals.jobs.looked_up import LOOKED_UP
+from tools.refusals.jobs.table import LEAST, Row, Section
+from tools.refusals.jobs.values import VALUES
 
 ORDER = (
     "request",

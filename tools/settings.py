@@ -1,4 +1,4 @@
-"""Writes docs/settings.md and docs/settings.schema.json: every setting with its default, what it may be, and what it means."""
+"""Page and JSON Schema of the settings: each with its default, what it may be, and what it means."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ TAIL = """
 
 {most}
 """
+
+
+def pages() -> dict[Path, str]:
+    return {PAGE: page(), SCHEMA: json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"}
 
 
 @cache
@@ -169,8 +173,3 @@ def _cell(text: str) -> str:
     """Markdown means nothing in it but for code."""
     parts = text.replace("|", "\\|").split("`")
     return "`".join(part if place % 2 else part.replace("*", "\\*") for place, part in enumerate(parts))
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())
-    SCHEMA.write_text(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n")

@@ -1,6 +1,6 @@
 """The last words of `make test`: how each part of both lanes ended, and which tests failed.
 
-`python -m tests.summary FOLDER checks lint unit -- rehearsals ...`: the folder holds a file with its exit status for each part
+`python -m tools.summary FOLDER checks lint unit -- rehearsals ...`: the folder holds a file with its exit status for each part
 that ended, and a part of pytest has its results in a .xml beside it.
 """
 

@@ -1,20 +1,21 @@
-"""Writes docs/refusals.md: the table of refusals as a person reads it."""
+"""Page of what Admit refuses: the table as a person reads it."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-from tests.refusals import LEAST, SECTIONS, Row, Section
+from tools import markdown
+from tools.markdown import plain
+from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 
-PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
+PAGE = Path(__file__).parents[3] / "docs" / "refusals.md"
 WIDTH = 90
 """Characters of a request that the page shows."""
 HEAD = """# What is refused
 
-<!-- Written by `make docs` from tests/refusals/, which a test runs against the function. -->
+<!-- Written by `make docs` from tools/refusals/jobs/, which a test runs against the function. -->
 
 A request that is wrong fails in its first state, *Admit*, with the error `InvalidRequest`, before anything is created: no object, no
 instance. The cause names everything that is wrong, a line a problem: the field, what is wrong, what is allowed. Where some fields are
@@ -48,6 +49,10 @@ inside a somewhat larger document: within the last few hundred bytes below that 
 TITLES = {"request": "The request as a whole", "name": "The name of the execution", "several": "Several at once"}
 
 
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
+
+
 def page() -> str:
     """The whole page."""
     rows = sum(len(section.rows) for section in SECTIONS)
@@ -60,12 +65,12 @@ def _section(section: Section) -> str:
     title = TITLES.get(section.field, f"`{section.field}`")
     lines = [f"\n## {title}\n"]
     if section.allowed:
-        lines.append(f"Allowed: {_text(section.allowed)}.")
+        lines.append(f"Allowed: {plain(section.allowed)}.")
     if section.entry:
-        lines.append(f"Each entry: {_text(section.entry)}.")
+        lines.append(f"Each entry: {plain(section.entry)}.")
     lines += ["", "| what | given | answer |", "|---|---|---|"]
     lines += [
-        f"| {_text(row.what)} | {_given(row)} | {'<br>'.join(map(_text, _said(section, row)))} |"
+        f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(map(plain, _said(section, row)))} |"
         for row in section.rows
     ]
     return "\n".join(lines) + "\n"
@@ -96,14 +101,4 @@ def _json(value: Any) -> str:
 
 def _code(text: str) -> str:
     text = "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
-    text = text if len(text) <= WIDTH else f"{text[:WIDTH]}..."
-    return f"`` {text} ``".replace("|", "\\|")
-
-
-def _text(text: str) -> str:
-    """Markdown means nothing in it."""
-    return re.sub(r"([\\`*\[\]<>|$]|(?<!\w)_|_(?!\w))", r"\\\1", text)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    return markdown.code(text, WIDTH)

@@ -1,18 +1,13 @@
-"""Writes docs/{train,drain,grid}-machine.md from the synthesised machines: `python -m stacks.diagram`."""
+"""Pages about the state machines, from their synthesised definitions."""
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
-
-from app import build
-from stacks.parts.assembled import ROOT
-from stacks.settings import BLOCK, Settings
+from tools.synthesis import ROOT, definition, synthesise
 
 PAGE, DRAIN_PAGE, GRID_PAGE = (ROOT / "docs" / f"{name}-machine.md" for name in ("train", "drain", "grid"))
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
@@ -25,11 +20,15 @@ The numbers are those of the settings in `cdk.json`.
 """
 
 
-def definition(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The one state machine of a template, its references replaced by their names."""
-    (machine,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
-    parsed: dict[str, Any] = json.loads(_plain(machine["Properties"]["DefinitionString"]))
-    return parsed
+def pages() -> dict[Path, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        deployment = synthesise(Path(folder))
+        drain, grid = (definition(deployment.template(stack)) for stack in ("reaper", "grid"))
+        return {
+            PAGE: page(deployment.machine),
+            DRAIN_PAGE: page(drain, "Drain", "drain_machine"),
+            GRID_PAGE: page(grid, "Grid", "grid_machine"),
+        }
 
 
 def page(machine: Mapping[str, Any], name: str = "Train", part: str = "train_machine") -> str:
@@ -63,15 +62,6 @@ def transitions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield catch["Next"], "error"
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    ((kind, inner),) = value.items()
-    if kind == "Fn::Join":
-        return str(inner[0]).join(map(_plain, inner[1]))
-    return f"<{inner if isinstance(inner, str) else '.'.join(inner)}>"
-
-
 def _reached(machine: Mapping[str, Any]) -> Iterator[str]:
     """Every state, in the order in which a person meets them."""
     seen, ahead = set(), [machine["StartAt"]]
@@ -102,23 +92,3 @@ def _row(name: str, state: Mapping[str, Any]) -> str:
         if retry["MaxAttempts"] and (names := [name for name in retry["ErrorEquals"] if not name.startswith(LAMBDAS)])
     ]
     return f"| {name} | {state['Comment']} | {f'{timeout} s' if timeout else ''} | {'; '.join(repeats)} |"
-
-
-def main() -> None:
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    with tempfile.TemporaryDirectory() as folder:
-        app = cdk.App(context=context, outdir=folder)
-        build(app, Settings.parse(context[BLOCK]))
-        app.synth()
-        PAGE.write_text(page(_machine(folder, "workflow")))
-        DRAIN_PAGE.write_text(page(_machine(folder, "reaper"), "Drain", "drain_machine"))
-        GRID_PAGE.write_text(page(_machine(folder, "grid"), "Grid", "grid_machine"))
-
-
-def _machine(folder: str, stack: str) -> dict[str, Any]:
-    (template,) = Path(folder).glob(f"*-{stack}.template.json")
-    return definition(json.loads(template.read_text()))
-
-
-if __name__ == "__main__":
-    main()

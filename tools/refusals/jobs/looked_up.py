@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.refusals.table import CODE, OURS, SECRET, Row, Section
+from tools.refusals.jobs.table import CODE, OURS, SECRET, Row, Section
 
 LOOKED_UP = (
     Section(

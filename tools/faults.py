@@ -1,4 +1,4 @@
-"""Writes docs/faults.md from the table of faults: `python -m rehearsal.faults_page`."""
+"""Page of the faults of a rehearsal, from their table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rehearsal.faults import FAULTS, Kind
 PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
 HEAD = """# The faults of a rehearsal
 
-Written by `python -m rehearsal.faults_page`; edit the table in `rehearsal/faults.py` instead.
+Written by `make docs`; edit the table in `rehearsal/faults.py` instead.
 
     python -m rehearsal --job examples/ddp_digits/job.json --code examples/ddp_digits --fault slow-boot:seconds=300 --fault events-dropped
     python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits \\
@@ -21,6 +21,10 @@ its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-respons
 for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot` (the first line of user data), `agent` (the
 agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
 """
+
+
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
 
 
 def page() -> str:
@@ -37,7 +41,3 @@ def _section(name: str, kind: Kind) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -1,21 +1,22 @@
-"""The table of grids that are refused: a test runs it against the function, `python -m tests.functions.grid_plan.refusals` makes a page."""
+"""The table of grids that are refused: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
-from tests.functions.grid_plan import refused_files, refused_inputs, refused_lines, refused_values
-from tests.functions.grid_plan.account import REGIONS, execution
-from tests.functions.grid_plan.row import Row
+from tools import markdown
+from tools.markdown import plain
+from tools.refusals.grids import files, inputs, lines, values
+from tools.refusals.grids.row import Row
+from tools.refusals.grids.yard import REGIONS, execution
 
 PAGE = Path(__file__).parents[3] / "docs" / "grid-refusals.md"
 WIDTH = 150
-ROWS = (*refused_files.ROWS, *refused_lines.ROWS, *refused_values.ROWS, *refused_inputs.ROWS)
+ROWS = (*files.ROWS, *lines.ROWS, *values.ROWS, *inputs.ROWS)
 HEAD = """# What the Grid machine refuses
 
-<!-- Written by `python -m tests.functions.grid_plan.refusals` from tests/functions/grid_plan/refusals.py, which a test runs against the function. -->
+<!-- Written by `make docs` from tools/refusals/grids/, which a test runs against the function. -->
 
 A manifest that is wrong fails in *Plan* with the error `InvalidRequest`, before anything is written or started. The cause names everything
 that is wrong with the input and with every line, a line a reason, equal reasons of several lines together; beyond
@@ -34,12 +35,16 @@ that is wrong with the input and with every line, a line a reason, equal reasons
 """
 
 
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
+
+
 def page() -> str:
     """The whole page."""
     least = json.dumps(ROWS[0].input, indent=2)
     head = HEAD.format(regions=", ".join(REGIONS), least=least, count=len(ROWS))
     rows = [
-        f"| {_text(row.what)} | {_manifest(row)} | {_given(row)} | {'<br>'.join(map(_text, row.reasons()))} |"
+        f"| {plain(row.what)} | {_manifest(row)} | {_given(row)} | {'<br>'.join(map(plain, row.reasons()))} |"
         for row in ROWS
     ]
     return head + "\n".join(rows) + "\n"
@@ -47,7 +52,7 @@ def page() -> str:
 
 def _manifest(row: Row) -> str:
     if row.shown:
-        return _text(row.shown)
+        return plain(row.shown)
     text = row.manifest if isinstance(row.manifest, str) else repr(row.manifest)[2:-1]
     return _code(
         "".join(
@@ -64,15 +69,4 @@ def _given(row: Row) -> str:
 
 
 def _code(text: str) -> str:
-    if not text:
-        return ""
-    return f"`` {text if len(text) <= WIDTH else f'{text[:WIDTH]}...'} ``".replace("|", "\\|")
-
-
-def _text(text: str) -> str:
-    """Markdown means nothing in it."""
-    return re.sub(r"([\\`*\[\]<>|$]|(?<!\w)_|_(?!\w))", r"\\\1", text)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    return markdown.code(text, WIDTH) if text else ""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functions.grid_plan.account import BUCKET, DEFAULTS
-from tests.functions.grid_plan.row import CONTAINER, FIELDS, GOOD, OURS, PLACES, STRANGE, Row, line
-from tests.functions.grid_plan.troubles import closed_registry, only_home
+from tools.refusals.grids.row import CONTAINER, FIELDS, GOOD, OURS, PLACES, STRANGE, Row, line
+from tools.refusals.grids.yard import BUCKET, DEFAULTS
 
 ROWS = (
     Row(
@@ -146,7 +145,6 @@ ROWS = (
             "line 1: image: images:v1 does not stand in us-east-1; allowed: an image that was built or "
             "copied there (docs/images.md)",
         ),
-        there=only_home,
     ),
     Row(
         "a repository that there is not",
@@ -178,7 +176,6 @@ ROWS = (
             "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
             "Learning Containers of the region",
         ),
-        there=closed_registry,
     ),
     Row(
         "AWS's container of another region",

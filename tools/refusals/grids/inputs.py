@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tests.functions.grid_plan.account import BUCKET, CHILD, execution
-from tests.functions.grid_plan.row import ARN, GOOD, MANIFESTS, Row
-from tests.functions.grid_plan.troubles import close, huge, no_child, no_platform, take
+from tools.refusals.grids.row import ARN, GOOD, MANIFESTS, Row
+from tools.refusals.grids.yard import BUCKET, CHILD, execution
 
 ROWS = (
     Row("no manifest", "", ("manifest: is missing",), given={}, whole=True),
@@ -96,7 +95,6 @@ ROWS = (
         "a manifest of 3 GB",
         GOOD,
         (f"manifest: s3://{BUCKET}/uploads/manifest has 3.0 GB; allowed: up to 1 GB",),
-        there=huge,
     ),
     Row(
         "a name with a dot",
@@ -121,7 +119,6 @@ ROWS = (
             f"name: sweep-7 is the name of a grid of another execution ({ARN}, started "
             "2026-08-01T10:00:00.000Z); allowed: a name that no grid had",
         ),
-        there=take,
     ),
     Row(
         "a deployment that admits nothing",
@@ -130,7 +127,6 @@ ROWS = (
             "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
             f"s3://{BUCKET}/control/admission.json, or once a destroy has come to its end and a deploy has made its stacks anew",
         ),
-        there=close,
     ),
     Row(
         "a child whose image does not stand",
@@ -139,7 +135,6 @@ ROWS = (
             f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
             "allowed: deploy again, which builds it (docs/images.md)",
         ),
-        there=no_child,
     ),
     Row(
         "a deployment without a platform repository",
@@ -148,6 +143,5 @@ ROWS = (
             f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
             "allowed: deploy again, which builds it (docs/images.md)",
         ),
-        there=no_platform,
     ),
 )
