@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -123,7 +123,7 @@ rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines i
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
 CHECKS := lint types unit
-REHEARSALS := rehearsal-tests local-tests-a-b local-tests-c-z
+REHEARSALS := rehearsal-tests local-tests-first local-tests-second
 
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@rm -rf build/test
@@ -135,7 +135,7 @@ in-lanes: $(CHECKS) $(REHEARSALS)
 ifeq ($(MAKECMDGOALS),in-lanes)
 types: | lint
 unit: | types
-local-tests-a-b local-tests-c-z: | rehearsal-tests
+local-tests-first local-tests-second: | rehearsal-tests
 GO_ON := 1
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
@@ -161,13 +161,14 @@ unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside the
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)
 
-local-tests: local-tests-a-b local-tests-c-z ## Tests of the local AWS itself, a part at a time
+local-tests: local-tests-first local-tests-second ## Tests of the local AWS itself, a half at a time
 
-local-tests-a-b: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults and not losses"; $(NOTED)
+LOCAL := rehearsal and not deployed and not faults and not losses
+local-tests-first: $(TOOLS) build/ami/ready
+	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
 
-local-tests-c-z: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses" --ignore-glob='*/test_local_[ab]*'; $(NOTED)
+local-tests-second: $(TOOLS) build/ami/ready
+	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults

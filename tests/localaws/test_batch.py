@@ -14,7 +14,7 @@ from localaws.services import batch
 from tests.localaws.grid import HOME, Grid, faults, trained_here
 from tests.waiting import until
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
 RULES = [
     {"onExitCode": "75", "action": "RETRY"},
     {"onExitCode": "1*", "action": "RETRY"},

@@ -24,7 +24,7 @@ from stacks.parts.rights import Rights
 from tests.localaws.app import CALM
 from tests.waiting import until
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 HOME, DEPLOYMENT = REGIONS[0], "yard"
 REPOSITORY = names.repository(DEPLOYMENT)

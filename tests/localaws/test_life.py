@@ -22,7 +22,7 @@ from tests.localaws.app import CALM, App, machine
 from tests.localaws.services import allows
 from tests.waiting import until
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
 CDK = Path(__file__).parents[2] / "node_modules" / ".bin" / "cdk"
 
 

@@ -18,7 +18,7 @@ from localaws.server import LocalAws
 from tests.localaws.app import CALM, CATCH, App, echo, machine
 from tests.waiting import until
 
-pytestmark = pytest.mark.rehearsal
+pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
 KEEP = {"do": "keep", "token": "{% $states.context.Task.Token %}"}
 
 

@@ -1,6 +1,6 @@
 """`cdk destroy --all` by the real command line with a job running: nothing runs afterwards, and no stack is left.
 
-The file is named so that its tests run last: they take the deployment away that all others share.
+Its tests run last: they take the deployment away that all others share.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
 from tests.rehearsal.jobs import ONE, instances, left, train
 from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("destroys")]
 TOOLKIT = "CDKToolkit"
 """The bootstrap's own, which a destroy never touches."""
 DRAIN = ("DrainRole", "DrainMachineRole")

@@ -1,6 +1,6 @@
 """Every AWS call that rehearsed jobs made, nodes' included, judged by the deployed policies in an IAM simulator.
 
-The file is named so that its tests run after the others, and judge their calls too.
+Its tests run after the others, and judge their calls too.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,11 +17,12 @@ from localaws.iam.permissions import Granted, Verdict, granted, judge, needed
 from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
 from rehearsal.yard import Yard
+from tests.rehearsal import test_grid, test_main_job, test_own_images, test_regions, test_unattended
 from tests.rehearsal.grids import HOME
 from tests.rehearsal.jobs import ONE, TWO, train
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("judges")]
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
 JOBS = {"Admission", "Launcher", "Attendant", "ArtifactCheck", "Terminator", "Train", "Node"}
 UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck", "ServiceRoles", "ZoneLookup"}
@@ -29,8 +31,8 @@ BUILDS = {"OwnImages", "OwnImagesMachine", "Images", "ImageBuild", "Build"}
 """What had the platform's own images built while it was deployed."""
 GRIDS = {"Grid", "GridPlan", "GridCollect", "GridCleanup", "ChildrenStart", "Child", "Training"}
 """What grids made, where test_grid.py runs in the same session."""
-WHOLE = ("test_main_job", "test_grid", "test_own_images", "test_regions", "test_unattended")
-"""Files that make calls which no other makes: without them rights seem spare that are not."""
+WHOLE = (test_main_job, test_grid, test_own_images, test_regions, test_unattended)
+"""Modules that make calls which no other makes: without them rights seem spare that are not."""
 Row = tuple[str, str, str, str]
 
 
@@ -110,8 +112,8 @@ def test_the_same_launch_would_be_denied_without_any_one_of_its_rights(
 def test_what_no_rehearsal_needed_is_listed_with_its_reason(
     verdicts: list[Verdict], policies: dict[str, Policies], request: pytest.FixtureRequest
 ) -> None:
-    if not all(ran(request, file) for file in WHOLE):
-        pytest.skip(f"needs the calls of {', '.join(WHOLE)} as well")
+    if left_out := [module.__name__ for module in WHOLE if not ran(request, module)]:
+        pytest.skip(f"needs the calls of {', '.join(left_out)} as well")
     spare = {row(one) for one in granted(policies) - needed(verdicts, policies)}
     reasons = listed_in(PAGE.read_text())
     sometimes = {one for one, reason in reasons.items() if reason.startswith("Sometimes needed")}
@@ -126,8 +128,8 @@ def test_what_no_rehearsal_needed_is_listed_with_its_reason(
     assert [one for one, reason in reasons.items() if len(reason) < 30] == []
 
 
-def ran(request: pytest.FixtureRequest, file: str) -> bool:
-    return any(f"{file}.py" in item.nodeid for item in request.session.items)
+def ran(request: pytest.FixtureRequest, module: ModuleType) -> bool:
+    return any(getattr(item, "module", None) is module for item in request.session.items)
 
 
 def lines(rows: set[Row]) -> str:

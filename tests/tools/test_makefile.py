@@ -29,7 +29,7 @@ class Checkout:
         self.root.mkdir()
         shutil.copy(ROOT / "Makefile", self.root)
         shutil.copytree(
-            ROOT / "tests", self.root / "tests", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
+            ROOT / "tools", self.root / "tools", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
         )
         for file in (*ROOT.glob("requirements*"), *ROOT.glob("package*.json"), *ROOT.glob("*/requirements*")):
             (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
@@ -84,11 +84,11 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     checkout.set_up(FAILS)
     code, said = checkout.made("test")
     assert code != 0
-    for part in ("not rehearsal", "rehearsal and deployed", "test_local_["):
+    for part in ("not rehearsal", "rehearsal and deployed", "and first_half", "and not first_half"):
         assert part in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
         "checks      lint passed; types passed; unit failed",
-        "rehearsals  rehearsal-tests passed; local-tests-a-b passed; local-tests-c-z passed",
+        "rehearsals  rehearsal-tests passed; local-tests-first passed; local-tests-second passed",
         "make test: not passed: unit",
         "0 passed, 0 failed",
     ]
