@@ -104,6 +104,8 @@ TAGS_AT_LAUNCH = (
     tags.ROLE,
     tags.NAME,
 )
+LINKS_AT_MOST = 1200
+"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 GRID_LIMITS = GridLimits(
     max_lines=10_000,
     max_concurrent=1000,

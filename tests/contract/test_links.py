@@ -9,10 +9,8 @@ import pytest
 
 from contract import names
 from contract.links import Console, of_job
-from tests.builders import JOB
+from tests.builders import JOB, LINKS_AT_MOST
 
-OVER_ALL = 1200
-"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 FRANKFURT = Console("aws", "eu-central-1")
 
 
@@ -87,4 +85,4 @@ def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
         places={region: place},
     )
     words = sum(len(f"\n{what}: ") for what in ("", "Execution", "Log", "Artifacts", "Report"))
-    assert sum(map(len, of_job(job).values())) + words < OVER_ALL
+    assert sum(map(len, of_job(job).values())) + words < LINKS_AT_MOST

@@ -65,7 +65,7 @@ def verdicts(yard: Yard, account: DeployedAccount, policies: dict[str, Policies]
 
 def test_no_call_of_a_rehearsal_would_be_denied(verdicts: list[Verdict], request: pytest.FixtureRequest) -> None:
     asked = {short(verdict.request.principal) for verdict in verdicts}
-    assert asked == JOBS | UNATTENDED | BUILDS | (GRIDS if ran(request, "test_grid") else set())
+    assert asked == JOBS | UNATTENDED | BUILDS | (GRIDS if ran(request, test_grid) else set())
     denied = [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed]
     assert denied == []
 

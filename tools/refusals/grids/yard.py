@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from contract import names
 from contract.environments import GridLimits
 from stacks.settings import GridLimitSettings
@@ -17,7 +15,7 @@ DATA_BUCKETS = (*DATA, "partner", "retired")
 CHILD = names.child_image_tag("0" * 64)
 DEFAULTS = {"image": "images:v1", "instance_type": "ml.g5.xlarge"}
 MANIFEST = f"s3://{BUCKET}/uploads/manifest"
-LIMITS = GridLimits(**asdict(GridLimitSettings()) | {"instance_types": ("ml.g5.*", "ml.m5.*")})
+LIMITS: GridLimits = GridLimitSettings(instance_types=("ml.g5.*", "ml.m5.*"))
 
 
 def bytes_bucket(region: str) -> str:
