@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.functions.drain.draining import CloudFormation, Yard, draining, listening
+from tests.fakes.cloudformation import CloudFormation, listening
+from tests.functions.drain.draining import Yard, draining
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,19 @@
-"""A deployment on the fake, the drain behind its machine, and a CloudFormation that waits for answers over HTTP."""
+"""A deployment on the fake, and the drain behind its machine."""
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from aws.cloudformation import LARGEST
 from contract import keys, names
 from contract.errors import StillRunning
 from contract.jobs import Job
 from tests.builders import JOB
 from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.ec2_machine import Machine
 from tests.fakes.executions import MACHINE, Execution
 from tests.fakes.faults import Mishap
@@ -25,41 +23,6 @@ from tests.fakes.yard import admitted, deployed, home
 DRAIN = MACHINE.replace(names.machine("yard"), names.drain_machine("yard"))
 AGAIN_S, PATIENCE_S = JOB.timing.drain_again_s, JOB.timing.drain_patience_s
 CLOUDFORMATION_S = 3600.0
-
-
-class CloudFormation(ThreadingHTTPServer):
-    """Takes answers at a signed address, on this machine alone."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.answers: list[dict[str, Any]] = []
-        self.types: list[str | None] = []
-        self.refusals = 0
-        """How many answers still meet a 503."""
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/stack?X-Amz-Signature=a%2Fb"
-
-
-class _Answers(BaseHTTPRequestHandler):
-    def do_PUT(self) -> None:
-        there = self.server
-        assert isinstance(there, CloudFormation)
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        there.refusals -= 1
-        if there.refusals >= 0:
-            self.send_error(503)
-            return
-        assert self.path == "/stack?X-Amz-Signature=a%2Fb"
-        assert len(body) <= LARGEST
-        there.types.append(self.headers["Content-Type"])
-        there.answers.append(json.loads(body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
 
 @dataclass
@@ -146,14 +109,6 @@ class Yard:
 
     def versions(self, bucket: str) -> int:
         return sum(map(len, self.aws.s3.buckets[bucket].objects.values()))
-
-
-@contextmanager
-def listening() -> Iterator[CloudFormation]:
-    with CloudFormation() as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        yield server
-        server.shutdown()
 
 
 @contextmanager

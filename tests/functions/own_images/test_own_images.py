@@ -15,12 +15,12 @@ from contract.errors import BuildFailed, StillBuilding
 from own_images.policy import execution, judge
 from tests.builders import JOB
 from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation, listening
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import BUILD, Functions, Outcome
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import deployed
-from tests.functions.drain.draining import CloudFormation, listening
 
 TAG = names.child_image_tag("c0ffee" * 8)
 CONTEXT = b"the archive of a context"

@@ -15,10 +15,10 @@ from contract.places import Place
 from region_check.policy import forgotten, refusals
 from tests.builders import JOB, PLACE, rung
 from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import ABROAD, admitted, deployed
-from tests.functions.drain.draining import CloudFormation
 
 HOME, AWAY, GRID = PLACE.region, ABROAD.region, "ap-south-1"
 STACK = "arn:aws:cloudformation:eu-central-1:123456789012:stack/yard-workflow/1"

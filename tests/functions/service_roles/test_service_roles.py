@@ -9,10 +9,10 @@ import pytest
 
 from stacks.parts.service_roles import ROLES
 from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation, listening
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import deployed
-from tests.functions.drain.draining import CloudFormation, listening
 
 MADE = "iam:CreateServiceLinkedRole"
 

@@ -11,11 +11,11 @@ import pytest
 
 from contract import names
 from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation, listening
 from tests.fakes.ec2_catalogue import Zone
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import deployed, home
-from tests.functions.drain.draining import CloudFormation, listening
 from zone_lookup.policy import NoAnswer, chosen, identity, kept, remembered
 
 REGION = "eu-central-1"
