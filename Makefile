@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-a-b local-tests-c-z in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -84,11 +84,11 @@ build/custodian/ready: .venv/installer requirements-benchmarks.txt
 	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
 	@touch $@
 
-# As child/Dockerfile has it: four services' models, byte code compiled beforehand.
-build/child-env/ready: .venv/installer child/requirements.txt
+# As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
+build/child-env/ready: .venv/installer grid_child/requirements.txt
 	@echo "Putting the grid child's environment in place (build/child-env) ..."
 	@rm -rf build/child-env && $(BIN)/python -m venv --without-pip build/child-env
-	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r child/requirements.txt
+	@uv pip install -q --python build/child-env/bin/python --compile-bytecode --require-hashes -r grid_child/requirements.txt
 	@find build/child-env/lib/python*/site-packages/botocore/data build/child-env/lib/python*/site-packages/boto3/data -mindepth 1 \
 	  -maxdepth 1 -type d ! -name batch ! -name s3 ! -name sagemaker ! -name sts -exec rm -rf {} +
 	@touch $@
@@ -123,11 +123,11 @@ rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines i
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
 CHECKS := lint types unit
-REHEARSALS := rehearsal-tests local-tests-a-b local-tests-c-z
+REHEARSALS := rehearsal-tests local-tests-first local-tests-second
 
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@rm -rf build/test
-	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tests.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
+	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tools.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
 
 # Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
 # Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
@@ -135,7 +135,7 @@ in-lanes: $(CHECKS) $(REHEARSALS)
 ifeq ($(MAKECMDGOALS),in-lanes)
 types: | lint
 unit: | types
-local-tests-a-b local-tests-c-z: | rehearsal-tests
+local-tests-first local-tests-second: | rehearsal-tests
 GO_ON := 1
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
@@ -143,7 +143,7 @@ NOTED = code=$$?; mkdir -p build/test && echo $$code > build/test/$@; exit $(if 
 PYTEST = python -m pytest --junit-xml=build/test/$@.xml -o junit_family=xunit1
 
 older-python: $(REHEARSAL) .venv/ready ## The tests that lean on the standard library most, for another Python than the usual one
-	@python -m pytest tests/architecture tests/builds tests/node/test_code.py tests/unit/test_unpacking.py tests/unit/test_unpacking_bombs.py tests/unit/test_image_build_archive.py
+	@python -m pytest tests/architecture tests/image_builder tests/node/test_code.py tests/contract/test_unpacking.py tests/contract/test_unpacking_bombs.py tests/functions/image_build/test_archive.py
 
 # What nodes and images run, on Python 3.10 as well.
 OLDER := contract node examples
@@ -161,13 +161,14 @@ unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside the
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)
 
-local-tests: local-tests-a-b local-tests-c-z ## Tests of the local AWS itself, a part at a time
+local-tests: local-tests-first local-tests-second ## Tests of the local AWS itself, a half at a time
 
-local-tests-a-b: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal/test_local_[ab]* -vv -m "rehearsal and not deployed and not faults and not losses"; $(NOTED)
+LOCAL := rehearsal and not deployed and not faults and not losses
+local-tests-first: $(TOOLS) build/ami/ready
+	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and first_half"; $(NOTED)
 
-local-tests-c-z: $(TOOLS) build/ami/ready
-	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and not deployed and not faults and not losses" --ignore-glob='*/test_local_[ab]*'; $(NOTED)
+local-tests-second: $(TOOLS) build/ami/ready
+	@$(PYTEST) tests/localaws tests/rehearsal -vv -m "$(LOCAL) and not first_half"; $(NOTED)
 
 rehearse-faults: setup ## Every fault alone, at several moments (about 20 minutes)
 	@python -m pytest -m faults
@@ -179,7 +180,7 @@ test-deep: setup ## The property tests, 2,000 examples of 50 steps each
 	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
 
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
-	@PYTHONPATH=.:lambda:child $(BIN)/python -m tests.properties.grid_load
+	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load
 
 bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, into docs/benchmarks/reaper.md (about half an hour)
 	@$(BIN)/python -m benchmarks.reaper
@@ -199,26 +200,16 @@ deploy: setup-deploy ## To the account that your AWS credentials name
 destroy: setup-deploy ## Takes every stack away again
 	@npx cdk destroy --all
 
-docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machine's diagram
-	@PYTHONPATH=.:lambda $(BIN)/python -m admission > docs/request.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m image_build > docs/build.schema.json
-	@$(BIN)/python -m tests.refusals
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.builds.refusals
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan > docs/grid.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan line > docs/manifest.schema.json
-	@PYTHONPATH=.:lambda $(BIN)/python -m grid_plan columns > docs/manifest.md
-	@PYTHONPATH=.:lambda $(BIN)/python -m tests.grid.refusals
-	@$(BIN)/python -m rehearsal.faults_page
-	@$(BIN)/python -m stacks.diagram
-	@$(BIN)/python -m stacks.settings_page
+docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
+	@PYTHONPATH=.:lambda $(BIN)/python -m tools
 
 snapshots: setup ## Writes the template snapshots again
-	@$(BIN)/python -m tests.stacks.snapshots
+	@$(BIN)/python -m tools.snapshots
 
 # What development has decides the versions of its parts: one environment holds them all.
 LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock: .venv/installer ## Resolves the .in files again
-	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements child/requirements; do \
+	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements grid_child/requirements; do \
 	  $(LOCK) $$file.in -o $$file.txt || exit 1; done
 	@for file in requirements requirements-rehearsal; do \
 	  $(LOCK) -c requirements-dev.txt $$file.in -o $$file.txt || exit 1; done

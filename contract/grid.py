@@ -14,8 +14,6 @@ SHARD = 100
 """Lines in one object of the plan: a child reads one object for its line, and a plan of 10,000 is 100 objects."""
 ARRAY = range(2, 10_001)
 """Sizes that Batch takes for an array; a single line is a plain job."""
-NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
-"""What SageMaker takes for the name of a training job."""
 ENDED = frozenset({"Completed", "Failed", "Stopped"})
 """Statuses of a training job that are its last."""
 

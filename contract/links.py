@@ -14,8 +14,6 @@ CONSOLES = {
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
 """By partition."""
-OVER_ALL = 1200
-"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 
 
 @dataclass(frozen=True, slots=True)

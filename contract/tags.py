@@ -19,7 +19,6 @@ GRID = "trainyard:grid"
 LINE = "trainyard:line"
 """Of a training job: its index in the grid, from 0."""
 
-AT_LAUNCH = (DEPLOYMENT, JOB, ATTEMPT, EXECUTION, OWNER, DEADLINE, NODES, MASTER_PORT, ROLE, NAME)
 AFTER_LAUNCH = (MASTER_ADDRESS,)
 
 WORKER_ROLE = "worker"

@@ -19,7 +19,9 @@ from localaws import shelf
 
 ROOT = Path(__file__).parent.parent
 KEEP = ROOT / "build" / "assemblies"
-NOT_READ = frozenset({"tests", "docs", "benchmarks", "localaws", "rehearsal", "build", "node_modules", "cdk.out"})
+NOT_READ = frozenset(
+    {"tests", "docs", "tools", "benchmarks", "localaws", "rehearsal", "build", "node_modules", "cdk.out"}
+)
 """Folders of the tree that synth reads nothing from, beside hidden ones; a test watches what it opens."""
 MADE = ("build/layer", "build/agent-libs")
 """Of `build`, what deployments ship."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from localaws.conditions import Conditions
 from rehearsal import grid, grid_screen
 from rehearsal.grid_command import regions
 from rehearsal.options import LAST_LAYER_S
-from rehearsal.runs import Run
+from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
@@ -27,16 +25,15 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
     settings = {"regions": regions(options)}
-    with ExitStack() as stack:
-        yard = stack.enter_context(Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts))
+    with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts) as yard:
         if options.image:
             with screen.parts.part(f"image of {options.image}, into every region"):
                 grid.build_image(yard, options.image)
         if options.grid_data:
             for region, address in grid.upload_data(yard, options.grid_data).items():
                 screen.say(f"data of {region}: {address}")
-        stack.enter_context(yard.faults(options.faults))
-        return rehearse(yard, screen, options, run)
+        with yard.faults(options.faults):
+            return rehearse(yard, screen, options, run)
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
@@ -66,13 +63,11 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
 
 def keep(job: grid.GridJob, summary: grid.GridSummary, out: Path, *, whole: bool) -> None:
     """Everything that a person may want to look at afterwards, as files; `whole`: the functions' logs, too."""
-    (out / "summary.json").write_text(json.dumps(asdict(summary), indent=1, ensure_ascii=False, default=str) + "\n")
+    leave(out, asdict(summary), job.yard.aws.recorder.calls)
     written = (job.prefix.results_csv, job.prefix.results_jsonl, job.prefix.failed, job.prefix.report)
     for key in (job.prefix.description, *written):
         if (body := job.read(key)) is not None:
             (out / key.rpartition("/")[2]).write_bytes(body)
-    with (out / "calls.jsonl").open("w") as calls:
-        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)
     if whole:
         for function, lines in job.yard.aws.workers.logs().items():
             (out / f"{function}.log").write_text("\n".join(lines) + "\n")

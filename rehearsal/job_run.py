@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from contextlib import ExitStack
-from dataclasses import asdict
 
 from localaws.conditions import Conditions
 from rehearsal.diagnosis import diagnose
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.parts import Parts
-from rehearsal.runs import Run
+from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
-from rehearsal.summary import Summary, shortcomings, summarise
+from rehearsal.summary import shortcomings, summarise
 from rehearsal.yard import Job, Yard
 
 STACKS = ("workflow", "reaper")
@@ -32,9 +29,8 @@ PHASES = {
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
-    with ExitStack() as stack:
-        yard = stack.enter_context(Yard(run.work, conditions, wanted=STACKS, parts=screen.parts))
-        stack.enter_context(yard.faults(options.faults))
+    deployed = Yard(run.work, conditions, wanted=STACKS, parts=screen.parts)
+    with deployed as yard, yard.faults(options.faults):
         return rehearse(yard, screen, options, run)
 
 
@@ -58,7 +54,8 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     with screen.parts.part("summary"):
         time_execution(job, screen.parts, offset)
         summary = summarise(job, wall_s=time.monotonic() - screen.began)
-        keep(job, summary, run)
+        job.download(run.out)
+        leave(run.out, summary.document(), yard.aws.recorder.calls)
     wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
     if wrong:
         diagnose(job, screen.console, run.out)
@@ -77,11 +74,3 @@ def time_execution(job: Job, parts: Parts, offset: float) -> None:
         if spans:
             at, until = min(at for at, _ in spans), max(until for _, until in spans)
             parts.known(name, at - offset, until - at)
-
-
-def keep(job: Job, summary: Summary, run: Run) -> None:
-    """Everything that a person may want to look at afterwards, as files."""
-    job.download(run.out)
-    (run.out / "summary.json").write_text(json.dumps(summary.document(), indent=1, ensure_ascii=False) + "\n")
-    with (run.out / "calls.jsonl").open("w") as calls:
-        calls.writelines(json.dumps(asdict(call), default=str) + "\n" for call in job.yard.aws.recorder.calls)

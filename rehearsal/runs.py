@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
 import time
 import unicodedata
 import uuid
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from localaws.recorder import Call
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "rehearsal" / "out"
@@ -35,6 +42,13 @@ def job_name(folder: str, now: float | None = None) -> str:
     suffix = f"-{time.strftime('%H%M%S', time.localtime(now))}-{uuid.uuid4().hex[:4]}"
     words = re.sub("[^A-Za-z0-9]+", "-", plain).strip("-")[: NAME_LONGEST - len(suffix)].rstrip("-")
     return f"{words or UNNAMED}{suffix}"
+
+
+def leave(out: Path, summary: Mapping[str, Any], calls: Iterable[Call]) -> None:
+    """Writes what every rehearsal leaves: its summary, and each call that AWS was sent."""
+    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False, default=str) + "\n")
+    with (out / "calls.jsonl").open("w") as lines:
+        lines.writelines(json.dumps(asdict(call), default=str) + "\n" for call in calls)
 
 
 class Run:

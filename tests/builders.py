@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contract import tags
 from contract.environments import AdmissionEnvironment, GridLimits, Limits
 from contract.intents import Answer, Intent, Outcome, Step
 from contract.jobs import Code, Image, Job, Market, Rung
@@ -91,6 +92,20 @@ INTENT = Intent(
     held_until=NOW + 300,
     steps=tuple(Step(rung=one, request={"InstanceType": one.instance_type}) for one in JOB.ladder),
 )
+TAGS_AT_LAUNCH = (
+    tags.DEPLOYMENT,
+    tags.JOB,
+    tags.ATTEMPT,
+    tags.EXECUTION,
+    tags.OWNER,
+    tags.DEADLINE,
+    tags.NODES,
+    tags.MASTER_PORT,
+    tags.ROLE,
+    tags.NAME,
+)
+LINKS_AT_MOST = 1200
+"""Characters that all links of a job take at most, with their words: names, buckets and keys are bounded."""
 GRID_LIMITS = GridLimits(
     max_lines=10_000,
     max_concurrent=1000,

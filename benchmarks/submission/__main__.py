@@ -103,8 +103,9 @@ def variables(at: Account, region: str, work: Path) -> dict[str, str]:
 
 def laid_out(work: Path) -> None:
     """The child's code as its image has it, the SDK's program, and the byte code of both."""
-    for source in ("contract", "child/grid_child"):
-        shutil.copytree(ROOT / source, work / Path(source).name, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("contract", "grid_child"):
+        others = shutil.ignore_patterns("__pycache__", "Dockerfile", "requirements.*")
+        shutil.copytree(ROOT / package, work / package, ignore=others)
     shutil.copy(ROOT / "benchmarks" / "submission" / "estimator.py", work)
     for python in PYTHON.values():
         subprocess.run([python, "-m", "compileall", "-q", "contract", "grid_child"], cwd=work, check=True)

@@ -1,4 +1,4 @@
-"""The CodeBuild project that runs builds/build.sh: Docker without a Docker of anybody's own."""
+"""The CodeBuild project that runs image_builder/build.sh: Docker without a Docker of anybody's own."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class BuildProject(Construct):
         script = assets.Asset(
             self,
             "Script",
-            path=str(ROOT / "builds"),
+            path=str(ROOT / "image_builder"),
             asset_hash_type=cdk.AssetHashType.OUTPUT,
-            bundling=Assembled({".": ROOT / "builds", "contract": CONTRACT}).options(),
+            bundling=Assembled({".": ROOT / "image_builder", "contract": CONTRACT}).options(),
         )
         role = iam.Role(
             self,

@@ -7,7 +7,7 @@ import hashlib
 from contract import names
 from stacks.parts.assembled import CONTRACT, ROOT, existing, files
 
-CHILD = {".": ROOT / "child", "contract": CONTRACT}
+CHILD = {".": ROOT / "grid_child", "contract": CONTRACT}
 """Place in the context to folder, as Assembled takes it: the grid's child."""
 
 

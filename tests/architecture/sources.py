@@ -10,8 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PYREFLY = Path(sys.executable).with_name("pyrefly")
 """The type checker, whatever the PATH is."""
-PRODUCT = ("app.py", "builds", "child", "contract", "lambda", "node", "stacks")
-EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tests", "benchmarks", "examples")
+PRODUCT = ("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks")
+EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tools", "tests", "benchmarks", "examples")
 
 
 def python_files(*places: str) -> list[Path]:
@@ -54,7 +54,7 @@ def _imported(file: Path) -> set[str]:
 
 
 def import_graph(files: list[Path]) -> dict[str, set[str]]:
-    """Module to those of the same files that it imports. Folders that are on the path of functions, nodes and children begin no name."""
+    """Module to those of the same files that it imports. Folders that are on the path of functions and nodes begin no name."""
     modules = {_module(file): file for file in files}
 
     def known(imported: str) -> str:
@@ -65,7 +65,7 @@ def import_graph(files: list[Path]) -> dict[str, set[str]]:
 
 def _module(file: Path) -> str:
     parts = list(file.relative_to(ROOT).with_suffix("").parts)
-    own = parts[1:] if parts[0] in {"child", "lambda", "node"} and len(parts) > 1 else parts
+    own = parts[1:] if parts[0] in {"lambda", "node"} and len(parts) > 1 else parts
     return ".".join(own[:-1] if own[-1] == "__init__" else own)
 
 

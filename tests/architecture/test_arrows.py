@@ -1,4 +1,5 @@
-"""Dependencies go one way: contract <- lambda, node, stacks, rehearsal; localaws <- rehearsal."""
+"""Dependencies go one way: contract <- lambda, node, grid_child, image_builder <- stacks <- rehearsal; localaws <- rehearsal; and
+nothing but tests imports tools."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def test_what_words_a_refusal_asks_aws_nothing() -> None:
 
 
 def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
-    files = python_files("child", "contract", "lambda", "node")
+    files = python_files("contract", "grid_child", "lambda", "node")
     assert importing(files, {"aws_cdk", "constructs", "stacks", "app"}) == {}
 
 
@@ -101,8 +102,8 @@ def test_the_node_knows_nothing_of_the_functions() -> None:
 
 def test_the_child_knows_nothing_of_the_functions_nor_of_the_node() -> None:
     others = FUNCTIONS | ROOMS | {"agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
-    assert importing(python_files("child"), others) == {}
-    assert importing(python_files("child/grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
+    assert importing(python_files("grid_child"), others) == {}
+    assert importing(python_files("grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
     assert importing(python_files("lambda", "node"), {"grid_child"}) == {}
 
 
@@ -130,13 +131,36 @@ def test_no_stack_knows_the_settings() -> None:
         assert "stacks.settings" not in (ROOT / "stacks" / f"{stack}.py").read_text()
 
 
+def test_no_stack_knows_the_app() -> None:
+    assert importing(python_files("stacks"), {"app"}) == {}
+
+
+def test_nothing_but_tests_imports_the_tools_and_no_tool_a_test() -> None:
+    assert importing(python_files(*PRODUCT, "localaws", "rehearsal", "benchmarks", "examples"), {"tools"}) == {}
+    assert importing(python_files("tools"), {"tests", "benchmarks", "localaws", "pytest", "moto", "boto3"}) == {}
+
+
+def test_no_archive_of_a_function_has_a_program_that_only_developers_run() -> None:
+    assert [name(file) for file in python_files("lambda") if file.stem == "__main__"] == []
+    assert [name(file) for file in python_files("lambda", "contract", "stacks") if "__main__" in code(file)] == []
+
+
+def test_what_builds_images_knows_the_contract_alone() -> None:
+    others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("image_builder")}
+    assert {file: found for file, found in others.items() if found} == {}
+
+
+def test_examples_know_nothing_of_trainyard() -> None:
+    assert importing(python_files("examples"), {*EVERYTHING, *FUNCTIONS, "agent", "aws"}) == {}
+
+
 def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
-    assert importing(python_files(*PRODUCT), {"localaws", "rehearsal", "tests", "moto", "pytest"}) == {}
+    assert importing(python_files(*PRODUCT), {"localaws", "rehearsal", "tests", "benchmarks", "moto", "pytest"}) == {}
 
 
 def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
-    product = FUNCTIONS | ROOMS | {"app", "agent", "builds", "contract", "grid_child", "stacks"}
-    assert importing(python_files("localaws"), product | {"rehearsal", "tests", "benchmarks"}) == {}
+    product = FUNCTIONS | ROOMS | {"app", "agent", "contract", "grid_child", "image_builder", "stacks"}
+    assert importing(python_files("localaws"), product | {"rehearsal", "tools", "tests", "benchmarks"}) == {}
 
 
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
@@ -147,7 +171,7 @@ def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal"))
+    graph = import_graph(python_files(*PRODUCT, "localaws", "rehearsal", "tools", "benchmarks"))
     assert [one for one in circles(graph) if len(one) > 1] == []
 
 
@@ -161,6 +185,11 @@ def test_every_folder_with_python_has_its_arrows() -> None:
     here = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
     made = {"build", "cdk.out", "node_modules"}
     assert (tracked & here) - made == {place for place in EVERYTHING if not place.endswith(".py")}
+
+
+def test_the_page_for_contributors_names_every_folder() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    assert [place for place in (*EVERYTHING, "docs") if f"`{place.removesuffix('.py')}" not in page] == []
 
 
 @pytest.mark.parametrize("word", ["rehears", "moto", "localhost", "127.0.0.1", "localstack", "is_local", "if local"])

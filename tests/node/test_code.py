@@ -8,7 +8,7 @@ import pytest
 
 from agent.code import unpack
 from agent.failures import CannotStart
-from tests.unit.test_unpacking import FILE, tar_of
+from tests.contract.test_unpacking import FILE, tar_of
 
 
 def test_an_unsafe_archive_ends_the_job_with_the_entry_at_fault(tmp_path: Path) -> None:

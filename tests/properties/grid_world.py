@@ -23,12 +23,12 @@ from grid_child.pace import turn_s
 from grid_child.waits import Waits
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
-from tests.child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Faults, Kind
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
+from tests.grid_child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10

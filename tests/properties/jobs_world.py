@@ -29,10 +29,10 @@ from tests.fakes.s3 import Bucket
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call, Refused
 from tests.fakes.yard import ABROAD, deployed
+from tests.functions.admission.account import packed
 from tests.properties.execution import Answered, Execution
 from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
 from tests.properties.world import BEAT_S, BOOT_S, Node, send
-from tests.unit.account import packed
 
 PLACES = (PLACE, ABROAD)
 BUCKET_IN = {place.region: place.bucket for place in PLACES}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +24,7 @@ STOPPED = {
 }
 """Jobs of test_unattended.py, which somebody stops; of the unheard ones no event tells."""
 DOOMED = "doomed"
-"""A job of test_zzz_destroy.py that trains until the deployment goes away."""
+"""A job of test_destroy.py that trains until the deployment goes away."""
 BESIDE = {
     "slow": "slow-boot:seconds=600",
     "killed": "agent-crash:at=15",
@@ -64,22 +63,36 @@ GRIDS = [
 """The same for the grid of test_grid.py that meets them all."""
 
 
+TURNS = ("begins", "between", "looks back", "judges", "destroys")
+"""Of modules that share the deployment, in order. `begins` starts what runs beside all others, `looks back` sees how that ended,
+`judges` wants the calls of all, and `destroys` leaves nothing to the next. A module that does not say is between."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share the deployment come last, and can be chosen by their mark: a process has one local AWS at a time."""
-    items.sort(key=shares_the_yard)
+    items.sort(key=place)
     for item in filter(shares_the_yard, items):
         item.add_marker(pytest.mark.deployed)
 
 
-def pytest_unconfigure() -> None:
-    """Without a last look through the million objects of the local AWS, which takes Python seconds."""
-    gc.freeze()
+def place(item: pytest.Item) -> int:
+    """After all that have the same or a lower one; the file's name says nothing."""
+    if not shares_the_yard(item):
+        return -1
+    mark = item.get_closest_marker("turn")
+    turn = mark.args[0] if mark else "between"
+    if turn not in TURNS:
+        raise pytest.UsageError(f"{item.nodeid}: turn {turn!r}: there is no such turn; allowed: {', '.join(TURNS)}")
+    return TURNS.index(turn)
 
 
 def shares_the_yard(item: pytest.Item) -> bool:
-    """A module may have a yard of its own, of the same name."""
-    return "yard" in getattr(item, "fixturenames", ()) and not hasattr(getattr(item, "module", None), "yard")
+    """Other tests, and a module among these, may have a yard of their own, of the same name."""
+    rehearsed = item.get_closest_marker("rehearsal") is not None
+    return (
+        rehearsed and "yard" in getattr(item, "fixturenames", ()) and not hasattr(getattr(item, "module", None), "yard")
+    )
 
 
 @pytest.fixture(scope="session")

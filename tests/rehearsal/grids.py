@@ -15,8 +15,8 @@ from localaws.containers.images import keep
 from rehearsal import grid
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
+from tests.localaws.grid import IMAGES, MANIFEST
 from tests.rehearsal.conftest import REGIONS
-from tests.rehearsal.local_grid import IMAGES, MANIFEST
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
 HOME, AWAY = (place["region"] for place in REGIONS[:2])

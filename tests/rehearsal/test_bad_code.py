@@ -15,7 +15,7 @@ from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, changes, instances, left
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
 TELLS = """
 import json, os, sys
 told = {

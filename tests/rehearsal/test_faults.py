@@ -11,7 +11,7 @@ from rehearsal.yard import Job, Yard
 from tests.rehearsal.jobs import HAPPY, TWO, instances, left, train
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
 LATE = ["events-dropped:seconds=180", "clock-late:seconds=120", "attendant-dead:after=150,seconds=360"]
 
 

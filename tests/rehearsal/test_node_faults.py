@@ -12,7 +12,7 @@ from rehearsal.yard import Job
 from tests.rehearsal.jobs import HAPPY, instances, left, shutdowns
 from tests.waiting import HANG_S
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
 
 

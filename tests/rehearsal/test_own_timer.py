@@ -13,8 +13,8 @@ from launcher.requests import user_data
 from localaws.conditions import Conditions
 from rehearsal.faults import Fault, parse_faults
 from rehearsal.yard import Yard
+from tests.localaws.ec2 import local_aws
 from tests.rehearsal.jobs import ARMED, ONE, SCRIPT, left, shutdowns, train
-from tests.rehearsal.local_ec2 import local_aws
 from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]

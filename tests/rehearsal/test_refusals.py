@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from rehearsal.yard import Job, Yard
-from tests.refusals import SECTIONS
 from tests.rehearsal.jobs import changes, instances
 from tests.waiting import HANG_S
+from tools.refusals.jobs import SECTIONS
 
 pytestmark = [pytest.mark.rehearsal]
 CHOSEN = {

@@ -1,6 +1,6 @@
 """Three regions in one deployment, by the real command line: home, one more that trains, one for the grid alone.
 
-That they go again, in the right order, is in test_zzz_destroy.py.
+That they go again, in the right order, is in test_destroy.py.
 """
 
 from __future__ import annotations

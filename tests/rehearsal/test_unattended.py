@@ -22,7 +22,7 @@ from tests.rehearsal.jobs import ended_at, enders, instances, left
 from tests.rehearsal.mailbox import Mailbox
 from tests.waiting import HANG_S, until
 
-pytestmark = [pytest.mark.rehearsal]
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 SPEED = 10.0
 GRACE_S = Timing().reaper_grace_s / SPEED
 SECOND_LOOK_S = Timing().reaper_second_look_s / SPEED

@@ -10,7 +10,7 @@ from contract import keys, names, tags
 from localaws.iam.simulator import Request
 from stacks.settings import BLOCK, Settings
 from tests.security.policies import ACCOUNT, REGION, role
-from tests.stacks.synth import CONTEXT
+from tools.synthesis import CONTEXT
 
 HOME = f"arn:aws:s3:::{names.home_bucket('trainyard', ACCOUNT, REGION)}"
 BYTES = f"arn:aws:s3:::{names.bytes_bucket('trainyard', ACCOUNT, REGION)}"

@@ -6,7 +6,7 @@ import pytest
 
 from localaws.iam.simulator import Policies
 from tests.security.policies import of_roles
-from tests.stacks.synth import Synthesised, synthesise
+from tools.synthesis import Synthesised, synthesise
 
 WIDE = {
     "network": {"nat_gateways": 3, "interface_endpoints": ["ecr.api", "ecr.dkr", "logs", "secretsmanager"]},

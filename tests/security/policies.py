@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from localaws.iam.simulator import Policies
-from tests.stacks.synth import Synthesised, resources
+from tests.stacks.synth import resources
+from tools.synthesis import Synthesised
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
 HASH = re.compile(r"[0-9A-F]{8}$")

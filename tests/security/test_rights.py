@@ -10,6 +10,7 @@ import pytest
 from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
+from tests.builders import TAGS_AT_LAUNCH
 from tests.security import endings, grids, images
 from tests.security.asking import (
     ARM_IMAGE,
@@ -33,7 +34,7 @@ from tests.security.asking import (
     Ask,
 )
 from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role
-from tests.stacks.synth import Synthesised
+from tools.synthesis import Synthesised
 
 AGENT = keys.agent("a" * 64)
 
@@ -70,7 +71,7 @@ ALLOWED = [
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:placement-group/g", OURS),
     Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{REGION}::image/ami-1"),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:spot-instances-request/*"),
-    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", LAUNCHING | {"aws:TagKeys": list(tags.AT_LAUNCH)}),
+    Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", LAUNCHING | {"aws:TagKeys": list(TAGS_AT_LAUNCH)}),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:network-interface/*", LAUNCHING),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/i-1", OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS]}),
     Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),

@@ -21,11 +21,10 @@ from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
 from app import build
-from stacks.diagram import definition
 from stacks.parts.acknowledged import acknowledge
 from stacks.settings import BLOCK, Settings
 from tests.security.conftest import WIDE
-from tests.stacks.synth import CONTEXT, ROOT, Synthesised
+from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"

@@ -8,7 +8,8 @@ import pytest
 
 from localaws.iam.simulator import Answer, Policies, Request, simulate
 from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, of_resource, role
-from tests.stacks.synth import Synthesised, resources
+from tests.stacks.synth import resources
+from tools.synthesis import Synthesised
 
 CLOUDWATCH, EVENTS, S3 = (f"{name}.amazonaws.com" for name in ("cloudwatch", "events", "s3"))
 OURS, THEIRS = {"aws:SourceAccount": ACCOUNT}, {"aws:SourceAccount": "999999999999"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stacks.diagram import definition
-from tests.stacks.synth import Synthesised, resources, synthesise
+from tests.stacks.synth import resources
+from tools.synthesis import Synthesised, definition, synthesise
 
 
 @pytest.fixture(scope="session")

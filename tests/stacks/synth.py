@@ -1,67 +1,17 @@
-"""Synthesises the app for tests, and reads templates the way a person would."""
+"""Reads templates the way a person would."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
-
-from app import build
 from contract import names
-from stacks.diagram import definition
-from stacks.settings import BLOCK, Settings
+from tools.synthesis import Synthesised
 
-ROOT = Path(__file__).parents[2]
-CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
-HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
-"""Of an asset, and of what the child's image is built from."""
 LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
 ZONES = "abcdef"
-
-
-@dataclass(frozen=True, slots=True)
-class Synthesised:
-    """The templates of one deployment."""
-
-    folder: Path
-
-    def text(self, stack: str) -> str:
-        """`stack` is the end of a stack's name."""
-        (file,) = self.folder.glob(f"*-{stack}.template.json")
-        return file.read_text()
-
-    def template(self, stack: str) -> dict[str, Any]:
-        parsed: dict[str, Any] = json.loads(self.text(stack))
-        return parsed
-
-    @property
-    def stacks(self) -> dict[str, dict[str, Any]]:
-        """Stack name to template."""
-        files = sorted(self.folder.glob("*.template.json"))
-        return {file.name.removesuffix(".template.json"): json.loads(file.read_text()) for file in files}
-
-    @property
-    def machine(self) -> dict[str, Any]:
-        return definition(self.template("workflow"))
-
-
-def synthesise(folder: Path, **changes: object) -> Synthesised:
-    """The deployment of cdk.json with some settings replaced. Assets stay where they are, which is all that saves time."""
-    context = CONTEXT | {"aws:cdk:disable-asset-staging": True}
-    app = cdk.App(context=context, outdir=str(folder))
-    build(app, Settings.parse(CONTEXT[BLOCK] | changes))
-    app.synth()
-    return Synthesised(folder)
-
-
-def masked(text: str) -> str:
-    """Asset hashes replaced: they change with every line of the functions."""
-    return HASH.sub("<hash>", text)
 
 
 def resources(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:

@@ -15,10 +15,10 @@ import pytest
 
 from contract import names
 from contract.timing import Timing
-from stacks.diagram import definition
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
-from tests.stacks.synth import CONTEXT, ROOT, Synthesised, masked, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
 SPEED = 20.0
 TIMING_VARIABLE = "TRAINYARD_TIMING"

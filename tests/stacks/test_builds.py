@@ -19,10 +19,11 @@ from contract.images import ORDER
 from contract.timing import Timing
 from localaws.limits import beyond
 from stacks.builds import BuildsStack
-from stacks.diagram import transitions
 from stacks.parts.common import Common
 from stacks.parts.rights import Rights
-from tests.stacks.synth import ROOT, plain, resources
+from tests.stacks.synth import plain, resources
+from tools.diagrams import transitions
+from tools.synthesis import ROOT
 
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"

@@ -12,7 +12,8 @@ import pytest
 from contract.environments import CleanupEnvironment
 from contract.timing import Timing
 from localaws.iam.permissions import listed
-from tests.stacks.synth import Synthesised, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import Synthesised, synthesise
 
 TEN_MINUTES_S = 600
 LONGEST_WALK_S = 300

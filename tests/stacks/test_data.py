@@ -11,7 +11,8 @@ import pytest
 from contract import names
 from contract.environments import DrainEnvironment
 from stacks.settings import BLOCK, Settings
-from tests.stacks.synth import CONTEXT, Synthesised, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import CONTEXT, Synthesised, synthesise
 
 REPOSITORIES = Settings.parse(CONTEXT[BLOCK]).every_repository
 

@@ -16,7 +16,8 @@ from contract.timing import Timing
 from stacks.settings import BLOCK, Settings
 from tests.builders import LIMITS
 from tests.stacks.pages import blocks, commands, outputs, problems
-from tests.stacks.synth import CONTEXT, ROOT, Synthesised, resources
+from tests.stacks.synth import resources
+from tools.synthesis import CONTEXT, ROOT, Synthesised
 
 PAGE = (ROOT / "docs" / "first-account-run.md").read_text()
 README = (ROOT / "README.md").read_text()

@@ -17,10 +17,11 @@ from contract.environments import GridLimits
 from contract.grid import ARRAY, ROUNDS, arrays
 from contract.timing import Timing
 from localaws.limits import beyond
-from stacks.diagram import GRID_PAGE, definition, page, transitions
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
 from tests.builders import GRID_LIMITS
-from tests.stacks.synth import resources, synthesise
+from tests.stacks.synth import resources
+from tools.diagrams import GRID_PAGE, page, transitions
+from tools.synthesis import definition, synthesise
 
 LIMITS = GRID_LIMITS
 YEAR_S = 365 * 86_400
@@ -229,7 +230,7 @@ def test_a_stop_is_asked_again_whatever_the_error(grid_machine: dict[str, Any]) 
 
 
 def test_the_page_of_the_grid_machine_is_as_it_is(grid_machine: dict[str, Any]) -> None:
-    assert GRID_PAGE.read_text() == page(grid_machine, "Grid", "grid_machine"), "run `python -m stacks.diagram`"
+    assert GRID_PAGE.read_text() == page(grid_machine, "Grid", "grid_machine"), "run `make docs`"
 
 
 def test_no_expression_is_of_the_other_query_language(grid_machine: dict[str, Any]) -> None:

@@ -14,7 +14,8 @@ from contract.environments import ChildEnvironment
 from contract.grid import Exit
 from stacks.parts.batch import RULES
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import CONTEXT, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import CONTEXT, synthesise
 
 
 def test_definition_and_submission_together_are_the_childs_environment(

@@ -13,7 +13,8 @@ from contract.environments import OwnImagesEnvironment
 from stacks.parts import own_images
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.own_images import child_tag
-from tests.stacks.synth import Synthesised, plain, resources
+from tests.stacks.synth import plain, resources
+from tools.synthesis import Synthesised
 
 
 @pytest.fixture(scope="module")

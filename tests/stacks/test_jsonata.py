@@ -10,8 +10,8 @@ import pytest
 from jsonata import Jsonata
 
 from contract import errors
-from contract.links import OVER_ALL
 from stacks.parts import jsonata
+from tests.builders import LINKS_AT_MOST
 
 FAR = 99_999_999_999
 PAST = 1
@@ -181,7 +181,7 @@ def test_a_refusal_has_nowhere_to_look() -> None:
 
 @pytest.mark.parametrize("cause", ["x" * 32_768, "ü" * 40_000, "x" * 30_001])
 def test_a_long_cause_leaves_room_for_where_to_look(cause: str) -> None:
-    most = dict.fromkeys(LINKS, "https://" + "l" * (OVER_ALL // 4))
+    most = dict.fromkeys(LINKS, "https://" + "l" * (LINKS_AT_MOST // 4))
     told = value(jsonata.TOLD, problem={"error": "TrainingFailed", "cause": cause}, links=most)
     assert len(told) < 32_768
     assert told.startswith(cause[:30_000] + " ...\n\nExecution: https://")

@@ -10,8 +10,9 @@ import pytest
 
 from contract import metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
-from stacks.diagram import DRAIN_PAGE, definition, page
-from tests.stacks.synth import ROOT, Synthesised, plain, resources
+from tests.stacks.synth import plain, resources
+from tools.diagrams import DRAIN_PAGE, page
+from tools.synthesis import ROOT, Synthesised, definition
 
 TWENTY_MINUTES_S = 1200
 EVALUATED_LATE_S = 180
@@ -275,4 +276,4 @@ def test_the_drain_machine_speaks_jsonata_alone(reaper: dict[str, Any]) -> None:
 
 def test_the_page_of_the_drain_machine_is_as_it_is(reaper: dict[str, Any]) -> None:
     written = page(definition(reaper), "Drain", "drain_machine")
-    assert DRAIN_PAGE.read_text() == written, "run `python -m stacks.diagram`"
+    assert DRAIN_PAGE.read_text() == written, "run `make docs`"

@@ -15,7 +15,8 @@ from contract.codec import decode
 from contract.places import Place
 from stacks import forms
 from stacks.settings import MOST_REGIONS
-from tests.stacks.synth import Synthesised, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import Synthesised, synthesise
 
 HOME, AWAY, GRID = "eu-central-1", "us-east-1", "ap-south-1"
 ACCOUNT, ORGANIZATION = "444455556666", "o-a1b2c3d4e5"

@@ -39,7 +39,8 @@ from contract.environments import (
 )
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
-from tests.stacks.synth import Synthesised, plain, resources
+from tests.stacks.synth import plain, resources
+from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
 ENVIRONMENTS: dict[str, type[Environment]] = {

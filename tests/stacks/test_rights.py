@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from contract import tags
-from tests.stacks.synth import Right, Synthesised, resources, rights
+from tests.stacks.synth import Right, resources, rights
+from tools.synthesis import Synthesised
 
 ACCOUNT = "111122223333"
 CONTAINERS = "763104351884"

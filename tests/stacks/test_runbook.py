@@ -10,7 +10,7 @@ from contract import keys, tags
 from reaper.policy import Rule
 from tests.stacks.pages import commands, problems
 from tests.stacks.pages import outputs as outputs_of
-from tests.stacks.synth import ROOT, Synthesised
+from tools.synthesis import ROOT, Synthesised
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 SECTIONS = [

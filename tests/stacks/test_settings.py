@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from contract.environments import Limits
 from contract.timing import Timing
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import CONTEXT, ROOT
+from tools.synthesis import CONTEXT, ROOT
 
 HOME = {"region": "eu-central-1", "cidr": "10.70.0.0/16"}
 AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
@@ -323,7 +323,7 @@ def test_a_divided_timing_is_accepted(speed: float) -> None:
 
 
 def test_every_knob_is_read_somewhere() -> None:
-    folders = ("contract", "stacks", "lambda", "node", "child")
+    folders = ("contract", "stacks", "lambda", "node", "grid_child")
     source = "\n".join(
         file.read_text()
         for file in [ROOT / "app.py", *(file for folder in folders for file in _python(folder))]

@@ -14,8 +14,8 @@ from stacks import forms
 from stacks.forms import Form
 from stacks.refused import tree
 from stacks.settings import BLOCK, BadSettings, Settings
-from stacks.settings_page import PAGE, SCHEMA, meanings, page, schema
-from tests.stacks.synth import CONTEXT
+from tools.settings import PAGE, SCHEMA, meanings, page, schema
+from tools.synthesis import CONTEXT
 
 WHOLE = "a valid integer"
 NUMBER = "a valid number"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.stacks.snapshots import FOLDER
-from tests.stacks.synth import Synthesised, masked
+from tools.snapshots import FOLDER
+from tools.synthesis import Synthesised, masked
 
 
 def test_no_template_changes_unseen(deployment: Synthesised) -> None:
@@ -12,7 +12,7 @@ def test_no_template_changes_unseen(deployment: Synthesised) -> None:
         for stack in deployment.stacks
         if (FOLDER / f"{stack}.json").read_text() != masked(deployment.text(stack.removeprefix("trainyard-"))) + "\n"
     ]
-    assert changed == [], "look at the difference after `python -m tests.stacks.snapshots`"
+    assert changed == [], "look at the difference after `make snapshots`"
 
 
 def test_no_snapshot_is_of_a_stack_that_is_gone(deployment: Synthesised) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from contract import errors, names
 from contract.timing import Timing
-from stacks.diagram import PAGE, page, transitions
 from tests.properties.execution import LAMBDAS_OWN, THROTTLED
-from tests.stacks.synth import Synthesised, resources
+from tests.stacks.synth import resources
+from tools.diagrams import PAGE, page, transitions
+from tools.synthesis import Synthesised
 
 Machine = dict[str, Any]
 WORKING = {"Launch", "Train", "Sync"}
@@ -347,4 +348,4 @@ def test_what_done_says_was_assigned_on_every_way_to_it(machine: Machine) -> Non
 
 
 def test_the_page_in_the_docs_is_the_machine_that_is_deployed(machine: Machine) -> None:
-    assert PAGE.read_text() == page(machine), "run `python -m stacks.diagram`"
+    assert PAGE.read_text() == page(machine), "run `make docs`"

@@ -16,7 +16,8 @@ from contract.places import Place, Zone
 from stacks.parts.network import zones_of
 from stacks.parts.zones import looked_up
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import CONTEXT, Synthesised, plain, resources, synthesise
+from tests.stacks.synth import plain, resources
+from tools.synthesis import CONTEXT, Synthesised, synthesise
 
 HOME, AWAY = "eu-central-1", "us-east-1"
 SIX = [f"{AWAY}{letter}" for letter in "abcdef"]

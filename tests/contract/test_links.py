@@ -1,0 +1,88 @@
+"""The addresses of the console: whatever the names are, they lead to one page of one region, and fit beside a cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from contract import names
+from contract.links import Console, of_job
+from tests.builders import JOB, LINKS_AT_MOST
+
+FRANKFURT = Console("aws", "eu-central-1")
+
+
+def test_an_execution_is_the_page_of_its_arn() -> None:
+    arn = "arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1.2"
+    assert FRANKFURT.execution(arn) == (
+        "https://eu-central-1.console.aws.amazon.com/states/home?region=eu-central-1#/v2/executions/details/" + arn
+    )
+
+
+def test_a_machine_is_a_page_of_its_partitions_console() -> None:
+    arn = "arn:aws-cn:states:cn-north-1:123456789012:stateMachine:yard-train"
+    assert Console("aws-cn", "cn-north-1").machine(arn) == (
+        f"https://cn-north-1.console.amazonaws.cn/states/home?region=cn-north-1#/statemachines/view/{arn}"
+    )
+
+
+def test_a_log_group_is_escaped_twice_as_the_console_writes_it() -> None:
+    assert FRANKFURT.streams("/trainyard/yard/nodes", "job-1/") == (
+        "https://eu-central-1.console.aws.amazon.com/cloudwatch/home?region=eu-central-1#logsV2:log-groups/log-group/"
+        "$252Ftrainyard$252Fyard$252Fnodes$3FlogStreamNameFilter$3Djob-1$252F"
+    )
+
+
+def test_a_folder_and_an_object_are_pages_of_their_bucket() -> None:
+    assert FRANKFURT.folder("yard-home", "jobs/a b/") == (
+        "https://eu-central-1.console.aws.amazon.com/s3/buckets/yard-home?region=eu-central-1&prefix=jobs%2Fa%20b%2F"
+    )
+    assert FRANKFURT.object("yard-home", "jobs/j/report.json").startswith(
+        "https://eu-central-1.console.aws.amazon.com/s3/object/yard-home?region=eu-central-1&prefix=jobs%2Fj%2F"
+    )
+
+
+@pytest.mark.parametrize(
+    ("partition", "region", "host"),
+    [
+        ("aws-cn", "cn-north-1", "cn-north-1.console.amazonaws.cn"),
+        ("aws-us-gov", "us-gov-west-1", "us-gov-west-1.console.amazonaws-us-gov.com"),
+        ("aws-of-tomorrow", "xx-north-1", "xx-north-1.console.aws.amazon.com"),
+    ],
+)
+def test_another_partition_has_a_console_of_its_own(partition: str, region: str, host: str) -> None:
+    assert urlsplit(Console(partition, region).object("b", "k")).netloc == host
+
+
+def test_a_jobs_links_lead_home_but_for_its_artifacts() -> None:
+    job = replace(JOB, id="job-1.2")
+    links = of_job(job)
+    assert links.keys() == {"execution", "log", "artifacts", "report"}
+    place = job.places[job.ladder[0].region]
+    assert parse_qs(urlsplit(links["artifacts"]).query) == {
+        "region": [place.region],
+        "prefix": ["jobs/job-1.2/artifacts/"],
+    }
+    assert f"/buckets/{place.bucket}?" in links["artifacts"]
+    assert parse_qs(urlsplit(links["report"]).query)["prefix"] == ["jobs/job-1.2/report.json"]
+    fragment = unquote(unquote(urlsplit(links["log"]).fragment.replace("$", "%")))
+    assert fragment == f"logsV2:log-groups/log-group/{job.log_group}?logStreamNameFilter=job-1.2/"
+
+
+def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
+    deployment, region, name = "d" * 20, "ap-northeast-1", "n" * 80
+    place = replace(JOB.places[JOB.ladder[0].region], region=region, bucket="b" * 63)
+    job = replace(
+        JOB,
+        id=name,
+        execution=f"arn:aws-us-gov:states:{region}:123456789012:execution:{names.machine(deployment)}:{name}",
+        home_region=region,
+        home_bucket="h" * 63,
+        log_group=names.log_group(deployment),
+        ladder=(replace(JOB.ladder[0], region=region),),
+        places={region: place},
+    )
+    words = sum(len(f"\n{what}: ") for what in ("", "Execution", "Log", "Artifacts", "Report"))
+    assert sum(map(len, of_job(job).values())) + words < LINKS_AT_MOST

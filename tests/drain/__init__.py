@@ -1,1 +1,0 @@
-"""The drain of a destroy, on the fake: what it ends, what it says, what it leaves."""

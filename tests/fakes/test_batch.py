@@ -1,0 +1,120 @@
+"""Batch keeps Batch's rules on a virtual clock: what it refuses, what it lists, and how jobs end that somebody ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from tests.fakes.aws import Aws
+from tests.grid_child.yard import NOW
+
+ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
+JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    fake = Aws(now=NOW)
+    with fake.connected():
+        yield fake
+
+
+@pytest.fixture
+def client(aws: Aws) -> Any:  # noqa: ARG001
+    return boto3.client("batch", config=ONCE)
+
+
+def refusal(call: Callable[..., Any], **params: Any) -> str:
+    with pytest.raises(ClientError) as caught:
+        call(**params)
+    return str(caught.value.response["Error"]["Code"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"jobQueue": "nowhere"},
+        {"jobDefinition": "nothing"},
+        {"jobDefinition": "definition:2"},
+        {"jobName": "two words"},
+        {"arrayProperties": {"size": 1}},
+        {"arrayProperties": {"size": 10_001}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_batch_does_not_take_is_refused(client: Any, change: dict[str, Any]) -> None:
+    assert refusal(client.submit_job, **(JOB | change)) == "ClientException"
+    assert client.list_jobs(jobQueue="queue", jobStatus="RUNNABLE")["jobSummaryList"] == []
+
+
+def test_a_queue_that_is_disabled_takes_no_job(client: Any) -> None:
+    client.update_job_queue(jobQueue="queue", state="DISABLED")
+    assert refusal(client.submit_job, **JOB) == "ClientException"
+
+
+@pytest.mark.parametrize("operation", ["terminate_job", "cancel_job"])
+def test_a_job_that_nobody_has_cannot_be_ended(client: Any, operation: str) -> None:
+    assert refusal(getattr(client, operation), jobId="nobody", reason="enough") == "ClientException"
+
+
+def test_more_than_a_hundred_jobs_are_not_described_at_once(client: Any) -> None:
+    assert client.describe_jobs(jobs=["nobody"] * 100)["jobs"] == []
+    assert refusal(client.describe_jobs, jobs=["nobody"] * 101) == "ClientException"
+
+
+def test_an_array_is_pending_while_its_children_wait_and_lists_them_by_itself_alone(client: Any) -> None:
+    job = client.submit_job(**JOB, arrayProperties={"size": 3})["jobId"]
+    assert [one["jobId"] for one in client.list_jobs(jobQueue="queue", jobStatus="PENDING")["jobSummaryList"]] == [job]
+    assert client.list_jobs(jobQueue="queue", jobStatus="RUNNABLE")["jobSummaryList"] == []
+    children = client.list_jobs(arrayJobId=job, jobStatus="RUNNABLE")["jobSummaryList"]
+    assert [one["jobId"] for one in children] == [f"{job}:{index}" for index in range(3)]
+
+
+def test_a_listing_has_pages_and_its_tokens_expire(aws: Aws, client: Any) -> None:
+    jobs = [client.submit_job(**JOB)["jobId"] for _ in range(120)]
+    first = client.list_jobs(jobQueue="queue", jobStatus="RUNNABLE")
+    assert [one["jobId"] for one in first["jobSummaryList"]] == jobs[:19:-1]  # the newest first
+    rest = client.list_jobs(jobQueue="queue", jobStatus="RUNNABLE", nextToken=first["nextToken"])
+    assert [one["jobId"] for one in rest["jobSummaryList"]] == jobs[19::-1]
+    aws.clock.run(3600)
+    late = {"jobQueue": "queue", "jobStatus": "RUNNABLE", "nextToken": first["nextToken"]}
+    assert refusal(client.list_jobs, **late) == "ClientException"
+
+
+def test_what_runs_has_half_a_minute_when_it_is_terminated_and_what_waits_has_none(aws: Aws, client: Any) -> None:
+    aws.batch.add("runs")
+    waits = client.submit_job(**JOB)["jobId"]
+    for job in ("runs", waits):
+        client.terminate_job(jobId=job, reason="enough")
+    assert [aws.batch.jobs[job]["status"] for job in ("runs", waits)] == ["RUNNING", "FAILED"]
+    aws.clock.run(30)
+    ended = aws.batch.jobs["runs"]
+    assert (ended["status"], ended["isTerminated"], ended["statusReason"]) == ("FAILED", True, "enough")
+    assert ended["stoppedAt"] > ended["startedAt"]
+
+
+def test_an_array_that_is_terminated_is_over_with_the_last_of_its_children(aws: Aws, client: Any) -> None:
+    aws.batch.add("array", children=2)
+    client.terminate_job(jobId="array", reason="enough")
+    assert (aws.batch.jobs["array"]["status"], aws.batch.jobs["array"]["isTerminated"]) == ("PENDING", True)
+    aws.clock.run(30)
+    assert aws.batch.jobs["array"]["status"] == "FAILED"
+
+
+def test_cancelling_leaves_what_runs_alone(aws: Aws, client: Any) -> None:
+    aws.batch.add("runs")
+    client.cancel_job(jobId="runs", reason="later")
+    aws.clock.run(100)
+    assert (aws.batch.jobs["runs"]["status"], aws.batch.jobs["runs"]["isCancelled"]) == ("RUNNING", False)
+
+
+def test_what_is_over_cannot_be_ended(aws: Aws, client: Any) -> None:
+    aws.batch.add("over")
+    aws.batch.finish("over")
+    client.terminate_job(jobId="over", reason="enough")
+    assert (aws.batch.jobs["over"]["status"], aws.batch.jobs["over"]["isTerminated"]) == ("SUCCEEDED", False)

@@ -1,0 +1,207 @@
+"""What Admit makes of a good request, and what it takes as it stands although it looks odd."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from admission.policy import Execution, RequestFacts, admit
+from admission.request import Request, read
+from aws.facts import InstanceType, Object
+from contract.errors import InvalidRequest
+from contract.jobs import Image
+from contract.places import Place
+from tests.builders import ADMISSION, IMAGE, NOW, PLACE
+from tests.fakes.yard import ABROAD
+from tests.functions.admission.account import Account, Refused, account, an_object, start
+from tools import schemas
+from tools.refusals.jobs import LEAST
+from tools.refusals.jobs.table import SECRET
+
+ROOT = Path(__file__).parents[3]
+EXECUTION = Execution(
+    arn="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1", name="job-1", started_at=NOW
+)
+FACTS = RequestFacts(
+    place=PLACE,
+    types={"g5.xlarge": InstanceType(name="g5.xlarge", architectures=("x86_64",), cluster=True, gpus=1)},
+    zones={"g5.xlarge": {"eu-central-1a", "eu-central-1c"}},
+    images={"x86_64": IMAGE},
+    code=Object(bucket="yard-home", key="uploads/a.tar.gz", size=1000, version="v1"),
+)
+ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é \U0001f600 \x1b[31m"
+ODD_KEY = "uploads/a'b\"c $HOME `id`;rm -rf {% $states.input %} \u202ertl é?#%2F+.tar.gz"
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with account(monkeypatch) as made:
+        yield made
+
+
+def ask(**fields: Any) -> Request:
+    request, problems = read({**LEAST, **fields}, ADMISSION.limits)
+    assert problems == []
+    return request
+
+
+def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
+    job = admit(ask(), EXECUTION, FACTS, ADMISSION)
+    assert (job.nodes, job.max_hours, job.volume_gb, job.checkpoint_minutes) == (1, 24.0, 100, 10.0)
+    assert job.deadline == NOW + 24 * 3600
+    assert [rung.zone for rung in job.ladder] == ["eu-central-1a", "eu-central-1c"]
+    assert job.code.key == "jobs/job-1/code/code.tar.gz"
+    assert job.code.source_version == "v1"
+
+
+def test_the_nodes_meet_at_the_port_of_the_settings() -> None:
+    assert admit(ask(), EXECUTION, FACTS, ADMISSION).master_port == 29500
+    assert admit(ask(), EXECUTION, FACTS, replace(ADMISSION, master_port=4000)).master_port == 4000
+
+
+def test_a_job_runs_where_the_request_says_with_that_regions_place_image_and_zones(
+    there: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINYARD_REGIONS", json.dumps(["eu-central-1", ABROAD.region]))
+    start({**LEAST, "region": ABROAD.region})
+    job = there.job("job-1")
+    assert job is not None
+    assert job.places == {ABROAD.region: ABROAD}
+    assert {(rung.region, rung.zone) for rung in job.ladder} == {(ABROAD.region, ABROAD.zones[0].name)}
+    assert job.home_region == "eu-central-1"
+    assert there.regions["ec2"] == there.regions["ssm"] == {ABROAD.region}
+
+
+def test_a_job_without_a_region_runs_at_home(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINYARD_REGIONS", json.dumps([ABROAD.region, "eu-central-1"]))
+    start(LEAST)
+    job = there.job("job-1")
+    assert job is not None
+    assert job.places == {"eu-central-1": PLACE}
+    assert there.regions["ec2"] == there.regions["ssm"] == {"eu-central-1"}
+
+
+def test_nothing_is_looked_up_in_a_region_where_the_deployment_does_not_train(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, "region": "us-east-1", "instance_types": ["g9.huge"]})
+    (line,) = str(problem.value).split("\n")[1:]
+    assert "the deployment does not train in us-east-1; allowed: eu-central-1" in line
+    assert "ec2" not in there.regions
+    assert "ssm" not in there.regions
+
+
+def test_a_region_whose_stack_serves_the_grid_alone_trains_nothing() -> None:
+    place = Place(region="eu-central-1", bucket="yard-bytes")
+    with pytest.raises(InvalidRequest, match=r"has no Region stack that trains .* has no zones"):
+        admit(ask(), EXECUTION, replace(FACTS, place=place), ADMISSION)
+
+
+def test_one_node_needs_no_placement_group_and_two_get_one() -> None:
+    assert not admit(ask(), EXECUTION, FACTS, ADMISSION).ladder[0].cluster
+    assert admit(ask(nodes=2), EXECUTION, FACTS, ADMISSION).ladder[0].cluster
+
+
+def test_a_large_image_enlarges_the_default_volume() -> None:
+    facts = replace(FACTS, images={"x86_64": Image(id="ami-1", root_device="/dev/sda1", snapshot_gb=150)})
+    assert admit(ask(), EXECUTION, facts, ADMISSION).volume_gb == 150
+
+
+def test_a_command_given_as_text_is_split_as_a_shell_splits_words_and_nothing_is_expanded() -> None:
+    words = ask(command="python train.py --name 'a b' '$HOME;ls' \"*.py\" '`id`' \\# no comment").command
+    assert words == ["python", "train.py", "--name", "a b", "$HOME;ls", "*.py", "`id`", "#", "no", "comment"]
+
+
+def test_odd_text_in_every_free_field_is_in_job_json_as_it_was_given(there: Account) -> None:
+    there.objects["yard-home", ODD_KEY] = an_object()
+    there.objects["datasets", f"{ODD_KEY}/0"] = an_object()
+    data = [f"s3://datasets/{ODD_KEY}/"]
+    start(
+        {
+            **LEAST,
+            "code": f"s3://yard-home/{ODD_KEY}",
+            "command": ["python", "-c", ODD, ""],
+            "environment": {"ODD": ODD, "NOTHING": ""},
+            "data": data,
+        }
+    )
+    job = there.job("job-1")
+    assert job is not None
+    assert job.code.source == f"s3://yard-home/{ODD_KEY}"
+    assert (job.command, job.environment, list(job.data)) == (
+        ("python", "-c", ODD, ""),
+        {"ODD": ODD, "NOTHING": ""},
+        data,
+    )
+
+
+@pytest.mark.parametrize(
+    "owner", ["", "Ada Lovelace", "עדה@example.com", "équipe-ml/a.b_c:d=e+f", "ａｄａ 7", "a" * 128]
+)
+def test_an_owner_may_be_what_aws_takes_in_a_tag(there: Account, owner: str) -> None:
+    start({**LEAST, "owner": owner})
+    job = there.job("job-1")
+    assert job is not None
+    assert job.owner == owner
+
+
+def test_a_secret_of_the_deployments_path_is_handed_on_by_its_name_alone(there: Account) -> None:
+    start({**LEAST, "secrets": {"TOKEN": f"{SECRET}team+a=b@c.d_e/token"}})
+    job = there.job("job-1")
+    assert job is not None
+    assert job.secrets == {"TOKEN": f"{SECRET}team+a=b@c.d_e/token"}
+    assert not any("GetSecretValue" in call for call in there.calls)
+
+
+def test_arguments_and_values_as_long_as_promised_are_admitted(there: Account) -> None:
+    start({**LEAST, "command": ["python", "train.py", "é" * 64_000], "environment": {"A": "x" * 100_000}})
+    assert there.job("job-1") is not None
+
+
+@pytest.mark.usefixtures("there")
+def test_whole_hours_and_fractions_are_both_hours() -> None:
+    assert (
+        start({**LEAST, "max_hours": 2})["deadline"] - start({**LEAST, "max_hours": 0.5}, "job-2")["deadline"] == 5400
+    )
+
+
+def test_an_archived_object_that_was_restored_is_admitted(there: Account) -> None:
+    there.objects["yard-home", "uploads/frozen.zip"]["Restore"] = 'ongoing-request="false", expiry-date="..."'
+    start({**LEAST, "code": "s3://yard-home/uploads/frozen.zip"})
+    assert there.job("job-1") is not None
+
+
+@pytest.mark.parametrize("code", ["SlowDown", "InternalError", "RequestTimeout"])
+@pytest.mark.parametrize("call", ["_CopyObject", "_HeadObject", "_ListObjectsV2"])
+def test_trouble_of_s3_is_no_refusal_and_the_next_try_takes_the_request(
+    there: Account, monkeypatch: pytest.MonkeyPatch, call: str, code: str
+) -> None:
+    request = {**LEAST, "data": ["s3://datasets/imagenet/"]}
+
+    def refused(_: object) -> None:
+        raise Refused(code, 503)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(there, call, refused)
+        with pytest.raises(ClientError, match=code):
+            start(request)
+    assert start(request)["job"] == "job-1"
+    assert there.objects["yard-home", "jobs/job-1/code/code.tar.gz"]
+
+
+def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: object) -> None:
+        raise Refused("AccessDenied", 403)
+
+    monkeypatch.setattr(there, "_CopyObject", refused)
+    with pytest.raises(InvalidRequest, match="could not be copied"):
+        start(LEAST)
+
+
+def test_the_published_schema_is_the_requests() -> None:
+    assert schemas.REQUEST.read_text("utf-8") == schemas.pages()[schemas.REQUEST]

@@ -1,0 +1,104 @@
+"""A job names its node agent, which stands for as long as the job may run, whatever is deployed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from admission.policy import Care, care
+from contract import agents, keys
+from contract.codec import decode
+from contract.intents import Intent
+from stacks.settings import STEP_FUNCTIONS_LONGEST_H
+from tests.builders import ADMISSION, JOB
+from tests.fakes.aws import Aws
+from tests.fakes.functions import Functions
+from tests.fakes.yard import admitted, deployed
+from tests.functions.admission.account import Account, account, start
+from tools.refusals.jobs import LEAST
+
+AGENT = keys.agent(ADMISSION.agent)
+DAY_S = 86400.0
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with account(monkeypatch) as made:
+        yield made
+
+
+def test_the_first_job_of_a_deployment_brings_its_agent_in(there: Account) -> None:
+    del there.objects["yard-home", AGENT]
+    start(LEAST)
+    assert ({"Bucket": "assets", "Key": "agent.zip"}, AGENT, "COPY") in [_plain(one) for one in there.copied]
+    job = there.job("job-1")
+    assert job is not None
+    assert job.agent == ADMISSION.agent
+
+
+def test_an_agent_that_stands_is_not_copied_again(there: Account) -> None:
+    start(LEAST)
+    assert [key for _, key, _ in there.copied] == [keys.JobPrefix("job-1").code("code.tar.gz")]
+
+
+def test_an_agent_of_long_ago_is_renewed_from_itself_so_that_no_right_on_the_deploys_archive_is_needed(
+    there: Account,
+) -> None:
+    there.ages[AGENT] = agents.FRESH_DAYS + 1
+    start(LEAST)
+    assert ({"Bucket": "yard-home", "Key": AGENT}, AGENT, "REPLACE") in [_plain(one) for one in there.copied]
+
+
+def test_a_refused_request_brings_no_agent_in(there: Account) -> None:
+    del there.objects["yard-home", AGENT]
+    with pytest.raises(Exception, match="nodes"):
+        start({**LEAST, "nodes": 1000})
+    assert there.copied == []
+
+
+@pytest.mark.parametrize(
+    ("age_days", "wanted"),
+    [(None, Care.COPY), (0, Care.NOTHING), (agents.FRESH_DAYS, Care.NOTHING), (agents.FRESH_DAYS + 0.1, Care.RENEW)],
+)
+def test_what_an_agent_needs_depends_on_its_age(age_days: float | None, wanted: Care) -> None:
+    assert care(None if age_days is None else age_days * DAY_S) is wanted
+
+
+def test_no_agent_goes_before_the_longest_job_that_was_admitted_with_it_is_over() -> None:
+    """S3 rounds up to the next midnight, which is later still."""
+    assert agents.FRESH_DAYS * 24 + STEP_FUNCTIONS_LONGEST_H + 7 * 24 <= agents.KEPT_DAYS * 24
+
+
+@pytest.fixture
+def fake() -> Aws:
+    return deployed()
+
+
+def test_a_launcher_of_a_later_deploy_boots_the_agent_that_the_job_was_admitted_with(fake: Aws) -> None:
+    job = admitted(fake, replace(JOB, agent="b" * 64))
+    functions = Functions(fake)
+    with functions.installed():
+        outcome = functions.invoke("launcher", {"job": job.id, "attempt": 1})
+    assert outcome.error == ""
+    script = decode(Intent, fake.s3.read(JOB.home_bucket, keys.JobPrefix(job.id).intent(1, 1)) or b"").user_data
+    assert f"TRAINYARD_AGENT=s3://yard-home/{keys.agent('b' * 64)}\n" in script
+    assert f"TRAINYARD_AGENT_SHA256={'b' * 64}\n" in script
+
+
+def test_a_job_that_names_no_agent_is_told_what_to_do(fake: Aws) -> None:
+    job = admitted(fake, replace(JOB, agent=""))
+    functions = Functions(fake)
+    with functions.installed():
+        outcome = functions.invoke("launcher", {"job": job.id, "attempt": 1})
+    assert outcome.error == "InvalidRequest"
+    assert "start it again as a new job" in outcome.cause
+
+
+def _plain(copied: tuple[object, str, str]) -> tuple[object, str, str]:
+    source, key, directive = copied
+    if isinstance(source, str):
+        bucket, _, name = source.partition("/")
+        return {"Bucket": bucket, "Key": name}, key, directive
+    return copied

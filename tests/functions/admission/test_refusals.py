@@ -1,0 +1,155 @@
+"""Every row of the table of refusals, through Admit's function and real boto3 clients: what it says, and that it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from aws.s3 import as_json
+from contract import keys
+from contract.errors import InvalidRequest
+from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, account, start
+from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
+from tools.refusals.jobs.page import PAGE, page
+
+ROWS = [(section, row) for section in SECTIONS for row in section.rows]
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    with account(monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
+def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
+    if row.closed:
+        there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": row.closed})
+    with pytest.raises(InvalidRequest) as problem:
+        start(row.input, row.name)
+    head, *lines = str(problem.value).split("\n")
+    assert [line.removeprefix("- ") for line in lines] == section.lines(row)
+    assert head == (
+        "The request was refused; nothing was started."
+        if len(lines) == 1
+        else f"The request was refused for {len(lines)} reasons; nothing was started."
+    )
+    assert there.changes == []
+
+
+def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
+    from admission.request import Request
+
+    assert len(ROWS) >= 40
+    assert {section.field for section in SECTIONS} == {*Request.model_fields, "request", "name", "several"}
+
+
+def test_every_line_names_its_field_and_what_is_allowed() -> None:
+    lines = [line for section, row in ROWS for line in section.lines(row)]
+    assert [line for line in lines if ": " not in line or "; allowed: " not in line or "\n" in line] == []
+
+
+def test_the_published_page_is_the_table() -> None:
+    assert PAGE.read_text("utf-8") == page()
+
+
+def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
+    start(LEAST)
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
+    assert start(LEAST, "a" * 80)["job"] == "a" * 80
+    assert there.job("a" * 80) is not None
+
+
+@pytest.mark.parametrize("name", ["tmp.7n0", "v1.2.3", "a..b", "a.", "-rf", "_", "0"])
+def test_a_name_with_dots_is_a_job(there: Account, name: str) -> None:
+    assert start(LEAST, name)["job"] == name
+    job = there.job(name)
+    assert job is not None
+    assert job.code.key == f"jobs/{name}/code/code.tar.gz"
+
+
+@pytest.mark.parametrize("name", [".", "..", ".job", "../job", "a/b", "", "jöb", "a b", "a:b", "a*", "job\n", "a" * 81])
+def test_a_name_that_could_lead_elsewhere_is_no_job(there: Account, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="name: the execution is called"):
+        start(LEAST, name)
+    assert there.changes == []
+    assert "s3:CopyObject" not in there.calls
+
+
+def test_a_redriven_execution_is_taken_because_it_keeps_its_start(there: Account) -> None:
+    first = start(LEAST)
+    assert start({**LEAST, "nodes": 2}) == first  # the job stands as it was admitted
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+def test_a_name_whose_execution_was_forgotten_is_refused_and_its_job_stays_as_it_was(there: Account) -> None:
+    before = there.job(FORGOTTEN)
+    with pytest.raises(InvalidRequest, match="of 2026-09-01 08:00 UTC, whose files are kept"):
+        start(LEAST, FORGOTTEN)
+    assert there.job(FORGOTTEN) == before
+    assert there.changes == []
+
+
+def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> None:
+    assert start(LEAST) == start(LEAST)
+    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+
+
+@pytest.mark.parametrize("note", [b"", b"not JSON", b"[]", b"{}", b"null"])
+def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Account, note: bytes) -> None:
+    there.bodies[keys.ADMISSION] = note
+    with pytest.raises(InvalidRequest, match="nothing is admitted at present"):
+        start(LEAST)
+    assert there.changes == []
+
+
+def test_a_closed_door_is_closed_for_what_was_admitted_before_too(there: Account) -> None:
+    start(LEAST)
+    there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": "it is late"})
+    with pytest.raises(InvalidRequest, match="it is late"):
+        start(LEAST)
+
+
+def test_a_refusal_leaves_the_job_that_has_the_name_as_it_was(there: Account) -> None:
+    before = there.job(TAKEN)
+    with pytest.raises(InvalidRequest, match="another execution"):
+        start(LEAST, TAKEN)
+    assert there.job(TAKEN) == before
+
+
+def test_a_region_without_its_stack_is_told_beside_all_else(there: Account) -> None:
+    there.places = False
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, "instance_types": ["g9.huge"], "nodes": 0})
+    assert [line.split(":")[0] for line in str(problem.value).split("\n")[1:]] == [
+        "- nodes",
+        "- region",
+        "- instance_types",
+    ]
+    assert "/trainyard/yard/regions/eu-central-1 is missing" in str(problem.value)
+    assert there.changes == []
+
+
+def test_ten_thousand_problems_are_a_message_that_step_functions_keeps(there: Account) -> None:
+    with pytest.raises(InvalidRequest) as problem:
+        start({**LEAST, **{f"{n}-{'long' * 30}": n for n in range(10_000)}})
+    text = str(problem.value)
+    assert len(text) < 20_000
+    assert "refused for 10000 reasons" in text
+    assert text.endswith(" more")
+    assert there.changes == []
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://elsewhere/a.zip", "s3://yard-home/jobs/x/code.zip", "s3://yard-home/control/a.zip"]
+)
+def test_nobody_learns_by_a_request_what_lies_where_jobs_may_not_read(there: Account, place: str) -> None:
+    for fields in ({"code": place}, {"data": [place]}):
+        with pytest.raises(InvalidRequest):
+            start({**LEAST, "code": LEAST["code"], **fields})
+    assert there.calls.count("s3:HeadObject") == 1  # the good address beside the foreign one
+    assert "s3:ListObjectsV2" not in there.calls

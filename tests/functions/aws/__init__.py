@@ -1,0 +1,1 @@
+"""Tests of the functions' calls to AWS."""

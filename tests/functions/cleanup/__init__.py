@@ -1,0 +1,1 @@
+"""Tests of the cleanup after an execution's end."""

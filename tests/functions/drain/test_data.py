@@ -1,0 +1,93 @@
+"""What a drain does with data that is not to be kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from contract import keys
+from contract.errors import StillRunning
+from tests.builders import JOB, PLACE
+from tests.fakes.faults import Mishap
+from tests.functions.drain.draining import AGAIN_S, Yard
+
+
+def test_data_is_kept_unless_the_settings_say_otherwise(yard: Yard) -> None:
+    yard.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
+    yard.train()
+    before = yard.versions(JOB.home_bucket)
+    yard.destroy()
+    assert yard.versions(PLACE.bucket) == 1
+    assert yard.versions(JOB.home_bucket) > before
+
+
+@pytest.fixture
+def removing(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> Yard:
+    """The settings do not keep data."""
+    monkeypatch.setenv("TRAINYARD_KEEP_DATA", "false")
+    return yard
+
+
+def test_where_data_is_not_kept_every_version_in_every_bucket_goes(removing: Yard) -> None:
+    for number in range(1200):
+        removing.aws.s3.write(PLACE.bucket, f"jobs/job-1/checkpoints/{number % 1000}", b"")
+    removing.train()
+    assert removing.destroy()["Status"] == "SUCCESS"
+    assert removing.versions(JOB.home_bucket) == removing.versions(PLACE.bucket) == 0
+
+
+def test_a_stack_that_is_destroyed_alone_takes_no_data_from_those_that_stay(removing: Yard) -> None:
+    removing.empties = False  # as the Workflow's and the Grid's drains
+    removing.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
+    removing.train()
+    before = removing.versions(JOB.home_bucket)
+    assert removing.destroy()["Status"] == "SUCCESS"
+    assert not removing.left()
+    assert removing.versions(PLACE.bucket) == 1
+    assert removing.versions(JOB.home_bucket) >= before
+
+
+def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
+    removing.again_s = 600.0
+    removing.train()
+    removing.left()[0].stuck = True
+    assert removing.destroy()["Status"] == "FAILED"
+    assert removing.versions(JOB.home_bucket) > 0
+
+
+def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
+    removing.aws.s3.write(PLACE.bucket, "a", b"")
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
+    removing.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
+    assert removing.look(given).error == StillRunning.__name__
+    assert removing.closed()
+    assert removing.versions(PLACE.bucket) == 0
+    assert removing.look(given).error == ""
+    assert not removing.closed()
+
+
+def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -> None:
+    for number in range(3000):
+        removing.aws.s3.write(PLACE.bucket, f"{number:05}", b"")
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
+    slow = Mishap("s3:DeleteObjects", meanwhile=lambda: removing.aws.clock.spend(275.0))
+    first = removing.look(given, slow)
+    assert first.error == StillRunning.__name__
+    assert "1000 versions were deleted" in first.cause
+    assert removing.versions(PLACE.bucket) == 2000
+    while removing.look(given).error:
+        removing.aws.clock.run(AGAIN_S)
+    assert removing.versions(PLACE.bucket) == 0
+
+
+def test_what_nobody_may_delete_is_named(removing: Yard) -> None:
+    removing.again_s = 600.0
+    removing.aws.s3.write(PLACE.bucket, "held/model.pt", b"")
+    removing.aws.s3.buckets[PLACE.bucket].locked = ("held/",)
+    answer = removing.destroy()
+    assert answer["Status"] == "FAILED"
+    assert f"- bucket {PLACE.bucket}: held/model.pt could not be deleted: AccessDenied" in answer["Reason"]
+
+
+def test_a_bucket_that_is_gone_is_empty(removing: Yard) -> None:
+    del removing.aws.s3.buckets[PLACE.bucket]
+    assert removing.destroy()["Status"] == "SUCCESS"

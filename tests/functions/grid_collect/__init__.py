@@ -1,0 +1,1 @@
+"""Tests of Collect, Stop and Report of a grid."""

@@ -1,0 +1,171 @@
+"""A small account of four regions behind real boto3 clients, as Plan meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+import pytest
+
+from contract import keys, names
+from contract.codec import decode
+from contract.environments import GridDefaults, GridEnvironment
+from contract.grid import Grid, GridPrefix, Line
+from contract.timing import Timing
+from grid_plan.handler import handler
+from tests.fakes.clock import Clock
+from tests.fakes.ecr import FakeEcr
+from tests.fakes.s3 import S3, Bucket, Version
+from tests.fakes.wire import Call, Refused, connected
+from tools.refusals.grids.yard import (
+    ACCOUNT,
+    BUCKET,
+    CHILD,
+    CONTAINERS,
+    DATA,
+    DATA_BUCKETS,
+    HOME,
+    LIMITS,
+    REGIONS,
+    bytes_bucket,
+    execution,
+)
+
+DIGEST = "sha256:" + "a" * 64
+READING = ("Get", "Head", "List", "Describe", "BatchGet")
+"""How calls begin that change nothing."""
+PRICES = {"ml.g5.xlarge": 1.4, "ml.g5.12xlarge": 7.1, "ml.m5.large": 0.1}
+FACTORS = {"eu-central-1": 1.25, "us-east-1": 1.0, "us-west-2": 1.0, "ap-south-1": 1.5}
+"""What a region costs beside us-east-1."""
+NOTHING_CHOSEN = GridDefaults(image="", instance_type="")
+ENVIRONMENT = GridEnvironment(
+    deployment="yard",
+    bucket=BUCKET,
+    account=ACCOUNT,
+    suffix="amazonaws.com",
+    home_region=HOME,
+    regions=REGIONS,
+    repositories=("images", "grid"),
+    data_buckets=DATA_BUCKETS,
+    training_role=f"arn:aws:iam::{ACCOUNT}:role/{names.training_role('yard', HOME)}",
+    machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.grid_machine('yard')}",
+    queue=names.grid_queue("yard"),
+    child_image=CHILD,
+    limits=LIMITS,
+    defaults=NOTHING_CHOSEN,
+    timing=Timing(),
+)
+
+
+@dataclass
+class Account:
+    """What there is, and what was asked. Plan asks side by side, the fake answers one by one."""
+
+    clock: Clock = field(default_factory=lambda: Clock(1_800_000_000.0))
+    calls: list[Call] = field(default_factory=list)
+    prices: dict[str, float] = field(default_factory=lambda: dict(PRICES))
+    """Dollars an hour in us-east-1."""
+    keep_calls: bool = True
+    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.s3 = S3(self.clock, lambda *_: None)
+        self.s3.buckets[BUCKET] = Bucket(HOME)
+        for region in REGIONS:
+            self.s3.buckets[bytes_bucket(region)] = Bucket(region)
+        for name, region in DATA.items():
+            self.s3.buckets[name] = Bucket(region)
+            self.s3.write(name, "train/part-0", b"0123456789")
+        self.s3.buckets["partner"] = Bucket("us-east-1", forbidden=("",))
+        ours = {(ACCOUNT, names.repository("yard", name)): {"v1": DIGEST} for name in ENVIRONMENT.repositories}
+        self.ecr = {region: FakeEcr(ACCOUNT, {key: dict(tags) for key, tags in ours.items()}) for region in REGIONS}
+        self.ecr[HOME].repositories[ACCOUNT, names.repository("yard", names.PLATFORM)] = {CHILD: DIGEST}
+        self.ecr[HOME].repositories[CONTAINERS, "pytorch-training"] = {"2.8": DIGEST}
+
+    def upload(self, manifest: bytes | str) -> None:
+        """The manifest that MANIFEST names."""
+        body = manifest.encode() if isinstance(manifest, str) else manifest
+        self.s3.write(BUCKET, f"{keys.UPLOADS}manifest", body)
+
+    def pretend(self, bucket: str, key: str, size: int) -> None:
+        """An object that says to be so large."""
+        self.s3.buckets[bucket].objects[key] = [Version("pretended", b"x", int(self.clock.now), size=size)]
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        with self._lock:
+            if self.keep_calls:
+                self.calls.append(call)
+            match call.service:
+                case "s3":
+                    return self.s3.answer(call)
+                case "ecr":
+                    if call.region not in self.ecr:
+                        raise Refused("RepositoryNotFoundException", "The repository does not exist")
+                    return self.ecr[call.region].answer(call.operation, call.params)
+                case "pricing":
+                    return self._price(call)
+            raise AssertionError(f"The account has no {call.service}")
+
+    def _price(self, call: Call) -> dict[str, Any]:
+        wanted = {one["Field"]: one["Value"] for one in call.params["Filters"]}
+        assert call.params["ServiceCode"] == "AmazonSageMaker"
+        assert wanted["component"] == "Training"
+        price = self.prices.get(wanted["instanceName"])
+        if price is None:
+            return {"FormatVersion": "aws_v1", "PriceList": []}
+        amount = price * FACTORS[wanted["regionCode"]]
+        return {
+            "FormatVersion": "aws_v1",
+            "PriceList": [json.dumps(_product(amount, "Train")), json.dumps(_product(99, "Spot"))],
+        }
+
+    @property
+    def changes(self) -> list[str]:
+        return [call.name for call in self.calls if not call.operation.startswith(READING)]
+
+    def asked(self, operation: str) -> list[Call]:
+        return [call for call in self.calls if call.operation == operation]
+
+    def grid(self, name: str = "sweep-7") -> Grid:
+        body = self.s3.read(BUCKET, GridPrefix(name).description)
+        assert body is not None
+        return decode(Grid, body)
+
+    def lines(self, name: str = "sweep-7") -> list[Line]:
+        """Every line of the plan, as a child reads it."""
+        prefix, found = GridPrefix(name), list[Line]()
+        for index in range(self.grid(name).lines):
+            if index % 100 == 0:
+                body = self.s3.read(BUCKET, prefix.lines(index))
+                assert body is not None
+                found += [decode(Line, text) for text in body.decode().split("\n") if text]
+        return found
+
+
+def _product(price: float, kind: str) -> dict[str, Any]:
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
+    return {
+        "product": {"attributes": {"usagetype": f"EUC1-{kind}:ml.x"}},
+        "terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}},
+    }
+
+
+@contextmanager
+def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, **limits: Any) -> Iterator[Account]:
+    """A new account, which every client of the function talks to meanwhile."""
+    environment = replace(ENVIRONMENT, limits=replace(LIMITS, **limits), defaults=defaults)
+    for name, value in environment.write().items():
+        patch.setenv(name, value)
+    made = Account()
+    with connected(made.answer, made.clock.time):
+        yield made
+
+
+def plan(request: object, run: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """As the machine calls it, the request having been JSON."""
+    event = {"request": json.loads(json.dumps(request)), "execution": dict(run or execution())}
+    return handler(event, None)

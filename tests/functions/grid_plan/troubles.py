@@ -1,0 +1,67 @@
+"""What has to be in the account for some refusals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from contract import keys
+from contract.codec import encode
+from contract.grid import Grid, GridPrefix, Manifest
+from tests.functions.grid_plan.account import Account
+from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, REGIONS, execution
+
+
+def close(account: Account) -> None:
+    account.s3.write(BUCKET, keys.ADMISSION, json.dumps({"closed": True, "reason": "a destroy"}).encode())
+
+
+def take(account: Account) -> None:
+    """The name belongs to a grid of three months ago."""
+    grid = Grid(
+        id="sweep-7",
+        deployment="yard",
+        execution=execution()["arn"],
+        started_at="2026-08-01T10:00:00.000Z",
+        owner="",
+        planned_at=0.0,
+        manifest=Manifest(bucket=BUCKET, key="m", version="v", etag="e"),
+        lines=1,
+        regions={HOME: 1},
+        pace=1.0,
+        cost_at_most_usd=None,
+    )
+    account.s3.write(BUCKET, GridPrefix("sweep-7").description, encode(grid))
+
+
+def no_child(account: Account) -> None:
+    account.ecr[HOME].repositories[ACCOUNT, "yard/platform"].clear()
+
+
+def no_platform(account: Account) -> None:
+    del account.ecr[HOME].repositories[ACCOUNT, "yard/platform"]
+
+
+def only_home(account: Account) -> None:
+    for region in REGIONS[1:]:
+        account.ecr[region].repositories[ACCOUNT, "yard/images"].clear()
+
+
+def closed_registry(account: Account) -> None:
+    account.ecr[HOME].closed = frozenset({"999988887777"})
+
+
+def huge(account: Account) -> None:
+    account.pretend(BUCKET, "uploads/manifest", 3 * 1024**3)
+
+
+THERE: dict[str, Callable[[Account], None]] = {
+    "a manifest of 3 GB": huge,
+    "a name that a grid has": take,
+    "a deployment that admits nothing": close,
+    "a child whose image does not stand": no_child,
+    "a deployment without a platform repository": no_platform,
+    "an image that stands in home alone": only_home,
+    "an image of a registry that keeps us out": closed_registry,
+}
+"""By the refusal's `what`."""

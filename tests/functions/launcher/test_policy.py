@@ -1,0 +1,170 @@
+"""How the ladder is walked, and what each answer of EC2 means for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
+from contract.intents import Answer, Intent, Outcome
+from launcher import policy
+from launcher.answers import meaning
+from launcher.requests import request, token, user_data
+from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
+
+WALK = policy.Walk(
+    number=1,
+    started_at=NOW,
+    patience_until=NOW + 1800,
+    holder="me",
+    held_until=NOW + 300,
+    profile="arn:p",
+    user_data="#!/bin/bash\n",
+)
+
+
+def answer(outcome: Outcome, code: str = "") -> Answer:
+    return Answer(outcome=outcome, at=NOW, code=code)
+
+
+def told(intent: Intent, place: int, outcome: Outcome, *, recovering: bool = False) -> Intent:
+    return policy.answered(intent, place, answer(outcome), recovering=recovering)
+
+
+def everywhere(outcome: Outcome) -> Intent:
+    return replace(INTENT, steps=tuple(replace(step, answer=answer(outcome, outcome.value)) for step in INTENT.steps))
+
+
+def test_rungs_are_asked_from_the_top() -> None:
+    assert policy.next_step(INTENT) == 0
+    assert policy.next_step(told(INTENT, 0, Outcome.NO_CAPACITY)) == 1
+
+
+def test_an_unknown_outcome_repeats_the_same_rung() -> None:
+    assert policy.next_step(told(INTENT, 0, Outcome.UNKNOWN)) == 0
+
+
+def test_nothing_is_asked_after_a_launch() -> None:
+    assert policy.next_step(policy.answered(INTENT, 1, LAUNCHED, recovering=False)) is None
+
+
+def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
+    renewed = told(INTENT, 0, Outcome.RENEW)
+    assert renewed.steps[0].generation == 1
+    assert policy.next_step(renewed) == 0
+
+
+def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
+    mixed = replace(INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("eu-central-1a", "p4d.24xlarge"))))
+    closed = told(mixed, 0, Outcome.QUOTA)
+    assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
+    assert policy.next_step(closed) == 3
+
+
+def test_during_a_recovery_a_quota_is_missing_capacity() -> None:
+    one = told(INTENT, 0, Outcome.QUOTA, recovering=True)
+    assert one.steps[0].answer is not None
+    assert one.steps[0].answer.outcome is Outcome.NO_CAPACITY
+    assert policy.next_step(one) == 1
+
+
+def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
+    abroad = replace(
+        INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("us-east-1a", region="us-east-1")))
+    )
+    assert policy.next_step(told(abroad, 0, Outcome.CLOSED)) == 3
+
+
+def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
+    empty = everywhere(Outcome.NO_CAPACITY)
+    assert isinstance(policy.ending(empty, NOW), CapacityPending)
+    assert isinstance(policy.ending(empty, NOW + 1800), CapacityUnavailable)
+
+
+def test_a_mistake_ends_at_once_in_ec2s_words() -> None:
+    wrong = policy.answered(
+        INTENT, 0, Answer(outcome=Outcome.MISTAKE, at=NOW, code="InvalidParameterValue", message="no"), recovering=False
+    )
+    error = policy.ending(wrong, NOW)
+    assert isinstance(error, InvalidRequest)
+    assert "InvalidParameterValue: no" in str(error)
+
+
+def test_quotas_everywhere_are_named_as_such() -> None:
+    assert isinstance(policy.ending(everywhere(Outcome.QUOTA), NOW), QuotaExceeded)
+
+
+def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None:
+    mixed = told(told(everywhere(Outcome.NO_CAPACITY), 0, Outcome.QUOTA), 1, Outcome.NO_CAPACITY)
+    assert isinstance(policy.ending(mixed, NOW), CapacityPending)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        ("InsufficientInstanceCapacity", Outcome.NO_CAPACITY),
+        ("Unsupported", Outcome.NO_CAPACITY),
+        ("VcpuLimitExceeded", Outcome.QUOTA),
+        ("OptInRequired", Outcome.CLOSED),
+        ("RequestLimitExceeded", Outcome.UNKNOWN),
+        ("ThrottlingException", Outcome.UNKNOWN),
+        ("EC2ThrottledException", Outcome.UNKNOWN),
+        ("InternalError", Outcome.UNKNOWN),
+        ("IdempotentInstanceTerminated", Outcome.RENEW),
+        ("IdempotentParameterMismatch", Outcome.MISTAKE),
+        ("UnauthorizedOperation", Outcome.MISTAKE),
+        ("InvalidAMIID.NotFound", Outcome.MISTAKE),
+        ("SomethingNobodyHasSeen", Outcome.MISTAKE),
+    ],
+)
+def test_each_error_code_has_its_meaning(code: str, outcome: Outcome) -> None:
+    assert meaning(code) is outcome
+
+
+def test_two_rungs_of_a_plan_never_share_a_token() -> None:
+    intent = policy.plan(JOB, 1, WALK, busy_groups={})
+    marks = {token(step.request, intent.user_data, step.generation) for step in intent.steps}
+    assert len(marks) == len(intent.steps)
+    assert all(len(mark) == 64 for mark in marks)
+
+
+def test_the_token_changes_with_the_generation_the_script_and_the_deadline() -> None:
+    base = request(JOB, 1, rung(), group="g", profile="p")
+    other = request(replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", profile="p")
+    marks = {token(base, "a", 0), token(base, "a", 1), token(base, "b", 0), token(other, "a", 0), token(base, "a", 0)}
+    assert len(marks) == 4
+
+
+def test_a_busy_placement_group_is_passed_over() -> None:
+    for attempt in range(1, 5):
+        intent = policy.plan(JOB, attempt, WALK, busy_groups={"eu-central-1": {"group-a-0"}})
+        assert intent.steps[0].request["Placement"]["GroupName"] == "group-a-1"
+
+
+def test_a_job_still_gets_a_group_when_all_are_busy() -> None:
+    intent = policy.plan(JOB, 1, WALK, busy_groups={"eu-central-1": {"group-a-0", "group-a-1"}})
+    assert intent.steps[0].request["Placement"]["GroupName"] in {"group-a-0", "group-a-1"}
+
+
+def test_a_type_without_cluster_placement_gets_no_group() -> None:
+    alone = replace(JOB, ladder=(rung(cluster=False),))
+    assert "GroupName" not in policy.plan(alone, 1, WALK, busy_groups={}).steps[0].request["Placement"]
+
+
+def test_a_launch_is_all_or_nothing_and_carries_its_tags() -> None:
+    sent = request(JOB, 2, rung(), group="", profile="arn:p")
+    assert sent["MinCount"] == sent["MaxCount"] == 2
+    for specification in sent["TagSpecifications"]:
+        assert {tag["Key"] for tag in specification["Tags"]} == set(TAGS_AT_LAUNCH)
+
+
+def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
+    sent = request(JOB, 1, rung(), group="", profile="arn:p")
+    assert not sent.keys() & {"SubnetId", "SecurityGroupIds", "SecurityGroups"}
+    assert sent["NetworkInterfaces"][0]["AssociatePublicIpAddress"] is False
+
+
+def test_values_of_the_user_data_are_data() -> None:
+    text = user_data("#!/bin/bash\nset -u\n", {"A": "x'; rm -rf /; '"})
+    assert text.splitlines() == ["#!/bin/bash", "A='x'\"'\"'; rm -rf /; '\"'\"''", "set -u"]

@@ -1,0 +1,1 @@
+"""Tests of the function that has the platform's own images built."""

@@ -1,0 +1,1 @@
+"""Tests of the function that rejects removing a region while its stack exists."""

@@ -1,0 +1,237 @@
+"""Several regions, on the fake: which of them a deploy may forget, and a job whose region is not home."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from contract import keys, names
+from contract.places import Place
+from region_check.policy import forgotten, refusals
+from tests.builders import JOB, PLACE, rung
+from tests.fakes.aws import Aws
+from tests.fakes.cloudformation import CloudFormation
+from tests.fakes.faults import Kind, Mishap
+from tests.fakes.functions import Functions
+from tests.fakes.yard import ABROAD, admitted, deployed
+
+HOME, AWAY, GRID = PLACE.region, ABROAD.region, "ap-south-1"
+STACK = "arn:aws:cloudformation:eu-central-1:123456789012:stack/yard-workflow/1"
+
+
+@dataclass
+class Yard:
+    """A deployment whose workflow stack is being changed, and a CloudFormation that waits for answers."""
+
+    aws: Aws
+    functions: Functions
+    cloudformation: CloudFormation
+    status: str = "UPDATE_IN_PROGRESS"
+
+    def ask(self, kind: str, settings: Iterable[str], before: Iterable[str] = (), *mishaps: Mishap) -> str | None:
+        """The reason of the answer, None where the change is let through."""
+        self.aws.directory.stacks[STACK] = self.status
+        request: dict[str, Any] = {
+            "RequestType": kind,
+            "ResponseURL": self.cloudformation.url,
+            "StackId": STACK,
+            "RequestId": "request-1",
+            "LogicalResourceId": "Regions",
+            "ResourceProperties": {"ServiceToken": "arn", "Regions": list(settings)},
+        }
+        if kind == "Update":
+            request["OldResourceProperties"] = {"ServiceToken": "arn", "Regions": list(before)}
+        assert self.functions.invoke("region_check", request, mishaps).error == ""
+        answer = self.cloudformation.answers[-1]
+        assert answer["PhysicalResourceId"] == "yard-regions"
+        assert answer["Status"] == ("FAILED" if answer["Reason"] else "SUCCESS")
+        return answer["Reason"] or None
+
+    def update(self, before: Iterable[str], settings: Iterable[str], *mishaps: Mishap) -> str | None:
+        return self.ask("Update", settings, before, *mishaps)
+
+    def stands(self, *regions: str) -> None:
+        for region in regions:
+            self.aws.directory.parameters[region, names.region_parameter("yard", region)] = "{}"
+
+    def launched(self, *regions: str) -> None:
+        for region in regions:
+            self.aws.s3.write(JOB.home_bucket, keys.launched_region(region), b"{}")
+
+
+@pytest.fixture(scope="module")
+def cloudformation() -> Iterator[CloudFormation]:
+    with CloudFormation() as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def yard(cloudformation: CloudFormation) -> Iterator[Yard]:
+    cloudformation.answers.clear()
+    cloudformation.refusals = 0
+    aws = deployed()
+    made = Yard(aws, Functions(aws), cloudformation)
+    with made.functions.installed():
+        yield made
+
+
+# Which regions a deploy may forget
+
+
+def test_a_region_whose_stack_stands_is_not_forgotten_and_the_answer_says_what_to_do(yard: Yard) -> None:
+    yard.stands(HOME, GRID)
+    reason = yard.update([HOME, GRID], [HOME])
+    assert reason == (
+        "Region ap-south-1 was taken out of the settings while its stack yard-region-ap-south-1 stands. Put it back, run "
+        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then take it out and deploy again (docs/regions.md)."
+    )
+
+
+def test_a_region_whose_stack_is_gone_is_forgotten(yard: Yard) -> None:
+    yard.stands(HOME)
+    yard.launched(GRID)
+    assert yard.update([HOME, GRID], [HOME]) is None
+
+
+def test_every_region_that_stands_has_a_line_of_its_own(yard: Yard) -> None:
+    yard.stands(AWAY, GRID)
+    reason = yard.update([HOME, GRID, AWAY], [HOME])
+    assert reason is not None
+    assert [line.split()[1] for line in reason.splitlines()] == [GRID, AWAY]
+
+
+def test_a_region_that_is_added_is_asked_nothing(yard: Yard) -> None:
+    yard.stands(HOME, GRID)
+    assert yard.update([HOME], [HOME, GRID]) is None
+    assert [call for call in yard.aws.calls if call.service == "ssm"] == []
+
+
+@pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"])
+def test_a_rollback_is_never_kept_from_its_way_back(yard: Yard, status: str) -> None:
+    """A deploy that added a region and failed: its stack stands by then, and going back forgets it."""
+    yard.status = status
+    yard.stands(HOME, GRID)
+    yard.launched(GRID)
+    assert yard.update([HOME, GRID], [HOME]) is None
+
+
+def test_a_rollback_needs_no_region_to_answer(yard: Yard) -> None:
+    yard.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    silent = Mishap("s*", times=math.inf, fault=Kind.UNREACHABLE)
+    assert yard.update([HOME, GRID], [HOME], silent) is None
+
+
+def test_whether_a_stack_goes_back_that_cannot_be_learnt_refuses_the_change(yard: Yard) -> None:
+    reason = yard.update([HOME, GRID], [HOME], Mishap("cloudformation:*", times=math.inf, fault=Kind.DENIED))
+    assert reason is not None
+    assert "AccessDenied" in reason
+
+
+def test_a_new_workflow_stack_forgets_no_region_where_something_was_launched_and_that_stands(yard: Yard) -> None:
+    yard.stands(AWAY)
+    yard.launched(HOME, AWAY)
+    reason = yard.ask("Create", [HOME])
+    assert reason is not None
+    assert "yard-region-eu-west-1 stands" in reason
+
+
+def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_through(yard: Yard) -> None:
+    yard.launched(HOME)
+    assert yard.ask("Create", [HOME]) is None
+
+
+@pytest.mark.parametrize("kind", [Kind.DENIED, Kind.UNREACHABLE, Kind.ERROR])
+def test_a_region_that_does_not_answer_is_not_forgotten(yard: Yard, kind: Kind) -> None:
+    reason = yard.update([HOME, GRID], [HOME], Mishap("ssm:*", times=math.inf, region=GRID, fault=kind))
+    assert reason is not None
+    assert "whether its stack yard-region-ap-south-1 stands is not known" in reason
+
+
+def test_forty_regions_that_do_not_answer_are_told_before_cloudformation_gives_up(yard: Yard) -> None:
+    many = [f"xx-east-{number}" for number in range(40)]
+    before = yard.aws.clock.now
+    assert yard.update([HOME, *many], [HOME], Mishap("ssm:*", times=math.inf, fault=Kind.ERROR)) is not None
+    assert yard.aws.clock.now - before < 120
+
+
+def test_a_destroy_is_never_kept_from_its_end(yard: Yard) -> None:
+    yard.stands(AWAY, GRID)
+    yard.launched(AWAY, GRID)
+    assert yard.ask("Delete", [HOME]) is None
+    assert yard.aws.calls == []
+
+
+def test_the_same_question_twice_has_the_same_answer(yard: Yard) -> None:
+    yard.stands(GRID)
+    assert yard.update([HOME, GRID], [HOME]) == yard.update([HOME, GRID], [HOME])
+
+
+def test_nothing_is_refused_for_regions_that_the_settings_name() -> None:
+    assert forgotten([HOME, AWAY], [AWAY], [HOME]) == []
+    assert refusals("yard", {HOME: False}) == []
+
+
+# A job whose region is not home
+
+
+@pytest.fixture
+def abroad(cloudformation: CloudFormation) -> Iterator[Yard]:
+    """Two training regions; a job of two nodes runs in the one that is not home, and knows no other."""
+    aws = deployed(places=(PLACE, ABROAD))
+    there: dict[str, Place] = {AWAY: ABROAD}
+    admitted(aws, replace(JOB, ladder=(rung("eu-west-1a", region=AWAY),), places=there))
+    made = Yard(aws, Functions(aws), cloudformation)
+    with made.functions.installed():
+        launched = made.functions.invoke("launcher", {"job": JOB.id, "attempt": 1})
+        assert (launched.error, launched.value["region"]) == ("", AWAY)
+        aws.clock.run(60)
+        yield made
+
+
+def running(yard: Yard) -> list[str]:
+    machines = [one for ec2 in yard.aws.ec2.values() for one in ec2.machines.values()]
+    return [one.id for one in machines if one.state(yard.aws.clock.now) not in {"shutting-down", "terminated"}]
+
+
+def test_a_launch_away_from_home_calls_ec2_there_alone_and_writes_at_home(abroad: Yard) -> None:
+    assert {call.region for call in abroad.aws.calls if call.service == "ec2"} == {AWAY}
+    assert abroad.aws.s3.read(JOB.home_bucket, keys.launched_region(AWAY)) is not None
+    assert len(running(abroad)) == 2
+
+
+def test_the_clock_sees_nodes_of_another_region_go_whose_events_home_never_hears(abroad: Yard) -> None:
+    """An attempt whose nodes are gone fails at the next minute."""
+    wait = abroad.aws.states.wait(heartbeat_s=300.0, timeout_s=3600.0)
+    token = {"door": "token", "job": JOB.id, "attempt": 1, "token": wait.token}
+    assert abroad.functions.invoke("attendant", token).error == ""
+    assert wait.error is None
+    for one in abroad.aws.ec2[AWAY].machines.values():
+        one.end(abroad.aws.clock.now, 1.0, "Server.SpotInstanceTermination", "gone")
+    abroad.aws.clock.run(15)
+    assert abroad.functions.invoke("attendant", {}).error == ""
+    assert wait.error is not None
+    assert wait.error[0] == "NodeLost"
+
+
+@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.DENIED, Kind.THROTTLED])
+def test_a_home_whose_ec2_is_silent_keeps_no_job_of_another_region_from_its_end(abroad: Yard, kind: Kind) -> None:
+    outage = Mishap("ec2:*", times=math.inf, region=HOME, fault=kind)
+    terminate = {"job": JOB.id, "attempt": 1, "problem": None}
+    abroad.functions.invoke("terminator", terminate, [outage])
+    abroad.aws.clock.run(15)  # what EC2 shows lags
+    assert abroad.functions.invoke("terminator", terminate, [outage]).error == ""
+    assert running(abroad) == []
+
+
+def test_a_job_that_cannot_be_read_is_looked_for_in_every_region(abroad: Yard) -> None:
+    abroad.aws.s3.write(JOB.home_bucket, keys.JobPrefix(JOB.id).description, b"no json")
+    abroad.functions.invoke("terminator", {"job": JOB.id, "attempt": 1, "problem": None})
+    assert running(abroad) == []
+    assert HOME in {call.region for call in abroad.aws.calls if call.service == "ec2"}

@@ -1,0 +1,1 @@
+"""Tests of the function that makes the roles of AWS's own services."""

@@ -1,0 +1,1 @@
+"""Tests of the function that looks up the zones of a region."""

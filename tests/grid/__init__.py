@@ -1,1 +1,0 @@
-"""The account and the tables of the grid's tests."""

@@ -1,0 +1,122 @@
+"""The child as a process of its own: what it imports, how it ends, and that SIGTERM reaches it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from contract.grid import Exit
+from contract.timing import Timing
+from localaws.containers.images import Image
+from stacks.parts import own_images
+from tests.fakes.aws import Aws
+from tests.grid_child.yard import GridYard, grid_of, line_of
+
+ROOT = Path(__file__).parents[2]
+CHILD = ROOT / "grid_child"
+NOWHERE = "http://127.0.0.1:9"
+"""A port that nobody listens on."""
+
+
+def started(variables: dict[str, str]) -> subprocess.Popen[str]:
+    """As the container starts it, with a network that leads nowhere."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "AWS_ACCESS_KEY_ID": "AKIAFAKE",
+        "AWS_SECRET_ACCESS_KEY": "fake",
+        "AWS_ENDPOINT_URL": NOWHERE,
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "grid_child"],
+        env=environment | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def variables(timing: Timing) -> dict[str, str]:
+    yard = GridYard(Aws(now=0), grid_of(1, ["eu-central-1"]), [line_of(0)], timing)
+    return yard.variables()
+
+
+def test_a_bad_environment_is_final_and_one_readable_line() -> None:
+    process = started({})
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (Exit.FINAL, "")
+    assert re.fullmatch(r"Nothing better comes of trying again: The variable TRAINYARD_\w+ is missing.*\n", err)
+
+
+def test_sigterm_ends_a_process_that_waits_and_the_next_attempt_goes_on() -> None:
+    """It waits for a bucket that nobody reaches; Batch cannot be reached either, so that nothing is stopped."""
+    process = started(variables(Timing(training_watch_s=3600, stop_grace_s=3)))
+    time.sleep(2.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == Exit.AGAIN
+    assert "left running" in out
+
+
+def test_a_network_that_leads_nowhere_is_left_to_the_next_attempt() -> None:
+    process = started(variables(Timing(training_watch_s=0.01)))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == Exit.AGAIN
+    assert err.startswith("The next attempt goes on: EndpointConnectionError")
+
+
+def test_what_a_child_imports_is_small() -> None:
+    program = "import grid_child.main, boto3, sys; print(len(sys.modules), *sorted({m.partition('.')[0] for m in sys.modules}))"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split()[1:])
+    assert not loaded & {"pydantic", "aws_lambda_powertools", "sagemaker", "numpy", "pandas", "moto", "aws"}
+
+
+def test_policy_and_pace_need_no_aws() -> None:
+    for module in ("policy", "pace"):
+        text = (CHILD / f"{module}.py").read_text()
+        assert not re.search(r"^(import|from) (boto|os\b|time\b)", text, re.MULTILINE), module
+
+
+def test_each_service_is_called_in_one_file() -> None:
+    callers = {
+        word: {file.name for file in CHILD.glob("*.py") if f'client("{word}"' in file.read_text()}
+        for word in ("s3", "sagemaker", "batch")
+    }
+    assert callers == {"s3": {"store.py"}, "sagemaker": {"sagemaker.py"}, "batch": {"batch.py"}}
+
+
+@pytest.mark.parametrize(
+    "wanted", ["USER 65532", "--require-hashes", "--no-cache-dir", "ENTRYPOINT", "public.ecr.aws/"]
+)
+def test_the_image_is_small_pinned_and_nobodys(wanted: str) -> None:
+    assert wanted in (CHILD / "Dockerfile").read_text()
+
+
+def test_the_image_has_every_module_of_the_child_and_of_the_contract(tmp_path: Path) -> None:
+    context, image = tmp_path / "context", tmp_path / "image"
+    for place, folder in own_images.CHILD.items():
+        shutil.copytree(folder, context / place, dirs_exist_ok=True)
+    Image.read(context, {}).lay_out(image)
+    for package in ("contract", "grid_child"):
+        modules = {file.relative_to(ROOT).as_posix() for file in (ROOT / package).rglob("*.py")}
+        assert {
+            file.relative_to(image / "child").as_posix() for file in (image / "child" / package).rglob("*.py")
+        } == modules
+
+
+def test_the_image_has_the_functions_boto() -> None:
+    pinned = re.compile(r"^(boto3|botocore)==(\S+)", re.MULTILINE)
+    texts = [(ROOT / place / "requirements.txt").read_text() for place in ("grid_child", "lambda")]
+    assert pinned.findall(texts[0]) == pinned.findall(texts[1]) != []

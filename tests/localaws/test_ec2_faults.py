@@ -1,0 +1,129 @@
+"""What a rehearsal can be asked to do to its nodes, each in a local AWS of its own; and that nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from botocore.exceptions import ClientError
+
+from contract.codec import encode
+from contract.keys import JobPrefix
+from contract.reports import NodeReport, Phase, Progress
+from localaws.machines import nodes
+from localaws.services import ec2
+from tests.localaws.ec2 import FORKS, lives, local_aws, refusal
+from tests.waiting import until
+
+pytestmark = pytest.mark.rehearsal
+
+
+def test_without_capacity_each_rung_refuses_once_with_a_server_error(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"no-capacity": {"rungs": "2"}}) as yard:
+        for kind in ("g5.xlarge", "g5.2xlarge"):
+            with pytest.raises(ClientError) as refused:
+                yard.ec2.run_instances(**yard.request(InstanceType=kind, ClientToken=kind))
+            assert refused.value.response["Error"]["Code"] == "InsufficientInstanceCapacity"
+            assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500
+        assert ec2.machines().left() == 0
+        assert len(yard.run(InstanceType="g5.xlarge", ClientToken="g5.xlarge")) == 2
+        assert len(yard.run(InstanceType="g5.4xlarge")) == 2
+
+
+def test_a_lost_answer_has_had_its_effect(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"response-lost": {}}) as yard:
+        assert refusal(yard.ec2.run_instances, **yard.request(2, ClientToken="one")) == "InternalError"
+        assert ec2.machines().left() == 2
+        assert len(yard.run(2, ClientToken="one")) == 2
+        assert ec2.machines().left() == 2
+
+
+def test_a_node_is_lost_once_the_first_attempt_has_trained_so_far(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"node-lost": {"rank": "1", "step": "7"}}) as yard:
+        tags = {"trainyard:job": "digits", "trainyard:attempt": "1"}
+        marks = [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
+        instances = yard.run(2, TagSpecifications=marks, UserData="#!/bin/bash\nsleep 60\n")
+        until(lambda: yard.states(instances) == {"running"})
+        s3 = yard.aws.client("s3")
+        s3.create_bucket(Bucket="home")
+        for step in (6, 7):
+            report = NodeReport(
+                job="digits",
+                attempt=1,
+                rank=0,
+                instance=instances[0],
+                phase=Phase.TRAINING,
+                sent_at=0.0,
+                progress=Progress(step=step),
+            )
+            assert yard.states(instances) == {"running"}
+            s3.put_object(Bucket="home", Key=JobPrefix("digits").report(1, 0), Body=encode(report))
+        until(lambda: yard.instance(instances[1]).state == "terminated")
+        described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
+        assert [one["State"]["Name"] for one in described] == ["running", "terminated"]
+        assert described[1]["StateReason"]["Code"] == "Server.InternalError"
+
+
+def test_a_refused_termination_refuses_the_whole_call_until_it_is_allowed(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"terminate-refused": {"job": "digits"}}) as yard:
+        ours = yard.run(1)
+        theirs = yard.run(1, TagSpecifications=None)
+        until(lambda: yard.states([*ours, *theirs]) == {"running"})
+        both = {"InstanceIds": [*ours, *theirs]}
+        assert refusal(yard.ec2.terminate_instances, **both) == "OperationNotPermitted"
+        assert yard.states([*ours, *theirs]) == {"running"}
+        yard.ec2.terminate_instances(InstanceIds=theirs)
+        yard.aws.conditions = replace(yard.aws.conditions, faults=())
+        yard.ec2.terminate_instances(InstanceIds=ours)
+        until(lambda: yard.states([*ours, *theirs]) == {"terminated"})
+
+
+POWERS_OFF_LATER = """#!/bin/bash
+units=$TRAINYARD_ROOT/etc/systemd/system
+printf '[Timer]\\nOnActiveSec=1\\n' > "$units/off.timer"
+printf '[Service]\\nExecStart=/sbin/poweroff\\n' > "$units/off.service"
+systemctl start off.timer
+echo armed
+"""
+
+
+def test_a_node_without_its_timer_stays_on(tmp_path: Path) -> None:
+    with local_aws(tmp_path, {"timer-off": {"job": "digits"}}) as yard:
+        (ours,) = yard.run(1, UserData=POWERS_OFF_LATER)
+        (theirs,) = yard.run(1, UserData=POWERS_OFF_LATER, TagSpecifications=None)
+        until(lambda: yard.states([theirs]) == {"terminated"})
+        assert "armed" in yard.console(ours)
+        assert yard.states([ours]) == {"running"}
+
+
+def test_a_timer_powers_off_in_a_checkout_whose_folder_has_a_blank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "STANDINS", shutil.copytree(nodes.STANDINS, tmp_path / "with a blank"))
+    with local_aws(tmp_path) as yard:
+        (one,) = yard.run(1, UserData=POWERS_OFF_LATER)
+        until(lambda: yard.states([one]) == {"terminated"} or "No such file" in yard.console(one))
+        assert "No such file" not in yard.console(one)
+
+
+def test_leaving_ends_every_process(tmp_path: Path) -> None:
+    with local_aws(tmp_path) as yard:
+        instances = yard.run(2, UserData=FORKS)
+        until(lambda: ec2.nodes().running() == 2)
+        folders = [tmp_path / "nodes" / one for one in instances]
+        until(lambda: all((folder / "grandchild").exists() for folder in folders))
+        processes = [int((folder / "grandchild").read_text()) for folder in folders]
+        assert all(map(lives, processes))
+    assert not any(map(lives, processes))
+    assert not any(os.fsencode(str(tmp_path)) in command for command in commands())
+
+
+def commands() -> list[bytes]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and lives(int(entry.name)):
+            found.append((entry / "cmdline").read_bytes())
+    return found

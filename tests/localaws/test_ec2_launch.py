@@ -1,0 +1,163 @@
+"""RunInstances, DescribeInstances and TerminateInstances of the local EC2 refuse what EC2 refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from localaws.services import ec2
+from tests.localaws.ec2 import PARAMETER, Yard, local_aws, refusal
+from tests.waiting import until
+
+pytestmark = pytest.mark.rehearsal
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    with local_aws(tmp_path_factory.mktemp("yard")) as made:
+        yield made
+
+
+def test_the_same_token_gives_the_same_instances(yard: Yard) -> None:
+    before = ec2.machines().left()
+    assert yard.run(2, ClientToken="same") == yard.run(2, ClientToken="same")
+    assert ec2.machines().left() == before + 2
+
+
+def test_the_same_token_with_other_parameters_is_refused(yard: Yard) -> None:
+    yard.run(2, ClientToken="other")
+    assert refusal(yard.ec2.run_instances, **yard.request(3, ClientToken="other")) == "IdempotentParameterMismatch"
+
+
+def test_the_token_of_terminated_instances_is_refused(yard: Yard) -> None:
+    instances = yard.run(2, ClientToken="one")
+    until(lambda: yard.states(instances) == {"running"})
+    yard.ec2.terminate_instances(InstanceIds=instances[:1])
+    assert refusal(yard.ec2.run_instances, **yard.request(2, ClientToken="one")) == "IdempotentInstanceTerminated"
+    assert len(yard.run(2, ClientToken="two")) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"ImageId": "ami-00000000000000000"}, "InvalidAMIID.NotFound"),
+        ({"InstanceType": "g5.enormous"}, "InvalidParameterValue"),
+        ({"InstanceType": "p5.48xlarge", "Placement": {"AvailabilityZone": "us-east-1e"}}, "InvalidParameterValue"),
+        ({"InstanceType": "g5g.xlarge"}, "InvalidParameterValue"),
+        ({"SubnetId": "subnet-1"}, "InvalidParameterCombination"),
+        ({"SecurityGroupIds": ["sg-1"]}, "InvalidParameterCombination"),
+        ({"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": "subnet-1"}]}, "InvalidSubnetID.NotFound"),
+        ({"Placement": {"AvailabilityZone": "us-east-1b"}}, "InvalidParameterValue"),
+        ({"Placement": {"GroupName": "nowhere"}}, "InvalidPlacementGroup.Unknown"),
+        (
+            {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 50}}]},
+            "InvalidBlockDeviceMapping",
+        ),
+        ({"UserData": "#!/bin/bash\n" + "#" * 16384}, "InvalidParameterValue"),
+        ({"ClientToken": "t" * 65}, "InvalidParameterValue"),
+        ({"IamInstanceProfile": {"Name": "nobody"}}, "InvalidParameterValue"),
+        ({"LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": "1"}}, "InvalidLaunchTemplateId.NotFound"),
+        ({"DryRun": True}, "DryRunOperation"),
+    ],
+    ids=str,
+)
+def test_a_launch_that_ec2_refuses_leaves_nothing(yard: Yard, changes: dict[str, Any], code: str) -> None:
+    before = len(ec2.machines().all())
+    assert refusal(yard.ec2.run_instances, **yard.request(2, **changes)) == code
+    assert len(ec2.machines().all()) == before
+
+
+def test_a_template_version_that_is_not_there_is_refused(yard: Yard) -> None:
+    template = {"LaunchTemplateId": yard.template, "Version": "2"}
+    code = refusal(yard.ec2.run_instances, **yard.request(LaunchTemplate=template))
+    assert code == "InvalidLaunchTemplateId.VersionNotFound"
+
+
+def test_a_tag_key_that_metadata_cannot_show_is_refused(yard: Yard) -> None:
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "train/yard", "Value": "x"}]}]
+    assert refusal(yard.ec2.run_instances, **yard.request(TagSpecifications=tags)) == "InvalidParameterValue"
+
+
+def test_a_cluster_group_refuses_types_without_it_and_is_in_use_until_its_instances_are_gone(yard: Yard) -> None:
+    yard.ec2.create_placement_group(GroupName="close", Strategy="cluster")
+    assert (
+        refusal(yard.ec2.create_placement_group, GroupName="close", Strategy="cluster")
+        == "InvalidPlacementGroup.Duplicate"
+    )
+    placed: dict[str, Any] = {"Placement": {"GroupName": "close", "AvailabilityZone": "us-east-1a"}}
+    small = yard.request(InstanceType="t3.micro", **placed)
+    assert refusal(yard.ec2.run_instances, **small) == "InvalidParameterCombination"
+    instances = yard.run(**placed)
+    until(lambda: yard.states(instances) == {"running"})
+    described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
+    assert {one["Placement"]["GroupName"] for one in described} == {"close"}
+    assert refusal(yard.ec2.delete_placement_group, GroupName="close") == "InvalidPlacementGroup.InUse"
+    yard.ec2.terminate_instances(InstanceIds=instances)
+    until(lambda: yard.states(instances) == {"terminated"})
+    yard.ec2.delete_placement_group(GroupName="close")
+    assert refusal(yard.ec2.describe_placement_groups, GroupNames=["close"]) == "InvalidPlacementGroup.Unknown"
+
+
+def test_a_launch_carries_its_template_profile_and_tags(yard: Yard) -> None:
+    instances = yard.run(2)
+    until(lambda: yard.states(instances) == {"running"})
+    for one in yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]:
+        assert one["MetadataOptions"]["HttpTokens"] == "required"
+        assert one["IamInstanceProfile"]["Arn"] == yard.profile
+        assert one["PrivateIpAddress"].startswith("127.")
+        volume = yard.ec2.describe_volumes(VolumeIds=[one["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]])["Volumes"][0]
+        assert (volume["Encrypted"], volume["VolumeType"], volume["Size"]) == (True, "gp3", 100)
+        assert {"Key": "trainyard:job", "Value": "digits"} in volume["Tags"]
+        nic = one["NetworkInterfaces"][0]["NetworkInterfaceId"]
+        card = yard.ec2.describe_network_interfaces(NetworkInterfaceIds=[nic])["NetworkInterfaces"][0]
+        assert {"Key": "trainyard:job", "Value": "digits"} in card["TagSet"]
+        behaviour = yard.ec2.describe_instance_attribute(
+            InstanceId=one["InstanceId"], Attribute="instanceInitiatedShutdownBehavior"
+        )
+        assert behaviour["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
+
+
+def test_new_instances_are_unknown_for_a_moment(yard: Yard) -> None:
+    instances, tag = yard.run(2), {"Key": "a", "Value": "b"}
+    for one in instances:
+        yard.instance(one).visible_at += 60
+    known: dict[str, Any] = {"Filters": [{"Name": "instance-id", "Values": instances}]}
+    assert yard.ec2.describe_instances(**known)["Reservations"] == []
+    for call in (yard.ec2.describe_instances, yard.ec2.terminate_instances):
+        assert refusal(call, InstanceIds=instances) == "InvalidInstanceID.NotFound"
+    assert refusal(yard.ec2.create_tags, Resources=instances, Tags=[tag]) == "InvalidInstanceID.NotFound"
+    for one in instances:
+        yard.instance(one).visible_at -= 60
+    until(lambda: bool(yard.ec2.describe_instances(**known)["Reservations"]))
+
+
+def test_one_unknown_id_refuses_the_whole_termination(yard: Yard) -> None:
+    instances = yard.run(2)
+    until(lambda: yard.states(instances) == {"running"})
+    asked = [*instances, "i-00000000000000000"]
+    assert refusal(yard.ec2.terminate_instances, InstanceIds=asked) == "InvalidInstanceID.NotFound"
+    assert yard.states(instances) == {"running"}
+
+
+def test_pages_are_small_and_lead_on(yard: Yard) -> None:
+    everything = {one for _ in range(5) for one in yard.run(1)}
+    until(lambda: not any(map(ec2.machines().hidden, everything)))
+    pages = list(
+        yard.ec2.get_paginator("describe_instances").paginate(
+            Filters=[{"Name": "instance-id", "Values": sorted(everything)}], PaginationConfig={"PageSize": 1000}
+        )
+    )
+    assert [len(page["Reservations"]) for page in pages] == [2, 2, 1]
+    assert {
+        one["InstanceId"] for page in pages for part in page["Reservations"] for one in part["Instances"]
+    } == everything
+
+
+def test_the_public_parameters_name_images_that_exist(yard: Yard) -> None:
+    ssm = yard.aws.client("ssm")
+    image = yard.ec2.describe_images(ImageIds=[ssm.get_parameter(Name=PARAMETER)["Parameter"]["Value"]])["Images"][0]
+    assert (image["Architecture"], image["RootDeviceName"]) == ("x86_64", "/dev/xvda")
+    assert image["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 75
+    assert refusal(ssm.get_parameter, Name=PARAMETER.replace("nvidia", "intel")) == "ParameterNotFound"

@@ -1,0 +1,232 @@
+"""A rehearsed grid: what the command line takes, what counts as a shortcoming, and what IAM is asked for a grid's calls."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from contract import tags
+from localaws.conditions import Conditions
+from localaws.iam.questions import Untaught, requests
+from localaws.recorder import Call
+from rehearsal.faults import FAULTS, GRID
+from rehearsal.grid import GridSummary, shortcomings
+from rehearsal.grid_command import arguments, regions
+from rehearsal.grid_screen import show
+from tests.localaws.test_questions import Account
+from tests.rehearsal import test_grid_faults
+from tools.faults import HEAD
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
+MANIFEST = ["--manifest", str(EXAMPLE / "manifest.csv")]
+OWNER = "123456789012"
+WELL = GridSummary(
+    grid="g",
+    status="SUCCEEDED",
+    lines=2,
+    regions={"eu-central-1": 2},
+    outcomes={"Completed": 2},
+    trainings=2,
+    interruptions=0,
+    children=2,
+    attempts=3,
+    trainings_left=[],
+    children_left=[],
+    processes_left=0,
+    astray=[],
+    state_path=[],
+    execution_s=1.0,
+    wall_s=2.0,
+)
+
+
+def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone() -> None:
+    found = regions(arguments([*MANIFEST, "--grid-data", str(EXAMPLE / "digits"), "--region", "ap-south-1"]))
+    assert [place["region"] for place in found] == [
+        *("eu-central-1", "ap-northeast-1", "ap-south-1"),
+        *("us-east-1", "us-west-2"),
+    ]
+    assert ["cidr" in place for place in found] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--grid-data", "nowhere"], "--grid-data nowhere: there is no such folder"),
+        (["--image", "nowhere"], "--image nowhere: there is no such folder"),
+        (["--grid-data", str(EXAMPLE / "digits/us-east-1")], "has no folder that is called like a region"),
+        (["--grid-data", str(EXAMPLE)], "digits is no region of SageMaker"),
+        (["--image", str(EXAMPLE / "digits")], "build.json: there is no such file"),
+        (["--input", "nowhere.json"], "--input nowhere.json: there is no such file"),
+        (["--input", str(EXAMPLE)], "grid: is a folder; it must be a file"),
+        (["--input", str(EXAMPLE / "manifest.csv")], "manifest.csv: is no JSON: Expecting value"),
+        (["--input", str(EXAMPLE / "sweep.jsonl")], "sweep.jsonl: is no JSON: Extra data"),
+        (["--region", "mars-west-1"], "--region mars-west-1: SageMaker has no such region; there are af-south-1, "),
+        (["--limit", "nan"], "--limit nan: must be a number of seconds above 0"),
+        (["--limit", "-1"], "--limit -1: must be a number of seconds above 0"),
+        (["--speed", "0"], "--speed 0: must be a number above 0"),
+        (["--fault", "spot-interupted"], "did you mean spot-interrupted?"),
+        (["--fault", "quota-reached:seconds=soon"], "seconds is 'soon'"),
+        (["--fault", "task-retired:line=first"], "line is 'first'"),
+        (["--nodes", "2"], "--job and its options do not go with --manifest"),
+        (["--job", "job.json"], "a rehearsal is of one job, or of one grid"),
+        (["--imag", "x"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_starts(
+    more: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        arguments([*MANIFEST, *more])
+    assert says in capsys.readouterr().err
+
+
+def test_a_manifest_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["--manifest", "nowhere.csv"])
+    assert "--manifest nowhere.csv: there is no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[]", "wanted a JSON object"),
+        ('{"manifest": "s3://a/b"}', "has `manifest`; --manifest is uploaded in its place"),
+    ],
+)
+def test_an_input_that_is_none_is_refused(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "input.json").write_text(text)
+    with pytest.raises(SystemExit):
+        arguments([*MANIFEST, "--input", str(tmp_path / "input.json")])
+    assert says in capsys.readouterr().err
+
+
+def test_a_manifest_in_another_encoding_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.csv").write_bytes("eu-central-1,s3://a/b\n".encode("utf-16"))
+    with pytest.raises(SystemExit):
+        arguments(["--manifest", str(tmp_path / "m.csv")])
+    assert "is no text in UTF-8" in capsys.readouterr().err
+
+
+def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["--manifest", "nowhere.csv", "--image", "nowhere", "--speed", "0"])
+    told = capsys.readouterr().err
+    assert all(option in told for option in ("--manifest nowhere.csv", "--image nowhere", "--speed 0"))
+
+
+def test_words_in_brackets_are_shown_as_they_are() -> None:
+    reason = "AlgorithmError: [rank 0] wanted [1, 2]"
+    failed = {
+        "index": 0,
+        "line": 1,
+        "region": "eu-central-1",
+        "outcome": "Failed",
+        "billable_seconds": None,
+        "cost_usd": None,
+    }
+    summary = replace(WELL, results=[{**failed, "metrics": {}, "reason": reason, "artifact": ""}])
+    console = Console(record=True, width=200, file=io.StringIO())
+    show(console, summary, Conditions(), ["[line 1] failed"])
+    told = console.export_text()
+    assert reason in told
+    assert "[line 1] failed" in told
+
+
+def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:
+    ours = {name for name, kind in FAULTS.items() if kind.keys.get("job") is GRID} | {"sagemaker-throttled"}
+    assert {fault.partition(":")[0] for fault in test_grid_faults.FAULTS.values()} == ours
+    assert [name for name in ours if f"`{name}`" not in HEAD] == []
+
+
+def test_a_grid_whose_lines_all_completed_and_that_left_nothing_has_no_shortcoming() -> None:
+    assert shortcomings(WELL) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"status": "FAILED", "error": "InvalidRequest"}, "ended as FAILED (InvalidRequest)"),
+        ({"outcomes": {"Completed": 1, "Failed": 1}}, "of 2 lines the results say"),
+        ({"outcomes": {"Completed": 1}}, "of 2 lines the results say"),
+        ({"outcomes": {}}, "nothing"),
+        ({"trainings": 3}, "2 lines, and SageMaker had 3 trainings"),
+        ({"trainings_left": ["t"]}, "trainings are left: t"),
+        ({"children_left": ["c"]}, "children are left: c"),
+        ({"processes_left": 1}, "1 processes are left"),
+        ({"astray": ["s3://elsewhere/m"]}, "missing from their line's region: s3://elsewhere/m"),
+    ],
+)
+def test_anything_else_is_one(change: dict[str, Any], says: str) -> None:
+    (line,) = shortcomings(replace(WELL, **change))
+    assert says in line
+
+
+# what IAM is asked
+
+
+def asked(name: str, **parameters: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    service, action = name.split(":")
+    call = Call(
+        at=0.0,
+        role=f"arn:aws:iam::{OWNER}:role/x",
+        service=service,
+        region="us-east-1",
+        action=action,
+        parameters=parameters,
+    )
+    found = [(one.action, one.resource, dict(one.context)) for one in requests(call, Account())]
+    for _, _, context in found:
+        assert context.pop("aws:RequestedRegion") == "us-east-1"
+    return found
+
+
+TRAINING = f"arn:aws:sagemaker:us-east-1:{OWNER}:training-job/t"
+BATCH = f"arn:aws:batch:us-east-1:{OWNER}:"
+REQUESTED = {f"aws:RequestTag/{tags.GRID}": "g", "aws:TagKeys": [tags.GRID]}
+OURS = {"aws:ResourceTag/owner": "us"}
+
+
+def test_a_training_is_created_with_its_tags_and_its_role() -> None:
+    given = {"TrainingJobName": "t", "RoleArn": "arn:role", "Tags": [{"Key": tags.GRID, "Value": "g"}]}
+    assert asked("sagemaker:CreateTrainingJob", **given) == [
+        ("sagemaker:CreateTrainingJob", TRAINING, REQUESTED),
+        ("sagemaker:AddTags", TRAINING, REQUESTED | {"sagemaker:TaggingAction": "CreateTrainingJob"}),
+        ("iam:PassRole", "arn:role", {"iam:PassedToService": "sagemaker.amazonaws.com"}),
+    ]
+
+
+@pytest.mark.parametrize("action", ["DescribeTrainingJob", "StopTrainingJob"])
+def test_a_training_that_stands_is_asked_for_by_its_own_tags(action: str) -> None:
+    assert asked(f"sagemaker:{action}", TrainingJobName="t") == [(f"sagemaker:{action}", TRAINING, OURS)]
+
+
+def test_an_array_takes_the_right_to_its_queue_its_definition_and_its_tags() -> None:
+    given = {"jobQueue": f"{BATCH}job-queue/q", "jobDefinition": "d", "tags": {tags.GRID: "g"}}
+    assert asked("batch:SubmitJob", **given) == [
+        ("batch:SubmitJob", f"{BATCH}job-definition/d", REQUESTED),
+        ("batch:SubmitJob", f"{BATCH}job-queue/q", REQUESTED),
+        ("batch:TagResource", f"{BATCH}job/*", REQUESTED),
+    ]
+
+
+def test_a_child_is_terminated_by_the_right_to_its_array() -> None:
+    assert asked("batch:TerminateJob", jobId="j:7") == [("batch:TerminateJob", f"{BATCH}job/j", OURS)]
+
+
+@pytest.mark.parametrize("name", ["batch:ListJobs", "batch:DescribeJobs", "sagemaker:ListTrainingJobs"])
+def test_a_list_knows_no_resource(name: str) -> None:
+    assert asked(name) == [(name, "*", {})]
+
+
+@pytest.mark.parametrize("name", ["batch:CancelJob", "sagemaker:CreateEndpoint"])
+def test_a_call_that_no_part_of_a_grid_makes_is_an_error(name: str) -> None:
+    with pytest.raises(Untaught, match=name):
+        asked(name, TrainingJobName="t", jobId="j")

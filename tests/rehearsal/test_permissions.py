@@ -1,0 +1,166 @@
+"""Every AWS call that rehearsed jobs made, nodes' included, judged by the deployed policies in an IAM simulator.
+
+Its tests run after the others, and judge their calls too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from contract import names
+from localaws.iam.permissions import Granted, Verdict, granted, judge, needed
+from localaws.iam.simulator import Policies
+from rehearsal.account import DeployedAccount
+from rehearsal.yard import Yard
+from tests.rehearsal import test_grid, test_main_job, test_own_images, test_regions, test_unattended
+from tests.rehearsal.grids import HOME
+from tests.rehearsal.jobs import ONE, TWO, train
+from tests.waiting import HANG_S
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("judges")]
+PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
+JOBS = {"Admission", "Launcher", "Attendant", "ArtifactCheck", "Terminator", "Train", "Node"}
+UNATTENDED = {"Cleanup", "Reaper", "Schedule", "Drain", "RegionCheck", "ServiceRoles", "ZoneLookup"}
+"""What acts without a job: the cleanup's queue is polled, the reaper passes, the last four answered the deployment."""
+BUILDS = {"OwnImages", "OwnImagesMachine", "Images", "ImageBuild", "Build"}
+"""What had the platform's own images built while it was deployed."""
+GRIDS = {"Grid", "GridPlan", "GridCollect", "GridCleanup", "ChildrenStart", "Child", "Training"}
+"""What grids made, where test_grid.py runs in the same session."""
+WHOLE = (test_main_job, test_grid, test_own_images, test_regions, test_unattended)
+"""Modules that make calls which no other makes: without them rights seem spare that are not."""
+Row = tuple[str, str, str, str]
+
+
+@pytest.fixture(scope="module")
+def account(yard: Yard, trainer: str) -> DeployedAccount:
+    """After two jobs more: one with a secret, which no other test has, and one on two nodes, for whoever runs this file alone."""
+    secret = yard.client("secretsmanager").create_secret(
+        Name=f"{names.secret_prefix('trainyard')}zz", SecretString="hush"
+    )
+    requests = {
+        "zz-secret": {**ONE, "code": trainer, "command": train(1, 0.1), "secrets": {"HUSH": secret["ARN"]}},
+        "zz-two": {**TWO, "code": trainer, "command": train(1, 0.1)},
+    }
+    jobs = [yard.start(request, name) for name, request in requests.items()]
+    for job in jobs:
+        assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.name
+        job.settle()
+    return DeployedAccount(yard)
+
+
+@pytest.fixture(scope="module")
+def policies(account: DeployedAccount) -> dict[str, Policies]:
+    return account.policies()
+
+
+@pytest.fixture(scope="module")
+def verdicts(yard: Yard, account: DeployedAccount, policies: dict[str, Policies]) -> list[Verdict]:
+    return judge([call for call in list(yard.aws.recorder.calls) if call.role in policies], policies, account)
+
+
+def test_no_call_of_a_rehearsal_would_be_denied(verdicts: list[Verdict], request: pytest.FixtureRequest) -> None:
+    asked = {short(verdict.request.principal) for verdict in verdicts}
+    assert asked == JOBS | UNATTENDED | BUILDS | (GRIDS if ran(request, test_grid) else set())
+    denied = [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed]
+    assert denied == []
+
+
+def test_no_question_had_a_key_that_iam_never_fills_in(verdicts: list[Verdict]) -> None:
+    assert [(one.request, one.answer.ignored) for one in verdicts if one.answer.ignored] == []
+
+
+def test_a_launch_was_judged_for_every_resource_that_it_made_or_used(verdicts: list[Verdict]) -> None:
+    kinds = {one.request.resource.split(":")[5].split("/")[0] for one in verdicts if one.call.action == "RunInstances"}
+    launch = {"instance", "volume", "network-interface", "image", "subnet", "security-group", "launch-template"}
+    assert kinds == launch | {"placement-group", "role"}
+
+
+def test_the_same_launch_would_be_allowed_on_spot(
+    verdicts: list[Verdict], policies: dict[str, Policies], account: DeployedAccount
+) -> None:
+    call = next(one.call for one in verdicts if one.call.action == "RunInstances")
+    spot = replace(call, parameters={**call.parameters, "InstanceMarketOptions.MarketType": "spot"})
+    judged = judge([spot], policies, account)
+    assert {"RequestSpot", "CreateTheSpotRole"} <= {one.statement for one in needed(judged, policies)}
+    assert [one.request for one in judged if not one.answer.allowed or one.answer.ignored] == []
+
+
+def test_the_same_launch_would_be_denied_without_any_one_of_its_rights(
+    verdicts: list[Verdict], policies: dict[str, Policies], account: DeployedAccount
+) -> None:
+    launches = [one for one in verdicts if one.call.action == "RunInstances"]
+    (launcher,) = {one.request.principal for one in launches}
+    call = next(one.call for one in launches if "Placement.GroupName" in one.call.parameters)
+    ((name, document),) = policies[launcher].items()
+    for right in sorted(needed(judge([call], policies, account), policies)):
+        less = [
+            {**one, "Resource": [kept for kept in one["Resource"] if kept != right.resource] or "arn:aws:s3:::none"}
+            if one.get("Sid") == right.statement and isinstance(one["Resource"], list)
+            else one
+            for one in document["Statement"]
+            if one.get("Sid") != right.statement or isinstance(one["Resource"], list)
+        ]
+        judged = judge([call], {launcher: {name: {**document, "Statement": less}}}, account)
+        assert not all(one.answer.allowed for one in judged), right
+
+
+def test_what_no_rehearsal_needed_is_listed_with_its_reason(
+    verdicts: list[Verdict], policies: dict[str, Policies], request: pytest.FixtureRequest
+) -> None:
+    if left_out := [module.__name__ for module in WHOLE if not ran(request, module)]:
+        pytest.skip(f"needs the calls of {', '.join(left_out)} as well")
+    spare = {row(one) for one in granted(policies) - needed(verdicts, policies)}
+    reasons = listed_in(PAGE.read_text())
+    sometimes = {one for one, reason in reasons.items() if reason.startswith("Sometimes needed")}
+    problems = {
+        "No rehearsal needs these rights: take them away, or say on the page why not": spare - reasons.keys(),
+        "Rehearsals need these rights now: take them off the page": reasons.keys() - sometimes - spare,
+        "No role has these rights: take them off the page": reasons.keys() - {row(one) for one in granted(policies)},
+    }
+    if any(problems.values()):
+        told = (f"{what} ({PAGE.name}):\n{lines(rows)}" for what, rows in problems.items() if rows)
+        pytest.fail("\n".join(told), pytrace=False)
+    assert [one for one, reason in reasons.items() if len(reason) < 30] == []
+
+
+def ran(request: pytest.FixtureRequest, module: ModuleType) -> bool:
+    return any(getattr(item, "module", None) is module for item in request.session.items)
+
+
+def lines(rows: set[Row]) -> str:
+    return "\n".join(f"| {role} | {name} | `{action}` | {where} | |" for role, name, action, where in sorted(rows))
+
+
+def short(principal: str) -> str:
+    """`Launcher`, from the name that CloudFormation made of the stack, the construct and some letters."""
+    if principal.endswith(f"/{names.training_role('trainyard', HOME)}"):
+        return "Training"
+    found = re.search(r"-([A-Za-z]+)Role[0-9A-F]{8}-", principal)
+    assert found, principal
+    return found[1]
+
+
+def row(right: Granted) -> Row:
+    """As the page has it: what differs from deployment to deployment left out."""
+    if right.statement.startswith("("):
+        return ("every function", "its log, by the CDK", right.action, "its own log group")
+    resource = right.resource.split(":", 5)[-1]
+    if ":s3:::" in right.resource:
+        resource = re.sub(r"^trainyard-([a-z]+)-[0-9]{12}-[a-z0-9*-]+", r"\1", resource)
+        resource = re.sub(r"^cdk-[a-z0-9]+-assets-.*", "asset", resource)
+    # Names that CloudFormation made of the stack, the construct and some letters; a key has no name at all.
+    resource = re.sub(r"trainyard-[a-z]+-([A-Za-z]+)[0-9A-F]{8}-\w+", r"\1", resource)
+    resource = re.sub(r"^key/[0-9a-f-]{36}$", "key", resource)
+    return (short(right.principal), right.statement, right.action, resource)
+
+
+def listed_in(page: str) -> dict[Row, str]:
+    cells = [
+        [cell.strip().strip("`") for cell in line.strip("|\n ").split("|")] for line in page.splitlines() if "|" in line
+    ]
+    return {(one[0], one[1], one[2], one[3]): one[4] for one in cells[2:]}

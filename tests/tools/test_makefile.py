@@ -1,0 +1,155 @@
+"""The Makefile itself, in a folder with a difficult name, on programs that only write down how they are called."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ("mypy", "pyrefly", "ruff", "shellcheck", "uv", "npm", "npx", "git")
+NOTE = '#!/bin/sh\necho "${0##*/} $*" >> "$CALLS"\n'
+FAILS = 'case "$*" in *"not rehearsal"*) exit 1;; esac\n'
+LASTS = 'case "$*" in *"-m pytest"*) echo $$ >> "$CALLS.pids"; exec sleep 300;; esac\n'
+
+
+class Checkout:
+    """The Makefile and what it calls; nothing in it is set up, or everything is."""
+
+    def __init__(self, folder: Path, name: str = "-mein jöb x") -> None:
+        self.root = folder / name
+        self.root.mkdir()
+        shutil.copy(ROOT / "Makefile", self.root)
+        shutil.copytree(
+            ROOT / "tools", self.root / "tools", ignore=lambda _, names: {*names} - {"__init__.py", "summary.py"}
+        )
+        for file in (*ROOT.glob("requirements*"), *ROOT.glob("package*.json"), *ROOT.glob("*/requirements*")):
+            (self.root / file.relative_to(ROOT)).parent.mkdir(exist_ok=True)
+            (self.root / file.relative_to(ROOT)).touch()
+        for prerequisite in (
+            "rehearsal/prepare.py",
+            "localaws/machines/image.py",
+            "localaws/machines/requirements-ami.in",
+        ):
+            (self.root / prerequisite).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / prerequisite).touch()
+
+    def set_up(self, python: str = "") -> None:
+        programs = self.root / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        for name in (*PROGRAMS, "python"):
+            (programs / name).write_text(NOTE + (python if name == "python" else ""))
+            (programs / name).chmod(0o755)
+        for stamp in re.findall(r"^((?:\.venv|node_modules|build)/\S+):", (ROOT / "Makefile").read_text(), re.M):
+            (self.root / stamp).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / stamp).touch()
+        for stamp in self.root.rglob("*"):
+            os.utime(stamp, (0, 0))  # none is older than another
+
+    def make(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["make", f"PYTHON={sys.executable}", *arguments],
+            cwd=self.root,
+            env={"PATH": os.environ["PATH"], "CALLS": str(self.root / "calls")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def made(self, *arguments: str) -> tuple[int, str]:
+        make = self.make(*arguments)
+        said, _ = make.communicate(timeout=120)
+        return make.returncode, said
+
+    @property
+    def calls(self) -> str:
+        return (self.root / "calls").read_text()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(checkout: Checkout) -> None:
+    checkout.set_up(FAILS)
+    code, said = checkout.made("test")
+    assert code != 0
+    for part in ("not rehearsal", "rehearsal and deployed", "and first_half", "and not first_half"):
+        assert part in checkout.calls
+    assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
+        "checks      lint passed; types passed; unit failed",
+        "rehearsals  rehearsal-tests passed; local-tests-first passed; local-tests-second passed",
+        "make test: not passed: unit",
+        "0 passed, 0 failed",
+    ]
+
+
+def test_when_everything_passes_the_last_line_says_so(checkout: Checkout) -> None:
+    checkout.set_up()
+    code, said = checkout.made("test")
+    assert (code, said.splitlines()[-2:]) == (0, ["make test: everything passed", "0 passed, 0 failed"])
+
+
+def test_a_part_alone_fails_as_its_program_does(checkout: Checkout) -> None:
+    checkout.set_up(FAILS)
+    assert checkout.made("unit")[0] != 0
+    assert checkout.made("local-tests")[0] == 0
+
+
+def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
+    checkout.set_up(LASTS)
+    make = checkout.make("test")
+    pids = checkout.root / "calls.pids"
+    while not pids.exists() or len(pids.read_text().split()) < 2:  # the first part with pytest of each lane
+        assert make.poll() is None, make.communicate()[0]
+        time.sleep(0.02)
+    os.killpg(make.pid, signal.SIGINT)
+    make.communicate(timeout=60)
+    assert make.returncode != 0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(make.pid, 0)
+
+
+@pytest.mark.parametrize("target", ["synth", "deploy", "destroy"])
+def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout: Checkout, target: str) -> None:
+    code, said = checkout.made("-n", target)
+    assert code == 0
+    assert "-r requirements.txt" in said
+    assert not re.findall(r"requirements-(?:dev|rehearsal|checkov)|machines\.image|build/checkov", said)
+
+
+@pytest.mark.parametrize("target", ["rehearse", "rehearse-grid"])
+def test_a_rehearsal_installs_no_tools_of_development(checkout: Checkout, target: str) -> None:
+    code, said = checkout.made("-n", target)
+    assert code == 0
+    assert "-r requirements-rehearsal.txt" in said
+    assert "localaws.machines.image build/ami" in said
+    assert not re.findall(r"requirements-(?:dev|checkov)|build/checkov", said)
+
+
+def test_what_the_three_parts_install_differs_in_extent_and_never_in_version() -> None:
+    pins = [
+        dict(re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^ ;\\]+)", (ROOT / f"requirements{part}.txt").read_text(), re.M))
+        for part in ("", "-rehearsal", "-dev")
+    ]
+    for smaller, larger in pairwise(pins):
+        assert smaller.items() <= larger.items()
+    assert not {"pytest", "moto", "boto3", "mypy", "pyrefly", "ruff", "hypothesis"} & pins[0].keys()
+    assert not {"pytest", "mypy", "pyrefly", "ruff", "hypothesis", "cdk-nag"} & pins[1].keys()
+
+
+def test_a_folder_that_no_path_can_name_is_refused_with_a_line(tmp_path: Path) -> None:
+    code, said = Checkout(tmp_path, "a:b").made("-n", "rehearse")
+    assert code != 0
+    (line,) = said.splitlines()
+    assert "The folder's name has a colon" in line

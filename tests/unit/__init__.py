@@ -1,1 +1,0 @@
-"""Decisions, without AWS, processes or clocks."""

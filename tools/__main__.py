@@ -1,0 +1,35 @@
+"""Writes the generated pages of docs/ again: `python -m tools`, or a few of them: `python -m tools diagrams settings`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tools import diagrams, faults, manifests, schemas, settings
+from tools.refusals import images
+from tools.refusals.grids import page as grids
+from tools.refusals.jobs import page as jobs
+
+WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
+    "schemas": schemas.pages,
+    "settings": settings.pages,
+    "manifests": manifests.pages,
+    "job-refusals": jobs.pages,
+    "image-refusals": images.pages,
+    "grid-refusals": grids.pages,
+    "faults": faults.pages,
+    "diagrams": diagrams.pages,
+}
+
+
+def main(names: Sequence[str]) -> None:
+    if unknown := set(names) - WRITERS.keys():
+        sys.exit(f"{', '.join(sorted(unknown))}: there is no such page; allowed: {', '.join(WRITERS)}")
+    for name in names or WRITERS:
+        for path, text in WRITERS[name]().items():
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

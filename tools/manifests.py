@@ -1,0 +1,56 @@
+"""Page about manifests: their forms, and a table of the columns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from grid_plan.cells import FOLDERS, READERS
+from grid_plan.columns import DEFAULTS, TrainingSpec
+
+PAGE = Path(__file__).parents[1] / "docs" / "manifest.md"
+HEAD = """# Manifests
+
+<!-- Written by `make docs` from lambda/grid_plan/columns.py. -->
+
+A manifest is a text in UTF-8 in S3, in the home bucket below `uploads/` or in a bucket of `data_buckets`. Its form is known by
+what stands in it:
+
+- **two columns**, `region,s3_location`, without a header;
+- **CSV with a header** that names its columns, in any order;
+- **JSON Lines**, an object on each line.
+
+Blank lines and lines that begin with `#` say nothing. An empty cell, a `null` and a field that is left out say nothing either: then the
+input's `defaults` hold, which have the same fields, and then the default of the table. `hyperparameters`, `environment`, `tags`,
+`metrics` and `channels` of a line are added to those of the defaults. In CSV an entry of such an object is a column of its own:
+{folders}. Copies of data stand in one cell, apart by spaces; everything else that is a list or an object is JSON.
+
+`sweep`, of a line or of the input, makes a training for every combination of its values; the input's leaves alone what a line says itself.
+So `failed.jsonl` of a grid can be started again with the same input. The input's own schema is [grid.schema.json](grid.schema.json),
+that of a line [manifest.schema.json](manifest.schema.json), and [grid-refusals.md](grid-refusals.md) shows what is refused.
+
+Data may lie in the `data_buckets` of cdk.json, below `uploads/` of the home bucket, and below `uploads/` and `grids/` of the buckets
+of bytes. SageMaker reads only buckets of the training's own region. Keys are not looked up before the start:
+their own policies have to admit the role of trainings.
+
+| column | what | default | as in |
+|---|---|---|---|
+"""
+
+
+def pages() -> dict[Path, str]:
+    return {PAGE: page()}
+
+
+def page() -> str:
+    """The whole page."""
+    folders = ", ".join(f"`{beginning}<name>`" for beginning in FOLDERS)
+    rows = [_row(name) for name in READERS]
+    return HEAD.format(folders=folders) + "\n".join(rows) + "\n"
+
+
+def _row(name: str) -> str:
+    field = TrainingSpec.model_fields[name]
+    default = f"`{json.dumps(DEFAULTS[name])}`" if name in DEFAULTS else ""
+    examples = " or ".join(f"`{json.dumps(one)}`" for one in field.examples or ())
+    return f"| `{name}` | {(field.description or '').replace('<', chr(92) + '<')} | {default} | {examples} |"

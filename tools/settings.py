@@ -1,0 +1,175 @@
+"""Page and JSON Schema of the settings: each with its default, what it may be, and what it means."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from stacks.refused import block_of, hints
+from stacks.settings import BLOCK, MOST, RATIOS, Settings
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, SCHEMA = DOCS / "settings.md", DOCS / "settings.schema.json"
+HEAD = f"""# Settings
+
+<!-- Written by `make docs` from stacks/settings.py, where each setting has its type, its bounds, its default and its meaning. -->
+
+Everything that a deployment can choose stands in `cdk.json`, under `context.{BLOCK}`. What is left out has its default; a key that
+there is not, and a value that is not allowed, end `make synth` and `make deploy` with a line that names the key and says what is
+allowed. [settings.schema.json](settings.schema.json) is a JSON Schema of `cdk.json`, for editors.
+"""
+TAIL = """
+
+## Which durations depend on each other
+
+{ratios}
+
+{most}
+"""
+
+
+def pages() -> dict[Path, str]:
+    return {PAGE: page(), SCHEMA: json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"}
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """JSON Schema of cdk.json, as far as it is Trainyard's."""
+    whole = Settings.model_json_schema()
+    _describe(Settings, whole, whole["$defs"])
+    timing = whole["$defs"]["TimingSettings"]["properties"]
+    for one in timing.values():
+        one["exclusiveMinimum"] = 0
+    for name, most, _ in MOST:
+        timing[name]["maximum"] = most
+    definitions = whole.pop("$defs")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Trainyard's cdk.json",
+        "type": "object",
+        "properties": {"context": {"type": "object", "properties": {BLOCK: whole}}},
+        "$defs": definitions,
+    }
+
+
+def page() -> str:
+    """The whole page."""
+    whole = schema()
+    ratios = "\n".join(
+        f"- `{longer}`: at least {f'{times} times ' if times > 1 else ''}`{shorter}`"
+        for longer, times, shorter in RATIOS
+    )
+    most = "\n".join(f"- `{name}`: at most {seconds}; {why}" for name, seconds, why in MOST)
+    blocks = _blocks("", whole["properties"]["context"]["properties"][BLOCK], whole["$defs"])
+    return "\n".join([HEAD, *blocks]) + TAIL.format(ratios=ratios, most=most)
+
+
+def _describe(model: type, properties: dict[str, Any], definitions: dict[str, Any]) -> None:
+    """Puts the docstrings of a block's settings into its schema, and into those of the blocks within."""
+    meant = meanings(model)
+    properties["description"] = inspect.getdoc(model) or ""
+    for name, hint in hints(model).items():
+        setting = properties["properties"][name]
+        setting["description"] = meant[name]
+        setting.pop("title", None)
+        if inner := block_of(hint):
+            _describe(inner, definitions[inner.__name__], definitions)
+
+
+def meanings(model: type) -> dict[str, str]:
+    """The docstring of every setting of a block; a class says it anew for what it inherits, or leaves it as it was said."""
+    found = dict.fromkeys(hints(model), "")
+    for one in reversed(model.__mro__):
+        if one.__module__.split(".")[0] not in {"contract", "stacks"}:
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(one))).body
+        assert isinstance(tree, ast.ClassDef)
+        for statement, following in zip(tree.body, tree.body[1:], strict=False):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                text = following.value if isinstance(following, ast.Expr) else None
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    found[statement.target.id] = " ".join(text.value.split())
+    return found
+
+
+def _blocks(path: str, block: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
+    """A table of the values of a block, then those of the blocks within."""
+    told = [
+        f"\n## {f'`{path}`' if path else 'The deployment'}\n",
+        f"{block['description']}\n",
+        "| setting | may be | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    inner = []
+    for name, setting in block["properties"].items():
+        whole, listed = f"{path}.{name}" if path else name, setting.get("items", setting)
+        if target := listed.get("$ref"):
+            inner += _blocks(
+                f"{whole}[]" if "items" in setting else whole, definitions[target.split("/")[-1]], definitions
+            )
+            may_be = f"{_count('list', setting)} of blocks, below" if "items" in setting else "a block, below"
+        else:
+            may_be = _may_be(setting)
+        default = "" if target else _default(setting, required=name in block.get("required", ()))
+        told.append(f"| `{name}` | {_cell(may_be)} | {default} | {_cell(setting['description'])} |")
+    return [*told, *inner]
+
+
+def _default(setting: dict[str, Any], *, required: bool) -> str:
+    if required:
+        return "has to be there"
+    value = setting.get("default")
+    if isinstance(value, dict):
+        return "<br>".join(f"`{json.dumps(name)}: {json.dumps(one)}`" for name, one in value.items())
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return "none" if value is None else f"`{json.dumps(value)}`"
+
+
+def _may_be(setting: dict[str, Any]) -> str:
+    """What a value may be, from its schema."""
+    if options := setting.get("anyOf"):
+        return " or ".join("left out" if one == {"type": "null"} else _may_be(one) for one in reversed(options))
+    if choice := setting.get("enum"):
+        return "one of " + ", ".join(map(str, choice))
+    kind = setting["type"]
+    if kind == "array":
+        return f"{_count('list', setting)}, each {_may_be(setting['items'])}"
+    if kind == "object":
+        names = _may_be(setting["propertyNames"])
+        return f"{_count('block', setting)}, each name {names}, each value {_may_be(setting['additionalProperties'])}"
+    if kind == "string":
+        return str(setting["patternErrorMessage"])
+    if kind == "boolean":
+        return "true or false"
+    return f"{'a whole number' if kind == 'integer' else 'a number'}{_bounds(setting)}"
+
+
+def _count(what: str, setting: dict[str, Any]) -> str:
+    entries = "Items" if "items" in setting else "Properties"
+    least, most = setting.get(f"min{entries}", 0), setting.get(f"max{entries}")
+    if most is None:
+        return f"a {what}" + (f" of at least {least}" if least else "")
+    return f"a {what} of {f'{least} to' if least else 'up to'} {most}"
+
+
+def _bounds(setting: dict[str, Any]) -> str:
+    parts = [
+        f"{words} {setting[name]:g}"
+        for name, words in (("exclusiveMinimum", "more than"), ("minimum", "at least"), ("maximum", "at most"))
+        if name in setting
+    ]
+    if "minimum" in setting and "maximum" in setting:
+        parts = [f"from {setting['minimum']} to {setting['maximum']}"]
+    return f" {' and '.join(parts)}" if parts else ""
+
+
+def _cell(text: str) -> str:
+    """Markdown means nothing in it but for code."""
+    parts = text.replace("|", "\\|").split("`")
+    return "`".join(part if place % 2 else part.replace("*", "\\*") for place, part in enumerate(parts))

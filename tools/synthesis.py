@@ -1,0 +1,76 @@
+"""Synthesises the app of cdk.json, and reads what came of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from app import build
+from stacks.settings import BLOCK, Settings
+
+ROOT = Path(__file__).parents[1]
+CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
+HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
+"""Of an asset, and of what the child's image is built from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesised:
+    """The templates of one deployment."""
+
+    folder: Path
+
+    def text(self, stack: str) -> str:
+        """`stack` is the end of a stack's name."""
+        (file,) = self.folder.glob(f"*-{stack}.template.json")
+        return file.read_text()
+
+    def template(self, stack: str) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.text(stack))
+        return parsed
+
+    @property
+    def stacks(self) -> dict[str, dict[str, Any]]:
+        """Stack name to template."""
+        files = sorted(self.folder.glob("*.template.json"))
+        return {file.name.removesuffix(".template.json"): json.loads(file.read_text()) for file in files}
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        return definition(self.template("workflow"))
+
+
+def synthesise(folder: Path, **changes: object) -> Synthesised:
+    """The deployment of cdk.json with some settings replaced. Assets stay where they are, which is all that saves time."""
+    context = CONTEXT | {"aws:cdk:disable-asset-staging": True}
+    app = cdk.App(context=context, outdir=str(folder))
+    build(app, Settings.parse(CONTEXT[BLOCK] | changes))
+    app.synth()
+    return Synthesised(folder)
+
+
+def masked(text: str) -> str:
+    """Asset hashes replaced: they change with every line of the functions."""
+    return HASH.sub("<hash>", text)
+
+
+def definition(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The one state machine of a template, its references replaced by their names."""
+    (machine,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
+    parsed: dict[str, Any] = json.loads(_plain(machine["Properties"]["DefinitionString"]))
+    return parsed
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "Fn::Join":
+        return str(inner[0]).join(map(_plain, inner[1]))
+    return f"<{inner if isinstance(inner, str) else '.'.join(inner)}>"
