@@ -135,28 +135,21 @@ def test_many_ends_at_once_leave_room_for_the_other_functions(workflow: dict[str
     assert 2 <= mapping["ScalingConfig"]["MaximumConcurrency"] <= 5
 
 
-def test_the_cleanup_knows_its_queue_and_carries_terminates_own_code(
+def test_the_cleanup_knows_its_queue_and_carries_what_terminate_ends_instances_with(
     workflow: dict[str, Any], deployment: Synthesised
 ) -> None:
     cleanup = function(workflow, "cleanup.")
     variables = {name: plain(value) for name, value in cleanup["Environment"]["Variables"].items()}
     queue, _ = only(workflow, "AWS::SQS::Queue", "CleanupQueue")
     assert CleanupEnvironment.read(variables).queue == f"<{queue}>"
-    assert archives(deployment, "cleanup") >= {"cleanup", "terminator", "aws", "contract"}
-    assert archives(deployment, "grid_cleanup") == {
-        "grid_cleanup",
-        "grid_collect",
-        "cleanup",
-        "terminator",
-        "aws",
-        "contract",
-    }
-    assert archives(deployment, "drain") >= {"drain", "terminator", "aws", "contract"}
-    assert archives(deployment, "reaper") == {"reaper", "aws", "contract"}
+    assert archives(deployment, "cleanup") == {"cleanup", "messages", "ending", "aws", "contract"}
+    assert archives(deployment, "grid_cleanup") == {"grid_cleanup", "messages", "grids", "ending", "aws", "contract"}
+    assert archives(deployment, "terminator") == {"terminator", "ending", "aws", "contract"}
+    assert archives(deployment, "drain") == {"drain", "ending", "aws", "contract"}
+    assert archives(deployment, "reaper") == {"reaper", "ending", "aws", "contract"}
 
 
 def archives(deployment: Synthesised, package: str) -> set[str]:
-    """The top-level folders of a function's archive. That of the grids' cleanup has the cleanup's package as a library."""
-    holding = [one for one in deployment.folder.glob("asset.*") if (one / package / "handler.py").exists()]
-    (found,) = [one for one in holding if package == "grid_cleanup" or not (one / "grid_cleanup").exists()]
+    """The top-level folders of a function's archive."""
+    (found,) = (one for one in deployment.folder.glob("asset.*") if (one / package / "handler.py").exists())
     return {one.name for one in found.iterdir()}
