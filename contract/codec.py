@@ -26,7 +26,7 @@ def encode(value: Any) -> bytes:
 def decode(kind: type[T], document: bytes | str) -> T:
     """Reads `document` as `kind`. Unknown keys are ignored: an older reader meets a newer writer during a deploy.
 
-    Raises Garbled when the document is no JSON, a field is missing without a default, or has the wrong type.
+    Raises Garbled when the document is not JSON, a field is missing without a default, or has the wrong type.
     """
     try:
         raw = json.loads(document, parse_constant=_no_number, parse_float=_number)
@@ -36,7 +36,7 @@ def decode(kind: type[T], document: bytes | str) -> T:
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no finite number")
+    raise ValueError(f"{word} is not a finite number")
 
 
 def _number(word: str) -> float:

@@ -29,7 +29,7 @@ ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
 
 ADMISSION = f"{CONTROL}admission.json"
-"""There while nothing is admitted (a destroy, or a person, closed the door): `{"closed": true, "reason": "..."}`."""
+"""There while nothing is admitted (a destroy, or a person, closed admission): `{"closed": true, "reason": "..."}`."""
 LAUNCHED_REGIONS = f"{CONTROL}regions/"
 ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
 MARKS = f"{CONTROL}reaper/"

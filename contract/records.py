@@ -135,7 +135,7 @@ def _billable(answer: Mapping[str, Any], began: float | None, over: float | None
 
 
 def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
-    """The last value of each metric. What is no number (a loss that became NaN) has no place in JSON and is left out."""
+    """The last value of each metric. What is not a number (a loss that became NaN) has no place in JSON and is left out."""
     found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
     return {name: value for name, value in found.items() if math.isfinite(value)}
 

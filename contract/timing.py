@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds. How long a piece of code may compute (function time-outs) is no waiting and not in here."""
+    """Seconds. How long a piece of code may compute (function time-outs) is not a waiting and not in here."""
 
     heartbeat_s: float = 300.0
     """Train's HeartbeatSeconds: without one for so long, the attendant counts as dead."""

@@ -135,7 +135,7 @@ def _hard_link(entry: Entry, place: Path, root: Path) -> None:
     except Refused:
         raise hard_link_out(entry.name, entry.target) from None
     if source.is_symlink() or not source.is_file():
-        raise Refused(f"has the entry {named(entry.name)}, a hard link to {entry.target!r}, which is no file in it")
+        raise Refused(f"has the entry {named(entry.name)}, a hard link to {entry.target!r}, which is not a file in it")
     os.link(source, place, follow_symlinks=False)
 
 

@@ -70,7 +70,7 @@ def _round(me: ChildIdentity, home: Home, prefix: GridPrefix) -> tuple[Round, in
     except ValueError as problem:
         raise Unfit(f"{prefix.work(number)} is not JSON: {problem}") from None
     if not isinstance(work, list) or not all(isinstance(one, int) for one in work):
-        raise Unfit(f"{prefix.work(number)} is no list of numbers")
+        raise Unfit(f"{prefix.work(number)} is not a list of numbers")
     if me.place >= len(work):
         raise Unfit(f"{prefix.work(number)} has {len(work)} lines, this child is for place {me.place}")
     return Round(number, found[1], work), work[me.place]

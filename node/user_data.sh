@@ -118,5 +118,5 @@ if ! echo "$TRAINYARD_AGENT_SHA256  $home/agent.zip" | sha256sum --check --statu
 fi
 
 mkdir -p "$home/agent"
-"$python" -m zipfile -e "$home/agent.zip" "$home/agent" || { say "$TRAINYARD_AGENT is no archive of the agent"; exit 1; }
+"$python" -m zipfile -e "$home/agent.zip" "$home/agent" || { say "$TRAINYARD_AGENT is not an archive of the agent"; exit 1; }
 PYTHONPATH="$home/agent" "$python" -m agent || { say "the agent ended with code $?"; exit 1; }

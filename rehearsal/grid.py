@@ -216,7 +216,7 @@ def summarise(job: GridJob, *, wall_s: float) -> GridSummary:
 
 
 def shortcomings(summary: GridSummary) -> list[str]:
-    """Why a rehearsed grid is no success, a line each; empty when all is as promised."""
+    """Why a rehearsed grid is not a success, a line each; empty when all is as promised."""
     lines = []
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")

@@ -50,7 +50,7 @@ def _object(option: str, file: Path) -> dict[str, Any]:
     try:
         found = json.loads(read(option, file))
     except ValueError as problem:
-        raise Unreadable(f"{option} {file}: is no JSON: {problem}") from None
+        raise Unreadable(f"{option} {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"{option} {file}: wanted a JSON object")
     return found
@@ -70,7 +70,7 @@ def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
             yield f"--grid-data {data}: has no folder that is called like a region, such as {data / 'eu-central-1'}"
         else:
             strange = sorted(set(_regions_in(data)) - known)
-            yield from (f"--grid-data {data}: {name} is no region of SageMaker" for name in strange)
+            yield from (f"--grid-data {data}: {name} is not a region of SageMaker" for name in strange)
     if (image := options.image) is not None:
         if problem := folder_problem("--image", image):
             yield problem

@@ -40,7 +40,7 @@ def _request(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as problem:
-        raise Unreadable(f"--job {file}: is no JSON: {problem}") from None
+        raise Unreadable(f"--job {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
         raise Unreadable(f"--job {file}: wanted a JSON object, the request without `code`")
     if "code" in found:

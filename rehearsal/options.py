@@ -73,7 +73,7 @@ NUMBERS: dict[str, tuple[type[float] | type[int], str, Callable[[float], bool]]]
 
 
 def folder_problem(option: str, folder: Path) -> str | None:
-    """Why the option's value is no folder to read from."""
+    """Why the option's value is not a folder to read from."""
     if not folder.exists():
         return f"{option} {folder}: there is no such folder"
     if not folder.is_dir():
@@ -98,5 +98,5 @@ def read(option: str, file: Path) -> str:
     except FileNotFoundError:
         raise Unreadable(f"{option} {file}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "is no text in UTF-8"
+        reason = problem.strerror if isinstance(problem, OSError) else "is not a string in UTF-8"
         raise Unreadable(f"{option} {file}: {reason}") from None

@@ -86,7 +86,7 @@ def summarise(job: Job, *, wall_s: float) -> Summary:
 
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
-    """Why a rehearsal is no success, a line each; empty when all is as promised."""
+    """Why a rehearsal is not a success, a line each; empty when all is as promised."""
     lines = []
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")

@@ -41,7 +41,7 @@ class Form:
     longest: int | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        assert source is str, f"{source} is no str"
+        assert source is str, f"{source} is not a str"
         return core_schema.no_info_wrap_validator_function(
             self._checked, core_schema.str_schema(pattern=self.pattern, max_length=self.longest, strict=True)
         )
@@ -86,7 +86,7 @@ def _no_network(text: str) -> str:
     try:
         network = IPv4Network(text, strict=False)
     except ValueError:
-        return "it is no IPv4 network"
+        return "it is not an IPv4 network"
     if "/" not in text:
         return "it has no prefix length"
     if text != str(network):

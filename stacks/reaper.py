@@ -167,7 +167,7 @@ class ReaperStack(cdk.Stack):
             self, "Schedule", function=reaper, letters=letters, description="The schedules of the reaper"
         )
         schedules.add("Pass", EVERY_PASS, description="A pass over everything that runs", given={})
-        schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"door": "weekly"})
+        schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"action": "weekly"})
 
     def _alarms(self, reaper: Function, letters: DeadLetters) -> None:
         alarms = Alarms(

@@ -24,7 +24,7 @@ def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationEr
         if error["type"] == "too_short" and error["input"]:
             continue  # it counts the good entries alone, and the others have lines of their own
         if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
-            yield f"{where} is no setting; {_nearest(path, known)}"
+            yield f"{where} is not a setting; {_nearest(path, known)}"
         elif error["type"] == "missing":
             yield f"{where} is missing"
         elif error["type"] == "value_error" and isinstance(error["input"], dict):
@@ -32,7 +32,7 @@ def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationEr
         else:
             because, may_be = _allowed(error)
             is_key = error["loc"][-1:] == ("[key]",)
-            given = "no key of this block" if is_key else json.dumps(_value(raw, path))
+            given = "not a key of this block" if is_key else json.dumps(_value(raw, path))
             yield f"{where} is {given}{because and f' ({because})'}; allowed: {may_be}"
 
 

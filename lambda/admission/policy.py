@@ -346,7 +346,7 @@ def _secret_problems(
 ) -> list[str]:
     paths = " or ".join(f"{path}..." for path in _secret_paths(execution, env))
     foreign = [
-        f"secrets.{name}: {plain(arn)} is no secret that jobs may read; allowed: {paths}"
+        f"secrets.{name}: {plain(arn)} is not a secret that jobs may read; allowed: {paths}"
         for name, arn in request.secrets.items()
         if _foreign_secret(arn, execution, env)
     ]

@@ -73,7 +73,7 @@ def _address(value: str) -> str:
 
 def _variable(name: str) -> str:
     if not VARIABLE.fullmatch(name):
-        raise ValueError("is no variable name; allowed: up to 128 letters, digits and _, not beginning with a digit")
+        raise ValueError("is not a variable name; allowed: up to 128 letters, digits and _, not beginning with a digit")
     if name in training.RESERVED:
         raise ValueError(f"is set by Trainyard; allowed: any name but {', '.join(sorted(training.RESERVED))}")
     return name

@@ -43,7 +43,7 @@ BUILT_IN = frozenset(
         "!",
     )
 )
-"""First words that a shell understands, and that are no programs (or, run as one, change nothing that lasts)."""
+"""First words that a shell understands, and that are not programs (or, run as one, change nothing that lasts)."""
 NAMES = {"\n": "a line break", "\\\n": "a line break"}
 
 

@@ -7,7 +7,7 @@ MANAGED = "alias/aws/ebs"
 
 
 def problems(key: str, region: str) -> list[str]:
-    """`key` as EC2 names the default key of a region; empty where it does not say, which is no problem.
+    """`key` as EC2 names the default key of a region; empty where it does not say, which is not a problem.
 
     With a customer's key EC2 takes the launch and ends the machines as they start (Client.InternalError), unless the launching
     role may use that key: the role of a function may not, and the attempts would be spent without a word of the reason.

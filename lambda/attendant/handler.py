@@ -1,4 +1,4 @@
-"""The attendant's doors: Train's token, the one-minute clock, urgent reports, and changes of instances."""
+"""What wakes the attendant: Train's token, the one-minute clock, urgent reports, and changes of instances."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ A_LOOK_S = 15.0
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     env = AttendantEnvironment.read()
     store = JobStore(env.bucket)
-    if event.get("door") == "token":
+    if event.get("action") == "token":
         return _token(store, event)
     if event.get("source") not in ("aws.s3", "aws.ec2"):
         return _told(_pass(store))

@@ -26,7 +26,7 @@ TOLD = 20
 
 
 def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Verdict:
-    """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is no error."""
+    """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is not an error."""
     verdict = _verdict(store, token, now, gaps_s=gaps_s)
     logger.info(
         "judged",

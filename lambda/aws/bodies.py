@@ -16,7 +16,7 @@ MB would end the function that looks at all jobs."""
 
 
 def whole(body: StreamingBody, key: str) -> bytes:
-    """The whole of it; of what nodes may write no more than is honest, and a document that is cut off is no JSON."""
+    """The whole of it; of what nodes may write no more than is honest, and a document that is cut off is not JSON."""
     if not (fnmatchcase(key, keys.ANY_REPORT) or fnmatchcase(key, keys.ANY_ORDER)):
         return body.read()
     content = body.read(MOST_WRITTEN)

@@ -26,7 +26,7 @@ PAGE = 1000
 def running(machine: str, config: Config = PATIENT) -> Iterator[str]:
     """ARNs of the machine's executions that run. The listing lags: one that began seconds ago may be missing.
 
-    Raises ClientError or a botocore connection error part way; what came before it is no whole answer.
+    Raises ClientError or a botocore connection error part way; what came before it is not a whole answer.
     """
     return (one["executionArn"] for one in _listed(machine, "RUNNING", config))
 

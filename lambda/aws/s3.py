@@ -308,7 +308,7 @@ class JobStore(Bucket):
         return found[1] if found else ""
 
     def tell_result(self, job: str, report: Callable[[object, str], Mapping[str, Any] | None]) -> None:
-        """Writes the job's report that `report` makes of the one that is there, whoever wrote it (None where that is no JSON), and of its
+        """Writes the job's report that `report` makes of the one that is there, whoever wrote it (None where that is not JSON), and of its
         ETag; one for which it has none stays. Raises Raced where others write it again and again."""
         key = keys.JobPrefix(job).result
         for _ in range(TELLS):

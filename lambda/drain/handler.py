@@ -1,4 +1,4 @@
-"""The drain's doors: CloudFormation's custom resource, the look that a destroy repeats, and the answer at its end."""
+"""The drain's actions: CloudFormation's custom resource, the look that a destroy repeats, and the answer at its end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ CloudFormation made up."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
-    """Every door may be called twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
+    """Every action may be asked for twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
     env = DrainEnvironment.read()
-    match event.get("door"):
+    match event.get("action"):
         case "drain":
             _look(env, event["since"], context, empties=event["empties"]).drain()
         case "answer":

@@ -69,7 +69,7 @@ def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[
 
 
 def settling(*, now: float, since: float, settle_s: float) -> list[str]:
-    """Step Functions' list lags: an execution that Admit let in just before the door was closed may not be in it yet."""
+    """Step Functions' list lags: an execution that Admit let in just before admission was closed may not be in it yet."""
     if now >= since + settle_s:
         return []
     return [f"- executions that began just before admission was closed may appear for {since + settle_s - now:.0f} s"]

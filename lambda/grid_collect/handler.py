@@ -1,4 +1,4 @@
-"""The doors of a grid's second function: collect what came of the lines, report it, stop what still runs."""
+"""The actions of a grid's second function: collect what came of the lines, report it, stop what still runs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ logger = Logger(service="grid_collect")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Every door may be opened twice, and at the same time. Raises GridFailed where there is no plan."""
+    """Every action may be asked for twice, and at the same time. Raises GridFailed where there is no plan."""
     env = GridCollectEnvironment.read()
     store = GridStore(env.bucket)
     grid = _grid(store, str(event["grid"]))
-    match event["door"]:
+    match event["action"]:
         case "collect":
             return _collect(env, store, grid, int(event["round"]), event.get("ended") or [])
         case "report":
             return report(env, store, grid, event["totals"], event.get("problem"))
         case "stop":
             return _stop(env, store, grid, event.get("problem"))
-    raise ValueError(f"there is no door {event['door']!r}")
+    raise ValueError(f"unknown action {event['action']!r}")
 
 
 def _collect(

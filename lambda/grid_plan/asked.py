@@ -82,7 +82,7 @@ def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[s
         if base.sweep is not None:
             problems.append("defaults.sweep: is a field of the input itself; allowed: sweep beside defaults")
     elif defaults is not None:
-        problems.append(f"defaults: {_what(defaults)} is no object; allowed: {ALLOWED['defaults']}")
+        problems.append(f"defaults: {_what(defaults)} is not an object; allowed: {ALLOWED['defaults']}")
     if isinstance(sweep, Mapping):
         swept, found = reading.read({"sweep": sweep}, may_be)
         problems += found

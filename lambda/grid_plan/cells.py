@@ -30,13 +30,13 @@ def _text(cell: str) -> str:
 
 def _whole(cell: str) -> int:
     if not WHOLE.fullmatch(cell.strip()):
-        raise Wrong(f"{plain(cell)} is no whole number")
+        raise Wrong(f"{plain(cell)} is not a whole number")
     return int(cell)
 
 
 def _number(cell: str) -> float:
     if not NUMBER.fullmatch(cell.strip()):
-        raise Wrong(f"{plain(cell)} is no number")
+        raise Wrong(f"{plain(cell)} is not a number")
     return float(cell)
 
 
@@ -57,7 +57,7 @@ def _json(kind: type) -> Callable[[str], Any]:
         try:
             found = strict.loads(cell)
         except ValueError as problem:
-            raise Wrong(f"{plain(cell)} is no JSON ({plain(str(problem))})") from None
+            raise Wrong(f"{plain(cell)} is not JSON ({plain(str(problem))})") from None
         if not isinstance(found, kind):
             raise Wrong(f"{plain(cell)} is JSON, and no {what}")
         return found
@@ -147,7 +147,7 @@ def _unknown(names: list[str]) -> str:
     near = difflib.get_close_matches(names[0], known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     entries = ", ".join(f"{one}<name>" for one in FOLDERS)
-    return f"the column {plain(names[0])}, which there is not{hint}; allowed: {', '.join(known)}, {entries}"
+    return f"the column {plain(names[0])}, which is unknown{hint}; allowed: {', '.join(known)}, {entries}"
 
 
 def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]:

@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
 
 def _region(value: str) -> str:
     if value != AUTO and not re.match(REGION, value):
-        raise ValueError(f"{plain(value)} is no region's name")
+        raise ValueError(f"{plain(value)} is not a region name")
     return value
 
 
@@ -86,7 +86,7 @@ def _matching(pattern: str, problem: str) -> Callable[[str], str]:
 def _one_of(*options: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         if value not in options:
-            raise ValueError(f"{plain(value)} is none of them")
+            raise ValueError(f"{plain(value)} is not one of them")
         return value
 
     return check
@@ -97,7 +97,7 @@ def _text(most: int) -> BeforeValidator:
 
     def check(value: object) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"{what(value)} is no text; allowed: texts of up to {most:,} characters")
+            raise ValueError(f"{what(value)} is not a string; allowed: strings of up to {most:,} characters")
         if len(value) > most:
             raise ValueError(f"has {len(value):,} characters; allowed: up to {most:,}")
         return without_nul(value)
@@ -118,7 +118,7 @@ def sent(value: Any) -> str:
 
 def _value(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("is no finite number; allowed: numbers that JSON has")
+        raise ValueError("is not a finite number; allowed: numbers that JSON has")
     text = without_nul(sent(value))
     if len(text) > limits.MOST_VALUE:
         raise ValueError(
@@ -155,11 +155,13 @@ ONE_OR_MORE: dict[str, Any] = {
 }
 Mode: TypeAlias = Annotated[Text, AfterValidator(_one_of(*MODES))]
 CHANNEL = rf"[A-Za-z0-9._-]{{1,{limits.MOST_CHANNEL_NAME}}}"
-ChannelName: TypeAlias = Annotated[Text, AfterValidator(_matching(CHANNEL, "is no channel's name"))]
+ChannelName: TypeAlias = Annotated[Text, AfterValidator(_matching(CHANNEL, "is not a channel name"))]
 Hyperparameter: TypeAlias = Annotated[str, AfterValidator(_name)]
 Variable: TypeAlias = Annotated[
     str,
-    AfterValidator(_matching(r"[A-Za-z_][A-Za-z0-9_]{0,511}", "is no variable's name; allowed: letters, digits and _")),
+    AfterValidator(
+        _matching(r"[A-Za-z_][A-Za-z0-9_]{0,511}", "is not a variable name; allowed: letters, digits and _")
+    ),
 ]
 TagKey: TypeAlias = Annotated[
     str, Field(min_length=1, max_length=limits.MOST_TAG_KEY, pattern=TAGGABLE), AfterValidator(_tag)
@@ -168,7 +170,7 @@ TagValue: TypeAlias = Annotated[str, Field(max_length=limits.MOST_TAG_VALUE, pat
 Arguments: TypeAlias = Annotated[
     list[Annotated[str, _text(limits.MOST_ARGUMENT)]], Field(min_length=1, max_length=limits.MOST_ARGUMENTS)
 ]
-Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is no KMS key"))]
+Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is not a KMS key"))]
 
 
 class Closed(BaseModel):
@@ -298,7 +300,7 @@ class TrainingSpec(Closed):
         description="Metric's name to the regular expression that finds its value in the log; in CSV columns metric.<name>.",
         examples=[{"loss": "loss=([0-9.]+)"}],
     )
-    subnets: list[Annotated[Text, AfterValidator(_matching("subnet-[0-9a-f]{8,17}", "is no subnet's id"))]] | None = (
+    subnets: list[Annotated[Text, AfterValidator(_matching("subnet-[0-9a-f]{8,17}", "is not a subnet id"))]] | None = (
         Field(
             default=None,
             min_length=1,
@@ -307,7 +309,7 @@ class TrainingSpec(Closed):
         )
     )
     security_groups: (
-        list[Annotated[Text, AfterValidator(_matching("sg-[0-9a-f]{8,17}", "is no security group's id"))]] | None
+        list[Annotated[Text, AfterValidator(_matching("sg-[0-9a-f]{8,17}", "is not a security group id"))]] | None
     ) = Field(default=None, min_length=1, max_length=5, description="Refused, as subnets are.")
     kms_key: Key | None = Field(default=None, description="Encrypts the model's artifacts.")
     volume_kms_key: Key | None = Field(

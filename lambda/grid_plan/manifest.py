@@ -148,7 +148,7 @@ def _object(text: str, number: int) -> dict[str, Any]:
     try:
         found = strict.loads(text)
     except ValueError as problem:
-        raise BadLine(number, f"is no JSON ({plain(str(problem))}); allowed: {JSON_FORM}") from None
+        raise BadLine(number, f"is not JSON ({plain(str(problem))}); allowed: {JSON_FORM}") from None
     if not isinstance(found, dict):
         raise BadLine(number, f"is JSON, and no object; allowed: {JSON_FORM}")
     return found
@@ -198,7 +198,7 @@ def _csv(lines: _Lines) -> Iterator[Entry]:
                 return
             continue
         except csv.Error as problem:
-            yield _bad(BadLine(records.start, f"is no CSV ({_said(problem)}); allowed: cells as RFC 4180 has them"))
+            yield _bad(BadLine(records.start, f"is not CSV ({_said(problem)}); allowed: cells as RFC 4180 has them"))
             continue
         if not any(cell.strip() for cell in row):
             continue

@@ -41,12 +41,12 @@ def _region(training: Wanted) -> Iterator[str]:
     spec, env = training.spec, training.env
     region = spec.region
     if region not in (AUTO, *env.regions):
-        yield f"region: {region} is no region of {env.deployment}; allowed: {AUTO}, {', '.join(env.regions)}"
+        yield f"region: {region} is not a region of {env.deployment}; allowed: {AUTO}, {', '.join(env.regions)}"
     for name in ("kms_key", "volume_kms_key"):
         key = getattr(spec, name) or ""
         parts = key.split(":")
         if key.startswith("arn:") and (len(parts) < 6 or parts[2] != "kms" or parts[3] != region):
-            yield f"{name}: {plain(key)} is no key of the line's region; allowed: its id or its alias, or a key of {region}"
+            yield f"{name}: {plain(key)} is not a key of the line's region; allowed: its id or its alias, or a key of {region}"
 
 
 def _limits(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _machines(training: Wanted, types: Collection[str]) -> Iterator[str]:
     if kind not in types:
         near = difflib.get_close_matches(kind, types, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""
-        yield f"instance_type: {plain(kind)} is no type of SageMaker trainings{hint}; allowed: types as in ml.g5.xlarge"
+        yield f"instance_type: {plain(kind)} is not an instance type of SageMaker training{hint}; allowed: types as in ml.g5.xlarge"
     elif not any(fnmatchcase(kind, pattern) for pattern in patterns):
         may_be = f"{', '.join(patterns)} (grid.limits.instance_types in cdk.json)"
         yield f"instance_type: {kind} is not for this deployment; allowed: {may_be}"
@@ -115,7 +115,7 @@ def _image(training: Wanted) -> Iterator[str]:
     elif not image.account:
         yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
     elif image.account == env.account and not is_ours(image, env):
-        yield f"{where} is no repository of this deployment; allowed: {ours}"
+        yield f"{where} is not a repository of this deployment; allowed: {ours}"
     elif not is_ours(image, env) and spec.region not in (AUTO, image.region):
         yield (
             f"{where} lies in {image.region}, and SageMaker pulls in {spec.region} from a registry of that region alone; "
@@ -154,7 +154,7 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
     where = f"checkpoint: {plain(spec.checkpoint)}"
     if not home or not place.key.startswith(GRIDS):
         any_region = names.bytes_bucket(env.deployment, env.account, "<region>")
-        yield f"{where} is no place that trainings may write; allowed: s3://{any_region}/{GRIDS}..."
+        yield f"{where} is not a place that trainings may write to; allowed: s3://{any_region}/{GRIDS}..."
     elif spec.region not in (AUTO, home):
         yield f"{where} lies in {home}; allowed: s3://{ours.get(spec.region or '', '...')}/{GRIDS}..."
 

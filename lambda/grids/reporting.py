@@ -65,7 +65,7 @@ def standing(store: GridStore, grid: str) -> dict[str, Any] | None:
 
 
 def _tell(env: GridCollectEnvironment, whole: Mapping[str, Any]) -> None:
-    """A message that does not get through is no failure of the grid: the report is there."""
+    """A message that does not get through is not a failure of the grid: the report is there."""
     try:
         publish(env.topic, subject(env.deployment, whole), message(env.deployment, whole))
     except (ClientError, BotoCoreError):

@@ -34,7 +34,7 @@ BUILD = re.compile(r'"Id"\s*:\s*"([^":]+:[0-9a-f-]{36})"')
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = ImageBuildEnvironment.read()
-    if event["door"] == "check":
+    if event["action"] == "check":
         return _check(event["request"], env)
     return _collect(event["plan"], event.get("build"), event.get("problem"), env)
 

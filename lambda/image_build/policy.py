@@ -162,7 +162,7 @@ def _repository_problems(request: Request, facts: ImageFacts, env: ImageBuildEnv
         return []
     ours = ", ".join(env.repositories)
     if request.repository not in env.repositories:
-        return [f"repository: {plain(request.repository)} is no repository of {env.deployment}; allowed: {ours}"]
+        return [f"repository: {plain(request.repository)} is not a repository of {env.deployment}; allowed: {ours}"]
     return [
         f"repository: {region} has no {names.repository(env.deployment, request.repository)}; allowed: deploy the region first"
         for region in facts.no_repository
@@ -249,7 +249,7 @@ def _copy_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironme
         ]
     ours = f"{env.deployment}/"
     if image.account == env.account and not image.repository.startswith(ours):
-        return [f"{where} is no repository of this deployment; allowed: {ours}..., or public registries"]
+        return [f"{where} is not a repository of this deployment; allowed: {ours}..., or public registries"]
     if image in facts.absent:
         return [f"{where} does not exist; allowed: an image that can be pulled"]
     return []

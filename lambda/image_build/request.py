@@ -35,19 +35,19 @@ def _image(value: str) -> str:
 
 def _repository(value: str) -> str:
     if not REPOSITORY.fullmatch(value) or len(value) not in REPOSITORY_LENGTHS:
-        raise ValueError(f"{plain(value)} is no repository's name")
+        raise ValueError(f"{plain(value)} is not a repository name")
     return value
 
 
 def _tag(value: str) -> str:
     if not TAG.fullmatch(value):
-        raise ValueError(f"{plain(value)} is no tag")
+        raise ValueError(f"{plain(value)} is not a tag")
     return value
 
 
 def _argument(name: str) -> str:
     if not ARGUMENT.fullmatch(name):
-        raise ValueError("is no argument's name; allowed: letters, digits and _, not beginning with a digit")
+        raise ValueError("is not an argument name; allowed: letters, digits and _, not beginning with a digit")
     if name == BASE:
         raise ValueError("is what base becomes; allowed: any other name")
     return name
@@ -56,7 +56,7 @@ def _argument(name: str) -> str:
 def _base(value: str) -> str:
     repository, _, tag = value.partition(":")
     if not REPOSITORY.fullmatch(repository) or len(repository) not in REPOSITORY_LENGTHS or not TAG.fullmatch(tag):
-        raise ValueError(f"{plain(value)} is no name and tag of a container")
+        raise ValueError(f"{plain(value)} is not the name and tag of a container")
     return value
 
 

@@ -34,10 +34,10 @@ def read(body: str, ours: str) -> Notice | None:
     try:
         event = json.loads(body)
     except ValueError as problem:
-        raise Unreadable(f"the message is no JSON: {problem}") from None
+        raise Unreadable(f"the message is not JSON: {problem}") from None
     detail = event.get("detail") if isinstance(event, dict) else None
     if not isinstance(detail, dict):
-        raise Unreadable("the message is no event: it has no detail")
+        raise Unreadable("the message is not an event: it has no detail")
     machine, execution = detail.get("stateMachineArn"), detail.get("executionArn")
     if not isinstance(machine, str) or not isinstance(execution, str) or ":stateMachine:" not in machine:
         raise Unreadable("the event names no state machine or no execution")
@@ -45,5 +45,5 @@ def read(body: str, ours: str) -> Notice | None:
         return None
     start = machine.replace(":stateMachine:", ":execution:") + ":"
     if not execution.startswith(start) or not re.fullmatch(r"[^:/]+", execution.removeprefix(start)):
-        raise Unreadable(f"{execution} is no execution of {machine}")
+        raise Unreadable(f"{execution} is not an execution of {machine}")
     return Notice(execution=execution, second=event.get(SECOND) is True, event=event)

@@ -1,4 +1,4 @@
-"""The doors of own images: CloudFormation's custom resource, the look that a deploy repeats, and the answer at its end."""
+"""What the function of own images is asked for: CloudFormation's custom resource, a deploy's look, and the answer at its end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ logger = Logger(service="own-images")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """Every door may be called twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
+    """Every action may be asked for twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
     env = OwnImagesEnvironment.read()
-    match event.get("door"):
+    match event.get("action"):
         case "build":
             _look(env, event["request"]["RequestId"], event["image"], event["since"])
         case "answer":

@@ -44,7 +44,7 @@ class Findings:
     """What could not be looked at, or acted on, to the reason: a region, or the list of regions."""
 
     def note(self, case: Case) -> None:
-        """One line of the log for each verdict that is no silent keep."""
+        """One line of the log for each verdict that is not a silent keep."""
         thing, verdict = case.thing, case.verdict
         self.late += verdict.rule is Rule.DEADLINE
         if verdict.tell:

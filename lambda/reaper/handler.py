@@ -1,4 +1,4 @@
-"""The reaper's doors: the five-minute pass, the same for one look that changes nothing, and the weekly summary."""
+"""The reaper's actions: the five-minute pass, the same for one look that changes nothing, and the weekly summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Unfinished(Exception):
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Raises Unfinished at its very end, when everything is ended, counted and told."""
     env = ReaperEnvironment.read()
-    if event.get("door") == "weekly":
+    if event.get("action") == "weekly":
         return weekly.tell(env, now=time.time())
     report_only = env.report_only or bool(event.get("report_only"))
     findings = Sweep(

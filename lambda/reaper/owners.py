@@ -54,7 +54,7 @@ class Owners:
         """Step Functions' own word; an earlier answer of this pass does, unless it is older than `fresh_s`."""
         if not self._ours.fullmatch(execution):
             return Owner(
-                life=Life.UNKNOWN, why=f"{execution!r} is no execution of ours" if execution else "no tag names one"
+                life=Life.UNKNOWN, why=f"{execution!r} is not an execution of ours" if execution else "no tag names one"
             )
         if execution in self._asked:
             answer, at = self._asked[execution]

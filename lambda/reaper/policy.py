@@ -13,7 +13,7 @@ from ending.policy import is_alive
 TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB})
 """Sorts without a deadline of ours: SageMaker ends each training after a time of its own, and a job ends with its children."""
 REDRIVE_S = 14 * 86_400.0
-"""An execution can be redriven for 14 days, and then launches with its old deadline; an older one is no deadline."""
+"""An execution can be redriven for 14 days, and then launches with its old deadline; an older one is not a deadline."""
 
 
 class Action(str, Enum):
@@ -154,7 +154,7 @@ def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, r
 
 
 def read_deadline(thing: Belonging, rules: Rules) -> float | None:
-    """The deadline of the tag, None where it is no time that a deadline of this thing can be."""
+    """The deadline of the tag, None where it is not a time that a deadline of this thing can be."""
     text = thing.deadline
     if not (text.isascii() and text.isdecimal() and len(text) <= 12):
         return None

@@ -25,9 +25,9 @@ class Address:
         scheme, mark, rest = text.partition("://")
         bucket, _, key = rest.partition("/")
         if scheme != "s3" or not mark:
-            raise ValueError(f"{plain(text)} is no S3 address; allowed: {FORM}")
+            raise ValueError(f"{plain(text)} is not an S3 address; allowed: {FORM}")
         if not BUCKET_PATTERN.fullmatch(bucket) or ".." in bucket:
-            what = f"{plain(text)} has no bucket" if not bucket else f"{plain(bucket)} is no bucket's name"
+            what = f"{plain(text)} has no bucket" if not bucket else f"{plain(bucket)} is not a bucket name"
             raise ValueError(f"{what}; allowed: {FORM}")
         if ".." in key.split("/"):
             raise ValueError(f"{plain(text)} has a part '..'; allowed: the plain key")

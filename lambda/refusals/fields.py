@@ -24,7 +24,7 @@ OWNER_MAY_BE = f"up to {MOST_OWNER} letters, digits, spaces and _.:/=+@- (it bec
 def _archive_address(value: str) -> str:
     """The address of an archive, by its name. Raises ValueError."""
     if not Address.parse(value).key.endswith(ARCHIVES):
-        raise ValueError(f"{plain(value)} is no archive by its name")
+        raise ValueError(f"{plain(value)} is not named like an archive")
     return value
 
 

@@ -130,7 +130,7 @@ class Init:
         self.pipe, cable = os.dup(1), os.dup(0)
         self.console = os.open(self.root / "var/log/console", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        # A serial console is no file: a node whose disk is full still speaks.
+        # A serial console is not a file: a node whose disk is full still speaks.
         self.spoken, speak = os.pipe()
         os.set_blocking(self.spoken, False)
         for source, target in ((nothing, 0), (speak, 1), (speak, 2)):

@@ -14,7 +14,7 @@ from localaws.services.ec2_machines import Aws, Function, Machines, replace
 
 KEPT_BYTES = 64 * 1024
 WITHOUT_NITRO = ("p2.", "p3.", "g3.", "g3s.", "m4.", "c4.", "r4.", "t2.", "x1.", "i3.")
-"""Families on Xen. p3dn is none of them."""
+"""Families on Xen. p3dn is not one of them."""
 
 
 def install(aws: Aws, machines: Machines) -> None:

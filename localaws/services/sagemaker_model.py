@@ -34,9 +34,9 @@ class SageMaker:
         self.trainings: dict[str, Training] = {}
         """By name, in the order of creation; nobody of ours may delete a training, so a name stays taken."""
         self.quotas: dict[tuple[str, bool], int] = {}
-        """Instances at once by type and whether spot; no entry is no limit."""
+        """Instances at once by type and whether spot; no entry is not a limit."""
         self.limits: dict[str, Tokens] = {}
-        """Token bucket of an operation; no entry is no limit."""
+        """Token bucket of an operation; no entry is not a limit."""
         self.pages = Pages(size=PAGE, error="ValidationException")
         self._alive: list[Training] = []
         self._by_arn: dict[str, Training] = {}

@@ -65,7 +65,7 @@ def look(folder: Path, note: Callable[[str], None]) -> dict[str, Seen]:
 
 def _unfit(path: str, entry: os.DirEntry[str]) -> str:
     if not entry.is_file(follow_symlinks=False):
-        return "it is no regular file"
+        return "it is not a regular file"
     try:
         return "" if len(path.encode()) <= KEY_BYTES else f"its path is longer than {KEY_BYTES} bytes"
     except UnicodeEncodeError:

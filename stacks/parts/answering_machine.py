@@ -34,7 +34,7 @@ class Waiting:
     comment: str
     """Of the machine."""
     step: str
-    """The name of the state that waits; its lower case is the function's door."""
+    """The name of the state that waits; its lower case is the function's action."""
     does: str
     unfinished: type[Exception]
     """What the function raises as long as it is to be asked again."""
@@ -89,7 +89,7 @@ class AnsweringMachine(Construct):
             waiting.step,
             function,
             waiting.does,
-            payload={"door": waiting.step.lower(), "request": REQUEST, **waiting.passes_on},
+            payload={"action": waiting.step.lower(), "request": REQUEST, **waiting.passes_on},
             assign={"problem": "{% null %}"},
         )
         attempts = math.ceil(waiting.patience_s / again) + MORE_LOOKS
@@ -98,7 +98,7 @@ class AnsweringMachine(Construct):
         return step
 
     def _answer(self, function: lambda_.Function, waiting: Waiting) -> tasks.LambdaInvoke:
-        payload = {"door": "answer", "request": REQUEST, "problem": "{% $problem %}"}
+        payload = {"action": "answer", "request": REQUEST, "problem": "{% $problem %}"}
         answer = invocation(self, "Answer", function, waiting.answers, payload=payload)
         ask_again(answer, "States.ALL", interval_s=5, attempts=ANSWERS)
         return answer

@@ -13,7 +13,7 @@ from stacks.parts import interfaces
 from stacks.parts.queue import DeadLetters, Queue
 
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
-"""Every end that is no success: an abort and a time-out run no Catch, and a failure may be that of the last step."""
+"""Every end that is not a success: an abort and a time-out run no Catch, and a failure may be that of the last step."""
 AT_ONCE = 5
 """A new account runs ten functions at once in all, and others are among them."""
 

@@ -88,7 +88,7 @@ class BuildMachine(Construct):
             "Check",
             function,
             "Looks at the request, its context and what stands under the tag in every region. Nothing is made or changed.",
-            payload={"door": "check", "request": "{% $states.input %}"},
+            payload={"action": "check", "request": "{% $states.input %}"},
             assign={"plan": "{% $states.result.Payload %}", "build": "{% null %}", "problem": "{% null %}"},
         )
 
@@ -127,7 +127,7 @@ class BuildMachine(Construct):
             function,
             "Asks every region which image stands under the tag now; after a failed build, reads the end of its log.",
             payload={
-                "door": "collect",
+                "action": "collect",
                 "plan": "{% $plan %}",
                 "build": "{% $build %}",
                 "problem": "{% $problem %}",

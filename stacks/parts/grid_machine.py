@@ -135,7 +135,7 @@ class GridMachine(Construct):
         return step
 
     def _submit(self) -> sfn.Map:
-        """A job for each array. How it ends is no judgement: records are, and Collect reads them."""
+        """A job for each array. How it ends is not a judgement: records are, and Collect reads them."""
         submit = sfn.Map.jsonata(
             self,
             "Submit",
@@ -276,10 +276,10 @@ class GridMachine(Construct):
         return math.ceil(self._timing.grid_stop_patience_s / self._timing.grid_collect_again_s)
 
     def _door(
-        self, name: str, door: str, comment: str, *, payload: Mapping[str, Any], **options: Any
+        self, name: str, action: str, comment: str, *, payload: Mapping[str, Any], **options: Any
     ) -> tasks.LambdaInvoke:
         return invocation(
-            self, name, self._function, comment, payload={"door": door, "grid": GRID, **payload}, **options
+            self, name, self._function, comment, payload={"action": action, "grid": GRID, **payload}, **options
         )
 
 

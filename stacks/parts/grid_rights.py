@@ -131,7 +131,7 @@ class GridRights:
                 "WriteMetrics",
                 ["cloudwatch:PutMetricData"],
                 ["*"],
-                "Metrics are no resources; the condition keeps to SageMaker's own namespace.",
+                "Metrics are not resources; the condition keeps to SageMaker's own namespace.",
                 {"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
             ),
         ]

@@ -10,7 +10,7 @@ from stacks.parts.acknowledged import acknowledge
 
 
 def log_group(scope: Construct, name: str, *, days: int, physical_name: str | None = None) -> logs.LogGroup:
-    """`days` is one of CloudWatch's retentions. Goes with its stack: what expires anyway is no record."""
+    """`days` is one of CloudWatch's retentions. Goes with its stack: what expires anyway is not a record."""
     group = logs.LogGroup(scope, name, log_group_name=physical_name, removal_policy=cdk.RemovalPolicy.DESTROY)
     plain = group.node.default_child
     assert isinstance(plain, logs.CfnLogGroup)

@@ -177,7 +177,7 @@ def outlive(
 def outlived_s(function: lambda_.Function, *, patience_s: float, told_s: float, again_s: int = 0) -> int:
     """How long a step that `outlive`s may take at most, whatever errors it meets in whatever order.
 
-    `told_s` is the patience that its function is told, `again_s` the pause after an answer that is no verdict. A last try begins
+    `told_s` is the patience that its function is told, `again_s` the pause after an answer that is not a verdict. A last try begins
     when that is over. From then on the function only has what it raises no more: tries that end without an answer, each after
     the function's whole time, and throttles, which come at once.
     """

@@ -11,7 +11,7 @@ from stacks.parts.rights import Rights
 
 def measure(rights: Rights) -> Right:
     """For nodes, into their own namespace: what runs on a node must not silence an alarm of ours."""
-    reason = "Metrics are no resources; the condition names the one namespace."
+    reason = "Metrics are not resources; the condition names the one namespace."
     conditions = {
         "cloudwatch:namespace": names.node_metrics(rights.deployment),
         "aws:RequestedRegion": rights.home_region,

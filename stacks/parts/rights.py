@@ -270,7 +270,7 @@ class Rights:
     def figures(self) -> list[Right]:
         """What the reaper's words quote: its own metrics of the week, and what an instance hour costs."""
         prices = "The public price list knows no resources; it answers in one region."
-        metrics = "Metrics are no resources, and there is no condition on a namespace; they are numbers."
+        metrics = "Metrics are not resources, and there is no condition on a namespace; they are numbers."
         return [
             Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, _in(self.home_region)),
             Right("ReadPrices", ["pricing:GetProducts"], ["*"], prices, _in(PRICE_LIST)),

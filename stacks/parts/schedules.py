@@ -69,7 +69,7 @@ class Schedules(Construct):
         schedule.node.add_dependency(self._role)
         acknowledge(
             schedule,
-            "The input says which door to take and no more; Scheduler encrypts with its own key.",
+            "The input says which action to take and no more; Scheduler encrypts with its own key.",
             "CKV_AWS_297",
         )
         acknowledge(schedule, "CDK writes a dependency that a reference makes already.", "W3005")

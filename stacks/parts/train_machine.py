@@ -184,7 +184,7 @@ class TrainMachine(Construct):
             "Waits while the nodes train. The attendant looks at them every minute and answers this step's token; a heartbeat "
             "that stays out means that the attendant is dead, and leads to a new look.",
             payload={
-                "door": "token",
+                "action": "token",
                 "job": "{% $job %}",
                 "attempt": "{% $attempt %}",
                 "token": "{% $states.context.Task.Token %}",
@@ -272,7 +272,7 @@ class TrainMachine(Construct):
         patience_s: float | None = None,
         **options: Any,
     ) -> tasks.LambdaInvoke:
-        """With a patience, whatever is no verdict is tried again until it is over."""
+        """With a patience, whatever is not a verdict is tried again until it is over."""
         told = jsonata.patience(patience_s) if patience_s is not None else {}
         step = invocation(self, name, function, comment, payload={**payload, **told}, **options)
         if patience_s is not None:

@@ -100,7 +100,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def texts(file: Path) -> list[tuple[int, str]]:
-    """(line, value) of every string constant of a file that is no docstring, parts of f-strings included."""
+    """(line, value) of every string constant of a file that is not a docstring, parts of f-strings included."""
     tree = ast.parse(file.read_text())
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return [

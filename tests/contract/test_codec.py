@@ -54,9 +54,9 @@ def test_fields_of_a_newer_writer_are_passed_over() -> None:
         (changed(ladder=[{**json.loads(encode(JOB))["ladder"][0], "market": "barter"}]), "allowed: on-demand, spot"),
         (b"{}", "Job.id is missing"),
         (b"[" * 200_000, "not JSON"),
-        (changed(deadline=float("nan")), "NaN is no finite number"),
-        (changed(deadline=float("-inf")), "-Infinity is no finite number"),
-        (changed(max_hours="HUGE").replace(b'"HUGE"', b"1e999"), "1e999 is no finite number"),
+        (changed(deadline=float("nan")), "NaN is not a finite number"),
+        (changed(deadline=float("-inf")), "-Infinity is not a finite number"),
+        (changed(max_hours="HUGE").replace(b'"HUGE"', b"1e999"), "1e999 is not a finite number"),
         (changed(max_hours=10**400), "Job.max_hours has 401 digits, wanted float"),
     ],
 )

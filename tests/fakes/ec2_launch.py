@@ -196,7 +196,7 @@ def _launch(ec2: Ec2, request: dict[str, Any], zone: str) -> list[Machine]:
 
 
 def _reservation(ec2: Ec2, machines: list[Machine]) -> dict[str, Any]:
-    """Private addresses are in the answer at once; the order of instances is no promise."""
+    """Private addresses are in the answer at once; the order of instances is not a promise."""
     return {
         "ReservationId": machines[0].reservation,
         "OwnerId": "123456789012",

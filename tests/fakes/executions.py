@@ -133,7 +133,7 @@ class Executions:
         return {"executions": [one.listed() for one in page], "nextToken": following}
 
     def _stop(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Stopping what is over is no error, and changes nothing."""
+        """Stopping what is over is not an error, and changes nothing."""
         execution = self._found(params["executionArn"])
         if execution.status == "RUNNING":
             self.end(execution, "ABORTED", params.get("error"), params.get("cause"))

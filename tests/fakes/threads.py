@@ -75,7 +75,7 @@ class Process:
 
 @dataclass
 class SharedClock(Clock):
-    """The clock of many processes. The thread that runs it is none of them."""
+    """The clock of many processes. The thread that runs it is not one of them."""
 
     processes: dict[int, Process] = field(default_factory=dict)
     _back: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))

@@ -79,8 +79,8 @@ def test_a_bad_environment_is_final_and_says_what_is_wrong(
     [
         (None, "There is no grids/sweep/rounds/2.json"),
         (b"[1", "is not JSON"),
-        (b"{}", "no list of numbers"),
-        (b'["1"]', "no list of numbers"),
+        (b"{}", "not a list of numbers"),
+        (b'["1"]', "not a list of numbers"),
         (b"[]", "has 0 lines, this child is for place 0"),
         (b"[7]", "The grid has 1 lines, this child is for line 7"),
         (b"[-1]", "this child is for line -1"),

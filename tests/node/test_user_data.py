@@ -201,7 +201,7 @@ def test_an_archive_that_is_none_powers_off(machine: Machine) -> None:
     machine.digest = hashlib.sha256(b"garbage\n").hexdigest()
     done = machine.boot()
     assert powered_off(machine)
-    assert "no archive" in done.stderr
+    assert "not an archive" in done.stderr
 
 
 @pytest.mark.parametrize("main", ["raise SystemExit(7)", "import os; os.kill(os.getpid(), 9)", "syntax error"])

@@ -285,7 +285,7 @@ class Execution:
         wait = self.aws.states.wait(heartbeat_s=timing.heartbeat_s, timeout_s=max(left, timing.heartbeat_s + 1))
         wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
         self.wait = wait
-        event: dict[str, object] = {"door": "token", "job": self.id, "attempt": self.attempt, "token": wait.token}
+        event: dict[str, object] = {"action": "token", "job": self.id, "attempt": self.attempt, "token": wait.token}
         self._run("attendant", event, lambda outcome: self._after_look(wait, outcome))
 
     def _after_look(self, wait: Wait, outcome: Outcome) -> None:

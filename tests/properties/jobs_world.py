@@ -287,7 +287,9 @@ class JobsWorld:
         bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.machine.index
         body = f"model of {node.job}, attempt {node.attempt}, rank {rank}".encode()
         key = prefix.artifact(rank, "model")
-        if torn != "missing":
+        if torn == "missing":  # nor is there one of an attempt before, which has the same size
+            self.aws.s3.buckets[bucket].objects.pop(key, None)
+        else:
             self.aws.s3.write(bucket, key, body[:5] if torn == "short" else body)
         file = CommittedFile(path="model", size=len(body), sha256="ab", key=key)
         commit = Commit(

@@ -231,7 +231,7 @@ class Spine(RuleBasedStateMachine):
         execution = self.world.execution
         assert execution.wait is not None
         token, job = execution.wait.token, execution.id
-        self.world.invoke("attendant", {"door": "token", "job": job, "attempt": execution.attempt, "token": token})
+        self.world.invoke("attendant", {"action": "token", "job": job, "attempt": execution.attempt, "token": token})
 
     # Capacity
 

@@ -50,7 +50,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "linking": (
         archive(TRAIN, ({"name": "evil", "type": tarfile.LNKTYPE, "linkname": "absent"}, b"")),
-        "the code archive has the entry 'evil', a hard link to 'absent', which is no file in it",
+        "the code archive has the entry 'evil', a hard link to 'absent', which is not a file in it",
     ),
     "bomb": (
         archive(TRAIN, ({"name": "bomb", "pax_headers": HUGE}, b"")),

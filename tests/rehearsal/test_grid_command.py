@@ -60,12 +60,12 @@ def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone
         (["--grid-data", "nowhere"], "--grid-data nowhere: there is no such folder"),
         (["--image", "nowhere"], "--image nowhere: there is no such folder"),
         (["--grid-data", str(EXAMPLE / "digits/us-east-1")], "has no folder that is called like a region"),
-        (["--grid-data", str(EXAMPLE)], "digits is no region of SageMaker"),
+        (["--grid-data", str(EXAMPLE)], "digits is not a region of SageMaker"),
         (["--image", str(EXAMPLE / "digits")], "build.json: there is no such file"),
         (["--input", "nowhere.json"], "--input nowhere.json: there is no such file"),
         (["--input", str(EXAMPLE)], "grid: is a folder; it must be a file"),
-        (["--input", str(EXAMPLE / "manifest.csv")], "manifest.csv: is no JSON: Expecting value"),
-        (["--input", str(EXAMPLE / "sweep.jsonl")], "sweep.jsonl: is no JSON: Extra data"),
+        (["--input", str(EXAMPLE / "manifest.csv")], "manifest.csv: is not JSON: Expecting value"),
+        (["--input", str(EXAMPLE / "sweep.jsonl")], "sweep.jsonl: is not JSON: Extra data"),
         (["--region", "mars-west-1"], "--region mars-west-1: SageMaker has no such region; there are af-south-1, "),
         (["--limit", "nan"], "--limit nan: must be a number of seconds above 0"),
         (["--limit", "-1"], "--limit -1: must be a number of seconds above 0"),
@@ -112,7 +112,7 @@ def test_a_manifest_in_another_encoding_is_refused(tmp_path: Path, capsys: pytes
     (tmp_path / "m.csv").write_bytes("eu-central-1,s3://a/b\n".encode("utf-16"))
     with pytest.raises(SystemExit):
         arguments(["--manifest", str(tmp_path / "m.csv")])
-    assert "is no text in UTF-8" in capsys.readouterr().err
+    assert "is not a string in UTF-8" in capsys.readouterr().err
 
 
 def test_all_that_is_wrong_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,8 +31,8 @@ WRONG = [
     ("--code", "nowhere", "there is no such folder"),
     ("--job", str(EXAMPLE), "is a folder; it must be a file"),
     ("--job", "nowhere.json", "there is no such file"),
-    ("--job", str(EXAMPLE / "train.py"), "is no JSON"),
-    ("--job", "/bin/true", "is no text in UTF-8"),
+    ("--job", str(EXAMPLE / "train.py"), "is not JSON"),
+    ("--job", "/bin/true", "is not a string in UTF-8"),
     ("--fault", "no-such", "no-such"),
 ]
 

@@ -52,7 +52,7 @@ def logical_id(template: dict[str, Any], kind: str, begin: str) -> str:
 def test_the_reaper_looks_every_five_minutes_and_speaks_every_monday(schedules: dict[str, dict[str, Any]]) -> None:
     assert schedules.keys() == {"rate(5 minutes)", "cron(0 8 ? * MON *)"}
     given = {expression: json.loads(one["Target"]["Input"]) for expression, one in schedules.items()}
-    assert given == {"rate(5 minutes)": {}, "cron(0 8 ? * MON *)": {"door": "weekly"}}
+    assert given == {"rate(5 minutes)": {}, "cron(0 8 ? * MON *)": {"action": "weekly"}}
     for one in schedules.values():
         assert one["ScheduleExpressionTimezone"] == "UTC"
         assert one["FlexibleTimeWindow"] == {"Mode": "OFF"}

@@ -20,20 +20,23 @@ AWAY = {"region": "eu-west-1", "cidr": "10.71.0.0/16"}
 REFUSED: dict[str, tuple[object, str]] = {
     "no block": (None, "cdk.json has no block context.trainyard"),
     "a list": ([], "cdk.json has no block context.trainyard"),
-    "unknown key": ({"netwrk": {}}, "trainyard.netwrk is no setting; did you mean network?"),
-    "unknown key, nothing near": ({"zzz": 1}, "trainyard.zzz is no setting; there are copy_accounts, data_buckets,"),
+    "unknown key": ({"netwrk": {}}, "trainyard.netwrk is not a setting; did you mean network?"),
+    "unknown key, nothing near": ({"zzz": 1}, "trainyard.zzz is not a setting; there are copy_accounts, data_buckets,"),
     "unknown key inside": (
         {"network": {"natt": 1}},
-        "trainyard.network.natt is no setting; did you mean nat_gateways?",
+        "trainyard.network.natt is not a setting; did you mean nat_gateways?",
     ),
-    "unknown limit": ({"limits": {"max_node": 1}}, "trainyard.limits.max_node is no setting; did you mean max_nodes?"),
+    "unknown limit": (
+        {"limits": {"max_node": 1}},
+        "trainyard.limits.max_node is not a setting; did you mean max_nodes?",
+    ),
     "unknown timing": (
         {"timing": {"heartbeat": 1}},
-        "trainyard.timing.heartbeat is no setting; did you mean heartbeat_s?",
+        "trainyard.timing.heartbeat is not a setting; did you mean heartbeat_s?",
     ),
     "unknown region key": (
         {"regions": [HOME | {"cdir": 1}]},
-        "trainyard.regions.0.cdir is no setting; did you mean cidr?",
+        "trainyard.regions.0.cdir is not a setting; did you mean cidr?",
     ),
     "upper case": ({"deployment": "Lab"}, 'trainyard.deployment is "Lab"; allowed: 2 to 20 lower-case letters'),
     "empty name": ({"deployment": ""}, 'trainyard.deployment is ""; allowed: 2 to 20'),
@@ -60,7 +63,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "an empty network": (
         {"regions": [HOME, {"region": "eu-west-1", "cidr": ""}]},
-        'regions.1.cidr is "" (it is no IPv4 network)',
+        'regions.1.cidr is "" (it is not an IPv4 network)',
     ),
     "no repositories": ({"repositories": []}, "trainyard.repositories is []; allowed: at least 1 item"),
     "upper case in a repository": (
@@ -95,7 +98,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "unknown reader": (
         {"image_readers": {"account": []}},
-        "trainyard.image_readers.account is no setting; did you mean accounts?",
+        "trainyard.image_readers.account is not a setting; did you mean accounts?",
     ),
     "an account to copy from twice": (
         {"copy_accounts": ["111122223333", "111122223333"]},
@@ -126,7 +129,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "no network": (
         {"regions": [HOME | {"cidr": "ten"}]},
-        'trainyard.regions.0.cidr is "ten" (it is no IPv4 network); allowed: a private IPv4 network with a prefix length of 16 to 24',
+        'trainyard.regions.0.cidr is "ten" (it is not an IPv4 network); allowed: a private IPv4 network with a prefix length of 16 to 24',
     ),
     "large network": ({"regions": [HOME | {"cidr": "10.0.0.0/8"}]}, "(its prefix length is 8); allowed: a private"),
     "small network": ({"regions": [HOME | {"cidr": "10.0.0.0/25"}]}, "(its prefix length is 25); allowed: a private"),
@@ -156,14 +159,14 @@ REFUSED: dict[str, tuple[object, str]] = {
         {"regions": [HOME, {"region": "cn-north-1"}]},
         "trainyard.regions names cn-north-1 of the partition aws-cn, and home is in aws; allowed: regions of one partition",
     ),
-    "a limit at the top": ({"max_nodes": 8}, "trainyard.max_nodes is no setting; did you mean limits.max_nodes?"),
+    "a limit at the top": ({"max_nodes": 8}, "trainyard.max_nodes is not a setting; did you mean limits.max_nodes?"),
     "a limit of jobs and of grids at the top": (
         {"max_hours": 8},
-        "trainyard.max_hours is no setting; did you mean grid.limits.max_hours or limits.max_hours?",
+        "trainyard.max_hours is not a setting; did you mean grid.limits.max_hours or limits.max_hours?",
     ),
     "a duration among the limits": (
         {"limits": {"boot_allowance": 8}},
-        "trainyard.limits.boot_allowance is no setting; did you mean timing.boot_allowance_s?",
+        "trainyard.limits.boot_allowance is not a setting; did you mean timing.boot_allowance_s?",
     ),
     "a type of EC2 for grids": (
         {"grid": {"defaults": {"instance_type": "g5.xlarge"}}},
@@ -190,7 +193,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "unknown family": (
         {"images": {"arm": "ami-12345678"}},
-        "trainyard.images.arm is no key of this block; allowed: 'x86_64', 'arm64' or 'p3'",
+        "trainyard.images.arm is not a key of this block; allowed: 'x86_64', 'arm64' or 'p3'",
     ),
     "no image": (
         {"images": {"arm64": "newest"}},
@@ -254,7 +257,7 @@ REFUSED: dict[str, tuple[object, str]] = {
     ),
     "unknown reaper setting": (
         {"reaper": {"report_olny": True}},
-        "trainyard.reaper.report_olny is no setting; did you mean report_only?",
+        "trainyard.reaper.report_olny is not a setting; did you mean report_only?",
     ),
     "a word for true": ({"reaper": {"report_only": "yes"}}, 'report_only is "yes"; allowed: a valid boolean'),
     "more than all": ({"reaper": {"max_share": 1.5}}, "max_share is 1.5; allowed: less than or equal to 1"),

@@ -76,7 +76,7 @@ ROWS = (
         ),
         whole=True,
     ),
-    Row("no object", [], (f"request: a list is no object; allowed: an object of the fields {FIELDS}",), whole=True),
+    Row("no object", [], (f"request: a list is not an object; allowed: an object of the fields {FIELDS}",), whole=True),
     Row(
         "a field that there is not",
         {"tags": "v1"},
@@ -103,10 +103,10 @@ ROWS = (
             "if_absent": "yes",
         },
         (
-            "tag: -v is no tag",
-            "build_arguments.1A: is no argument's name; allowed: letters, digits and _, not beginning with a digit",
+            "tag: -v is not a tag",
+            "build_arguments.1A: is not an argument name; allowed: letters, digits and _, not beginning with a digit",
             'if_absent: "yes" is neither true nor false',
-            "repository: imagse is no repository of yard; allowed: images, grid",
+            "repository: imagse is not a repository of yard; allowed: images, grid",
             "context: s3://yard-home/uploads/none.zip does not exist; allowed: an archive that was uploaded before the start",
         ),
     ),
@@ -122,14 +122,14 @@ ROWS = (
     ),
     Row("an empty context", _at("empty.zip"), _context("empty.zip", f"is empty; {PULLED}")),
     Row(
-        "a context that is no archive by its name",
+        "a context that is not named like an archive",
         _at("context.rar"),
-        ("context: s3://yard-home/uploads/context.rar is no archive by its name",),
+        ("context: s3://yard-home/uploads/context.rar is not named like an archive",),
     ),
     Row(
         "no address",
         {"context": "context.tar.gz"},
-        ("context: context.tar.gz is no S3 address; allowed: s3://bucket/key",),
+        ("context: context.tar.gz is not an S3 address; allowed: s3://bucket/key",),
     ),
     Row(
         "an address that climbs",
@@ -200,24 +200,24 @@ ROWS = (
     Row(
         "a repository of another deployment",
         {"repository": "lab/images"},
-        ("repository: lab/images is no repository of yard; allowed: images, grid",),
+        ("repository: lab/images is not a repository of yard; allowed: images, grid",),
     ),
     Row(
         "a repository that ECR would not take",
         {"repository": "Images"},
-        ("repository: Images is no repository's name",),
+        ("repository: Images is not a repository name",),
     ),
     Row(
         "a repository with a newline",
         {"repository": "images\n"},
-        ("repository: images\\u000a is no repository's name",),
+        ("repository: images\\u000a is not a repository name",),
     ),
-    Row("a tag of 129 characters", {"tag": "v" * 129}, (f"tag: {'v' * 80}... is no tag",)),
-    Row("a tag with a space", {"tag": "v 1"}, ("tag: v 1 is no tag",)),
-    Row("a tag that begins with a dot", {"tag": ".v1"}, ("tag: .v1 is no tag",)),
-    Row("shell in a tag", {"tag": "$(id)"}, ("tag: $(id) is no tag",)),
-    Row("an empty tag", {"tag": ""}, ('tag: "" is no tag',)),
-    Row("a number for a tag", {"tag": 1}, ("tag: 1 is no text",)),
+    Row("a tag of 129 characters", {"tag": "v" * 129}, (f"tag: {'v' * 80}... is not a tag",)),
+    Row("a tag with a space", {"tag": "v 1"}, ("tag: v 1 is not a tag",)),
+    Row("a tag that begins with a dot", {"tag": ".v1"}, ("tag: .v1 is not a tag",)),
+    Row("shell in a tag", {"tag": "$(id)"}, ("tag: $(id) is not a tag",)),
+    Row("an empty tag", {"tag": ""}, ('tag: "" is not a tag',)),
+    Row("a number for a tag", {"tag": 1}, ("tag: 1 is not a string",)),
     Row(
         "a tag that is taken everywhere",
         {},
@@ -235,16 +235,16 @@ ROWS = (
         ),
     ),
     Row(
-        "an argument that is no name",
+        "an argument that is not a name",
         {"build_arguments": {"A-B": "1"}},
-        ("build_arguments.A-B: is no argument's name; allowed: letters, digits and _, not beginning with a digit",),
+        ("build_arguments.A-B: is not an argument name; allowed: letters, digits and _, not beginning with a digit",),
     ),
     Row(
         "the argument that base becomes",
         {"build_arguments": {"BASE": "x"}},
         ("build_arguments.BASE: is what base becomes; allowed: any other name",),
     ),
-    Row("an argument that is a number", {"build_arguments": {"A": 1}}, ("build_arguments.A: 1 is no text",)),
+    Row("an argument that is a number", {"build_arguments": {"A": 1}}, ("build_arguments.A: 1 is not a string",)),
     Row("an argument too long", {"build_arguments": {"A": "x" * 4001}}, ("build_arguments.A: has 4,001 characters",)),
     Row(
         "an argument with a NUL",
@@ -262,12 +262,12 @@ ROWS = (
     Row(
         "a base without a tag",
         {"base": "pytorch-training"},
-        ("base: pytorch-training is no name and tag of a container",),
+        ("base: pytorch-training is not the name and tag of a container",),
     ),
     Row(
         "a base with its registry",
         {"base": f"{CONTAINERS}/{BASE}:1"},
-        (f"base: {f'{CONTAINERS}/{BASE}:1'[:80]}... is no name and tag of a container",),
+        (f"base: {f'{CONTAINERS}/{BASE}:1'[:80]}... is not the name and tag of a container",),
     ),
     Row(
         "a base that AWS does not have",
@@ -308,7 +308,7 @@ ROWS = (
     Row(
         "an image of another deployment",
         {"copy": OURS},
-        (f"copy: {OURS} is no repository of this deployment; allowed: yard/..., or public registries",),
+        (f"copy: {OURS} is not a repository of this deployment; allowed: yard/..., or public registries",),
         without=("context",),
     ),
     Row(

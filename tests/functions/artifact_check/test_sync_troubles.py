@@ -76,7 +76,7 @@ def test_a_finished_job_has_its_artifacts_listed(yard: Yard) -> None:
 @pytest.mark.parametrize("call", ["s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"])
 @pytest.mark.parametrize("nth", [1, 2])
 def test_no_trouble_of_aws_is_a_verdict_about_artifacts(yard: Yard, call: str, kind: Kind, nth: int) -> None:
-    """The machine tries again what is no verdict."""
+    """The machine tries again what is not a verdict."""
     outcome = yard.sync(Mishap(call, nth, times=math.inf, fault=kind))
     assert outcome.error not in errors.BY_NAME
     assert yard.sync().error == ""

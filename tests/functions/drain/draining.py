@@ -92,12 +92,12 @@ class Yard:
             self.aws.clock.run(self.again_s)
         else:
             raise AssertionError("the drain is never over")
-        answer = {"door": "answer", "request": given["request"], "problem": problem}
+        answer = {"action": "answer", "request": given["request"], "problem": problem}
         assert self.functions.invoke("drain", answer).error == ""
 
     def look(self, given: dict[str, Any] | None = None, *mishaps: Mishap) -> Outcome:
         given = given or {"request": self.request("Delete"), "since": self.aws.clock.now, "empties": self.empties}
-        return self.functions.invoke("drain", {"door": "drain", **given}, mishaps)
+        return self.functions.invoke("drain", {"action": "drain", **given}, mishaps)
 
     def left(self) -> list[Machine]:
         """All that is not gone."""

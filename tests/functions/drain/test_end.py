@@ -267,7 +267,7 @@ def test_many_things_that_are_left_are_counted(yard: Yard) -> None:
 
 def test_a_drain_that_died_is_answered_by_its_name(yard: Yard) -> None:
     event = {
-        "door": "answer",
+        "action": "answer",
         "request": yard.request("Delete"),
         "problem": {"error": "Sandbox.Timedout", "cause": "too slow"},
     }

@@ -84,11 +84,11 @@ class Yard(GridYard):
     def collect(
         self, round_: int = 1, told: Sequence[Mapping[str, Any]] = (), mishaps: Sequence[Mishap] = ()
     ) -> Outcome:
-        event = {"door": "collect", "grid": "sweep", "round": round_, "ended": list(told)}
+        event = {"action": "collect", "grid": "sweep", "round": round_, "ended": list(told)}
         return self.functions.invoke("grid_collect", event, mishaps)
 
     def stop_grid(self, problem: Mapping[str, str] | None = None, mishaps: Sequence[Mishap] = ()) -> Outcome:
-        event = {"door": "stop", "grid": "sweep", "problem": dict(problem) if problem else None}
+        event = {"action": "stop", "grid": "sweep", "problem": dict(problem) if problem else None}
         return self.functions.invoke("grid_collect", event, mishaps)
 
     def stop_until_over(self, problem: Mapping[str, str] | None = None) -> Outcome:
@@ -108,7 +108,7 @@ class Yard(GridYard):
         self.stop_grid({"error": "GridFailed", "cause": "it went wrong"})
 
     def report(self, totals: Mapping[str, Any], problem: Mapping[str, str] | None = None) -> Outcome:
-        event = {"door": "report", "grid": "sweep", "totals": dict(totals), "problem": problem}
+        event = {"action": "report", "grid": "sweep", "totals": dict(totals), "problem": problem}
         return self.functions.invoke("grid_collect", event)
 
     def end(self, status: str = "ABORTED", error: str | None = None, cause: str | None = None) -> None:

@@ -321,13 +321,13 @@ def test_two_collections_at_once_come_to_the_same(yard: Yard) -> None:
 
 
 def test_a_grid_without_a_plan_says_what_is_not_there(yard: Yard) -> None:
-    outcome = yard.functions.invoke("grid_collect", {"door": "collect", "grid": "nobody", "round": 1})
+    outcome = yard.functions.invoke("grid_collect", {"action": "collect", "grid": "nobody", "round": 1})
     assert outcome.error == GridFailed.__name__
     assert "grids/nobody/grid.json" in outcome.cause
 
 
 def test_a_door_that_does_not_exist_changes_nothing(yard: Yard) -> None:
-    assert yard.functions.invoke("grid_collect", {"door": "window", "grid": "sweep"}).error == "ValueError"
+    assert yard.functions.invoke("grid_collect", {"action": "window", "grid": "sweep"}).error == "ValueError"
     assert yard.changes() == []
 
 

@@ -264,7 +264,7 @@ def test_a_report_that_is_killed_before_it_stands_tells_people_again(yard: Yard)
     """Twice is better than not at all."""
     yard.complete(0, 1, 2, 3)
     totals = yard.collect().value["totals"]
-    event = {"door": "report", "grid": "sweep", "totals": totals, "problem": None}
+    event = {"action": "report", "grid": "sweep", "totals": totals, "problem": None}
     yard.functions.invoke("grid_collect", event, [Mishap("sns:Publish", death=Death.BEFORE)])
     assert yard.aws.s3.read(BUCKET, PREFIX.report) is None
     yard.report(totals)

@@ -52,7 +52,10 @@ def test_what_a_line_or_the_input_says_goes_before_what_the_deployment_has_chose
     [
         (replace(CHOSEN, image=""), "image: is missing"),
         (replace(CHOSEN, image="images:never-built"), "image: "),
-        (replace(CHOSEN, instance_type="ml.p9.huge"), "instance_type: ml.p9.huge is no type of SageMaker trainings"),
+        (
+            replace(CHOSEN, instance_type="ml.p9.huge"),
+            "instance_type: ml.p9.huge is not an instance type of SageMaker training",
+        ),
         (replace(CHOSEN, instance_type="ml.p5.48xlarge"), "instance_type: ml.p5.48xlarge is not for this deployment"),
     ],
 )

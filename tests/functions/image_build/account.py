@@ -114,8 +114,8 @@ def account(patch: pytest.MonkeyPatch, environment: ImageBuildEnvironment = ENVI
 
 def check(request: object) -> dict[str, Any]:
     """As the machine calls it, the request having been JSON."""
-    return handler({"door": "check", "request": json.loads(json.dumps(request))}, None)
+    return handler({"action": "check", "request": json.loads(json.dumps(request))}, None)
 
 
 def collect(plan: Mapping[str, Any], build: str | None = "yard-build:1", problem: Any = None) -> dict[str, Any]:
-    return handler({"door": "collect", "plan": plan, "build": build, "problem": problem}, None)
+    return handler({"action": "collect", "plan": plan, "build": build, "problem": problem}, None)

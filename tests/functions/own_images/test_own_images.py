@@ -57,7 +57,7 @@ class Deploy:
         return found
 
     def look(self, *mishaps: Mishap) -> Outcome:
-        return self.functions.invoke("own_images", {"door": "build", **self.waits()}, mishaps)
+        return self.functions.invoke("own_images", {"action": "build", **self.waits()}, mishaps)
 
     def executions(self, machine: str) -> list[Execution]:
         return [one for one in self.aws.states.executions.known.values() if one.machine == machine]
@@ -67,7 +67,7 @@ class Deploy:
         self.aws.states.executions.end(build, status, "BuildFailed" if cause else None, cause)
 
     def answer(self, problem: dict[str, str] | None) -> dict[str, Any]:
-        event = {"door": "answer", "request": self.waits()["request"], "problem": problem}
+        event = {"action": "answer", "request": self.waits()["request"], "problem": problem}
         assert self.functions.invoke("own_images", event).error == ""
         return self.cloudformation.answers[-1]
 
@@ -128,7 +128,7 @@ def test_the_next_deploy_after_a_failed_one_builds_again(deploy: Deploy) -> None
     deploy.end("FAILED", "no space left")
     deploy.ask("Create", 2)
     second = deploy.executions(WAITS)[-1]
-    event = {"door": "build", **json.loads(second.input)}
+    event = {"action": "build", **json.loads(second.input)}
     assert deploy.functions.invoke("own_images", event).error == StillBuilding.__name__
     assert len(deploy.executions(BUILD)) == 2
 

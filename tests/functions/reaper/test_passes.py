@@ -261,7 +261,7 @@ def test_kept_for_want_of_knowledge_is_told_once_and_counted_each_time(yard: Yar
         assert yard.reaping.later().value[metrics.TOLD] == 1
     (message,) = yard.fake.topics.messages
     assert message[0] == "Trainyard yard: the reaper asks you to look at 1"
-    assert "'not an arn' is no execution of ours" in message[1]
+    assert "'not an arn' is not an execution of ours" in message[1]
 
 
 def test_a_message_says_what_where_since_when_what_it_cost_and_what_was_done(yard: Yard) -> None:

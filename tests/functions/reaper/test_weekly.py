@@ -11,7 +11,7 @@ from tests.fakes.faults import Kind
 from tests.fakes.reaping import HOUR
 from tests.functions.reaper.reaped import Yard, reaped
 
-WEEKLY = {"door": "weekly"}
+WEEKLY = {"action": "weekly"}
 
 
 @pytest.fixture

@@ -209,7 +209,7 @@ def test_a_launch_away_from_home_calls_ec2_there_alone_and_writes_at_home(abroad
 def test_the_clock_sees_nodes_of_another_region_go_whose_events_home_never_hears(abroad: Yard) -> None:
     """An attempt whose nodes are gone fails at the next minute."""
     wait = abroad.aws.states.wait(heartbeat_s=300.0, timeout_s=3600.0)
-    token = {"door": "token", "job": JOB.id, "attempt": 1, "token": wait.token}
+    token = {"action": "token", "job": JOB.id, "attempt": 1, "token": wait.token}
     assert abroad.functions.invoke("attendant", token).error == ""
     assert wait.error is None
     for one in abroad.aws.ec2[AWAY].machines.values():

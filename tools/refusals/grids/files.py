@@ -35,7 +35,7 @@ ROWS = (
         "10,000 bad lines",
         HEADED + TEN_THOUSAND.replace("eu-central-1", "eu-central-9"),
         (
-            "lines 2, 3, 4, 5, 6 and 9,995 more: region: eu-central-9 is no region of yard; allowed: auto, "
+            "lines 2, 3, 4, 5, 6 and 9,995 more: region: eu-central-9 is not a region of yard; allowed: auto, "
             "eu-central-1, us-east-1, us-west-2, ap-south-1",
         ),
         shown="10,000 lines of eu-central-9",
@@ -88,7 +88,7 @@ ROWS = (
     Row(
         "text behind a quote",
         'region,data,hp.a\neu-central-1,s3://data-eu/train/,"1"2\n',
-        ("line 2: is no CSV (',' expected after '\"'); allowed: cells as RFC 4180 has them",),
+        ("line 2: is not CSV (',' expected after '\"'); allowed: cells as RFC 4180 has them",),
     ),
     Row(
         "semicolons",
@@ -107,7 +107,7 @@ ROWS = (
         "a column that there is not",
         "region,s3_locaton\n" + GOOD,
         (
-            "manifest: has the column s3_locaton, which there is not (did you mean s3_location?) (line 1); "
+            "manifest: has the column s3_locaton, which is unknown (did you mean s3_location?) (line 1); "
             f"allowed: {COLUMNS}",
         ),
     ),
@@ -121,15 +121,15 @@ ROWS = (
         "a number that is none",
         "region,data,volume_gb,max_hours,network_isolation\neu-central-1,s3://data-eu/train/,many,1e3,ja\n",
         (
-            "line 2: volume_gb: many is no whole number",
-            "line 2: max_hours: 1e3 is no number",
+            "line 2: volume_gb: many is not a whole number",
+            "line 2: max_hours: 1e3 is not a number",
             "line 2: network_isolation: ja is neither true nor false",
         ),
     ),
     Row(
         "JSON in a cell that is none",
         "region,data,tags\neu-central-1,s3://data-eu/train/,{a}\n",
-        ("line 2: tags: {a} is no JSON (Expecting property name enclosed in double quotes at place 2)",),
+        ("line 2: tags: {a} is not JSON (Expecting property name enclosed in double quotes at place 2)",),
     ),
     Row(
         "one JSON document",
@@ -143,35 +143,35 @@ ROWS = (
         "JSON over several lines",
         '{\n "region": "eu-central-1"\n}\n',
         (
-            f"line 1: is no JSON (Expecting property name enclosed in double quotes at place 3); allowed: {JSON_FORM}",
-            f"line 2: is no JSON (Extra data at place 10); allowed: {JSON_FORM}",
-            f"line 3: is no JSON (Expecting value at place 1); allowed: {JSON_FORM}",
+            f"line 1: is not JSON (Expecting property name enclosed in double quotes at place 3); allowed: {JSON_FORM}",
+            f"line 2: is not JSON (Extra data at place 10); allowed: {JSON_FORM}",
+            f"line 3: is not JSON (Expecting value at place 1); allowed: {JSON_FORM}",
         ),
     ),
     Row(
         "NaN",
         '{"region": "eu-central-1", "max_hours": NaN}\n',
-        (f"line 1: is no JSON (NaN is no number of JSON); allowed: {JSON_FORM}",),
+        (f"line 1: is not JSON (NaN is not a JSON number); allowed: {JSON_FORM}",),
     ),
     Row(
         "a number beyond all numbers",
         '{"region": "eu-central-1", "hyperparameters": {"lr": 1e999}}\n',
-        (f"line 1: is no JSON (1e999 is too large a number); allowed: {JSON_FORM}",),
+        (f"line 1: is not JSON (1e999 is too large a number); allowed: {JSON_FORM}",),
     ),
     Row(
         "a name twice in an object",
         '{"region": "eu-central-1", "region": "us-east-1"}\n',
-        (f"line 1: is no JSON (region is there twice); allowed: {JSON_FORM}",),
+        (f"line 1: is not JSON (region is there twice); allowed: {JSON_FORM}",),
     ),
     Row(
         "half of a surrogate pair",
         '{"region": "eu-central-1", "hyperparameters": {"a": "\\ud800"}}\n',
-        (f"line 1: is no JSON (it holds half of a surrogate pair); allowed: {JSON_FORM}",),
+        (f"line 1: is not JSON (it holds half of a surrogate pair); allowed: {JSON_FORM}",),
     ),
     Row(
         "brackets without end",
         '{"a": ' + "[" * 60_000 + "\n",
-        (f"line 1: is no JSON (it is nested too deeply); allowed: {JSON_FORM}",),
+        (f"line 1: is not JSON (it is nested too deeply); allowed: {JSON_FORM}",),
         shown="60,000 opening brackets",
     ),
     Row("a list among objects", line() + "[1]\n", (f"line 2: is JSON, and no object; allowed: {JSON_FORM}",)),

@@ -11,7 +11,7 @@ ROWS = (
         "no object",
         "",
         (
-            "request: a list is no object; allowed: an object of the fields manifest, defaults, sweep, "
+            "request: a list is not an object; allowed: an object of the fields manifest, defaults, sweep, "
             "max_cost_usd, owner, allow_duplicates",
         ),
         given=[],
@@ -39,8 +39,8 @@ ROWS = (
         "defaults that are none, a sweep that is none",
         GOOD,
         (
-            "defaults: a list is no object",
-            "sweep.lr: 1 is no list",
+            "defaults: a list is not an object",
+            "sweep.lr: 1 is not a list",
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
             "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
             "manifest, in the input's defaults or as grid.defaults.image in cdk.json",

@@ -15,17 +15,17 @@ ROWS = (
         "numbers as text",
         line(instance_count="2", max_hours="1"),
         (
-            'line 1: instance_count: "2" is no whole number (numbers stand without quotes)',
-            'line 1: max_hours: "1" is no number (numbers stand without quotes)',
+            'line 1: instance_count: "2" is not a whole number (numbers stand without quotes)',
+            'line 1: max_hours: "1" is not a number (numbers stand without quotes)',
         ),
     ),
     Row(
         "wrong types",
         line(data=3, hyperparameters=[1], network_isolation=1, environment={"A": 1}),
         (
-            "line 1: data: 3 is no list",
-            "line 1: hyperparameters: a list is no object",
-            "line 1: environment.A: 1 is no text; allowed: texts of up to 512 characters",
+            "line 1: data: 3 is not a list",
+            "line 1: hyperparameters: a list is not an object",
+            "line 1: environment.A: 1 is not a string; allowed: strings of up to 512 characters",
             "line 1: network_isolation: 1 is neither true nor false",
         ),
     ),
@@ -58,14 +58,14 @@ ROWS = (
     Row(
         "a region that is none",
         "mars,s3://data-eu/train/\n",
-        ("line 1: region: mars is no region's name",),
+        ("line 1: region: mars is not a region name",),
         given={"defaults": DEFAULTS | {"volume_gb": 5}},
     ),
     Row(
         "a region of others",
         "eu-west-3,s3://data-eu/train/\n",
         (
-            "line 1: region: eu-west-3 is no region of yard; allowed: auto, eu-central-1, us-east-1, "
+            "line 1: region: eu-west-3 is not a region of yard; allowed: auto, eu-central-1, us-east-1, "
             "us-west-2, ap-south-1",
         ),
     ),
@@ -123,7 +123,7 @@ ROWS = (
     Row(
         "no address",
         "eu-central-1,/data/train\n",
-        ("line 1: data.0: /data/train is no S3 address; allowed: s3://bucket/key",),
+        ("line 1: data.0: /data/train is not an S3 address; allowed: s3://bucket/key",),
     ),
     Row(
         "an address that climbs",
@@ -164,7 +164,7 @@ ROWS = (
         "an image of another deployment",
         line(image=OURS),
         (
-            "line 1: image: 111122223333.dkr.ecr.eu-central-1.amazonaws.com/lab/images:1 is no repository "
+            "line 1: image: 111122223333.dkr.ecr.eu-central-1.amazonaws.com/lab/images:1 is not a repository "
             "of this deployment; allowed: images, grid",
         ),
     ),
@@ -190,7 +190,7 @@ ROWS = (
         "a type that there is not",
         line(instance_type="ml.g5.xlage"),
         (
-            "line 1: instance_type: ml.g5.xlage is no type of SageMaker trainings (did you mean "
+            "line 1: instance_type: ml.g5.xlage is not an instance type of SageMaker training (did you mean "
             "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
         ),
     ),
@@ -198,7 +198,7 @@ ROWS = (
         "a type of EC2",
         line(instance_type="g5.xlarge"),
         (
-            "line 1: instance_type: g5.xlarge is no type of SageMaker trainings (did you mean "
+            "line 1: instance_type: g5.xlarge is not an instance type of SageMaker training (did you mean "
             "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
         ),
     ),

@@ -25,7 +25,7 @@ ROWS = (
             "line 1: max_hours: 0 is too small",
         ),
     ),
-    Row("a market that there is not", line(market="reserved"), ("line 1: market: reserved is none of them",)),
+    Row("a market that there is not", line(market="reserved"), ("line 1: market: reserved is not one of them",)),
     Row(
         "waiting for what is bought on demand",
         line(max_wait_hours=5),
@@ -76,7 +76,7 @@ ROWS = (
         "variables that are none",
         line(environment={"A-B": "", "C": "x" * 513}),
         (
-            "line 1: environment.A-B: A-B is no variable's name; allowed: letters, digits and _",
+            "line 1: environment.A-B: A-B is not a variable name; allowed: letters, digits and _",
             "line 1: environment.C: has 513 characters; allowed: up to 512",
         ),
         shown="a variable A-B, and a text of 513 characters",
@@ -114,8 +114,8 @@ ROWS = (
         "a channel that is none",
         line(channels={"a b": "s3://data-eu/train/", "c": {"data": [], "mod": 1}}, mode="Fast"),
         (
-            "line 1: mode: Fast is none of them",
-            "line 1: channels.a b: a b is no channel's name",
+            "line 1: mode: Fast is not one of them",
+            "line 1: channels.a b: a b is not a channel name",
             "line 1: channels.c.data: is empty",
             "line 1: channels.c.mod: there is no such field (did you mean mode?); allowed: data, mode, "
             "content_type, sharded",
@@ -143,7 +143,7 @@ ROWS = (
         "a checkpoint in a bucket of data",
         line(checkpoint="s3://data-eu/checkpoints"),
         (
-            "line 1: checkpoint: s3://data-eu/checkpoints is no place that trainings may write; allowed: "
+            "line 1: checkpoint: s3://data-eu/checkpoints is not a place that trainings may write to; allowed: "
             f"s3://{BYTES}-<region>/grids/...",
         ),
     ),
@@ -158,7 +158,7 @@ ROWS = (
     Row(
         "a distribution that there is not",
         line(distribution="horovod"),
-        ("line 1: distribution: horovod is none of them",),
+        ("line 1: distribution: horovod is not one of them",),
     ),
     Row(
         "options of mpirun without mpi",
@@ -184,13 +184,13 @@ ROWS = (
     Row(
         "no subnet",
         line(subnets=["vpc-1"]),
-        ("line 1: subnets.0: vpc-1 is no subnet's id",),
+        ("line 1: subnets.0: vpc-1 is not a subnet id",),
     ),
     Row(
         "a key of another region",
         line(kms_key=f"arn:aws:kms:us-east-1:{ACCOUNT}:key/1"),
         (
-            "line 1: kms_key: arn:aws:kms:us-east-1:111122223333:key/1 is no key of the line's region; "
+            "line 1: kms_key: arn:aws:kms:us-east-1:111122223333:key/1 is not a key of the line's region; "
             "allowed: its id or its alias, or a key of eu-central-1",
         ),
     ),
@@ -238,11 +238,11 @@ ROWS = (
         + '{"region"\n'
         + line(max_hours=100, region="us-east-1"),
         (
-            'line 1: volume_gb: "1" is no whole number (numbers stand without quotes)',
-            "line 1: instance_type: ml.x is no type of SageMaker trainings; allowed: types as in ml.g5.xlarge",
+            'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
+            "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
             "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
             "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
-            f"line 2: is no JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
+            f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
             "line 3: max_hours: 100 is too large",
             "line 3: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
             "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",

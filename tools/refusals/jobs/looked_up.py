@@ -63,19 +63,19 @@ LOOKED_UP = (
         CODE,
         entry="",
         rows=(
-            Row("null", {"code": None}, "code: null is no text"),
-            Row("a number", {"code": 7}, "code: 7 is no text"),
-            Row("empty", {"code": ""}, 'code: "" is no S3 address; allowed: s3://bucket/key'),
+            Row("null", {"code": None}, "code: null is not a string"),
+            Row("a number", {"code": 7}, "code: 7 is not a string"),
+            Row("empty", {"code": ""}, 'code: "" is not an S3 address; allowed: s3://bucket/key'),
             Row(
                 "no S3 address",
                 {"code": "https://example.com/a.zip"},
-                "code: https://example.com/a.zip is no S3 address; allowed: s3://bucket/key",
+                "code: https://example.com/a.zip is not an S3 address; allowed: s3://bucket/key",
             ),
             Row("no bucket", {"code": "s3:///a.zip"}, "code: s3:///a.zip has no bucket; allowed: s3://bucket/key"),
             Row(
                 "no bucket's name",
                 {"code": "s3://My_Bucket/a.zip"},
-                "code: My_Bucket is no bucket's name; allowed: s3://bucket/key",
+                "code: My_Bucket is not a bucket name; allowed: s3://bucket/key",
             ),
             Row(
                 "a part ..",
@@ -93,7 +93,7 @@ LOOKED_UP = (
             Row(
                 "half of a surrogate pair",
                 {"code": "s3://yard-home/uploads/\ud800.zip"},
-                'code: "s3://yard-home/uploads/\\ud800.zip" is no Unicode text (it holds half of a surrogate pair)',
+                'code: "s3://yard-home/uploads/\\ud800.zip" is not valid Unicode (it holds half of a surrogate pair)',
             ),
             Row(
                 "a key longer than S3 allows",
@@ -107,7 +107,7 @@ LOOKED_UP = (
             Row(
                 "another kind of archive",
                 {"code": "s3://yard-home/uploads/a.rar"},
-                "code: s3://yard-home/uploads/a.rar is no archive by its name",
+                "code: s3://yard-home/uploads/a.rar is not named like an archive",
             ),
             Row(
                 "no object",
@@ -183,7 +183,9 @@ LOOKED_UP = (
         "a list of 1 to 10 different EC2 types, as in g5.xlarge",
         entry="EC2 types, as in g5.xlarge",
         rows=(
-            Row("a text instead of a list", {"instance_types": "g5.xlarge"}, 'instance_types: "g5.xlarge" is no list'),
+            Row(
+                "a text instead of a list", {"instance_types": "g5.xlarge"}, 'instance_types: "g5.xlarge" is not a list'
+            ),
             Row("an empty list", {"instance_types": []}, "instance_types: is empty"),
             Row("no type's name", {"instance_types": ["G5"]}, 'instance_types.0: "G5" does not have the right form'),
             Row(
@@ -251,7 +253,7 @@ LOOKED_UP = (
                 "outside of the deployment's path",
                 {"secrets": {"TOKEN": SECRET.replace("trainyard/yard/", "other/") + "token"}},
                 (
-                    "secrets.TOKEN: arn:aws:secretsmanager:eu-central-1:123456789012:secret:other/token is no secret"
+                    "secrets.TOKEN: arn:aws:secretsmanager:eu-central-1:123456789012:secret:other/token is not a secret"
                     " that jobs may read"
                     f"; allowed: {SECRET}..."
                 ),
@@ -260,7 +262,7 @@ LOOKED_UP = (
                 "another account's",
                 {"secrets": {"TOKEN": SECRET.replace("123456789012", "999999999999") + "token"}},
                 (
-                    "secrets.TOKEN: arn:aws:secretsmanager:eu-central-1:999999999999:secret:trainyard/yard/token is no"
+                    "secrets.TOKEN: arn:aws:secretsmanager:eu-central-1:999999999999:secret:trainyard/yard/token is not a"
                     " secret that jobs may read"
                     f"; allowed: {SECRET}..."
                 ),
@@ -269,7 +271,7 @@ LOOKED_UP = (
                 "in a region that does not exist",
                 {"secrets": {"TOKEN": SECRET.replace("eu-central-1", "eu-nowhere-9") + "token"}},
                 (
-                    "secrets.TOKEN: arn:aws:secretsmanager:eu-nowhere-9:123456789012:secret:trainyard/yard/token is no"
+                    "secrets.TOKEN: arn:aws:secretsmanager:eu-nowhere-9:123456789012:secret:trainyard/yard/token is not a"
                     " secret that jobs may read"
                     f"; allowed: {SECRET}..."
                 ),
@@ -302,7 +304,7 @@ LOOKED_UP = (
             Row(
                 "a text instead of a list",
                 {"data": "s3://datasets/imagenet/"},
-                'data: "s3://datasets/imagenet/" is no list',
+                'data: "s3://datasets/imagenet/" is not a list',
             ),
             Row(
                 "no bucket",

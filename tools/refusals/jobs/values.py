@@ -1,4 +1,4 @@
-"""Refusals of fields that are values, and of what is no request."""
+"""Refusals of fields that are values, and of what is not a request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ VALUES = (
         f"an object of the fields {FIELDS}",
         entry="",
         rows=(
-            Row("null", None, "request: null is no object", whole=True),
-            Row("a list", [{"nodes": 1}], "request: a list is no object", whole=True),
-            Row("a text", "python train.py", 'request: "python train.py" is no object', whole=True),
+            Row("null", None, "request: null is not an object", whole=True),
+            Row("a list", [{"nodes": 1}], "request: a list is not an object", whole=True),
+            Row("a text", "python train.py", 'request: "python train.py" is not an object', whole=True),
             Row(
                 "nothing in it",
                 {},
@@ -44,7 +44,7 @@ VALUES = (
             Row(
                 "half of a surrogate pair as a field's name",
                 {"\ud800": 1},
-                'request: "\\ud800" is no Unicode text (it holds half of a surrogate pair)',
+                'request: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
                 whole=True,
             ),
             Row(
@@ -65,7 +65,7 @@ VALUES = (
         entry="texts of up to 128,000 bytes",
         rows=(
             Row("missing", {}, "command: is missing", without=("command",)),
-            Row("null", {"command": None}, "command: null is no list"),
+            Row("null", {"command": None}, "command: null is not a list"),
             Row("an empty list", {"command": []}, "command: is empty"),
             Row("an empty text", {"command": ""}, "command: is empty"),
             Row(
@@ -126,7 +126,7 @@ VALUES = (
                 "command: runs ./start.sh, which is not in s3://yard-home/uploads/a.tar.gz"
                 "; allowed: a file of the archive, by its path from the archive's root",
             ),
-            Row("a number among the words", {"command": ["python", "train.py", 5]}, "command.2: 5 is no text"),
+            Row("a number among the words", {"command": ["python", "train.py", 5]}, "command.2: 5 is not a string"),
             Row(
                 "a NUL character",
                 {"command": ["python", "a\x00b"]},
@@ -137,9 +137,9 @@ VALUES = (
             Row(
                 "half of a surrogate pair",
                 {"command": ["python", "\ud800"]},
-                'command.1: "\\ud800" is no Unicode text (it holds half of a surrogate pair)',
+                'command.1: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
             ),
-            Row("an object", {"command": {"python": "train.py"}}, "command: an object is no list"),
+            Row("an object", {"command": {"python": "train.py"}}, "command: an object is not a list"),
         ),
     ),
     Section(
@@ -147,8 +147,8 @@ VALUES = (
         "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
         entry="",
         rows=(
-            Row("a list", {"region": ["eu-central-1"]}, "region: a list is no text"),
-            Row("a number", {"region": 1}, "region: 1 is no text"),
+            Row("a list", {"region": ["eu-central-1"]}, "region: a list is not a string"),
+            Row("a number", {"region": 1}, "region: 1 is not a string"),
             Row("an empty text", {"region": ""}, 'region: "" does not have the right form'),
             Row("a city", {"region": "Frankfurt"}, 'region: "Frankfurt" does not have the right form'),
             Row("a zone", {"region": "eu-central-1a"}, 'region: "eu-central-1a" does not have the right form'),
@@ -174,12 +174,12 @@ VALUES = (
         rows=(
             Row("zero", {"nodes": 0}, "nodes: 0 is too small"),
             Row("negative", {"nodes": -1}, "nodes: -1 is too small"),
-            Row("a number as text", {"nodes": "2"}, 'nodes: "2" is no whole number (numbers stand without quotes)'),
-            Row("a fraction", {"nodes": 1.5}, "nodes: 1.5 is no whole number"),
-            Row("a whole number written as a fraction", {"nodes": 2.0}, "nodes: 2.0 is no whole number"),
-            Row("true", {"nodes": True}, "nodes: true is no whole number"),
-            Row("null", {"nodes": None}, "nodes: null is no whole number"),
-            Row("a list", {"nodes": [2]}, "nodes: a list is no whole number"),
+            Row("a number as text", {"nodes": "2"}, 'nodes: "2" is not a whole number (numbers stand without quotes)'),
+            Row("a fraction", {"nodes": 1.5}, "nodes: 1.5 is not a whole number"),
+            Row("a whole number written as a fraction", {"nodes": 2.0}, "nodes: 2.0 is not a whole number"),
+            Row("true", {"nodes": True}, "nodes: true is not a whole number"),
+            Row("null", {"nodes": None}, "nodes: null is not a whole number"),
+            Row("a list", {"nodes": [2]}, "nodes: a list is not a whole number"),
             Row("more than the settings allow", {"nodes": 17}, "nodes: 17 is too large"),
             Row("huge", {"nodes": 10**30}, "nodes: 1000000000000000000000000000000 is too large"),
         ),
@@ -189,8 +189,8 @@ VALUES = (
         "on-demand",
         entry="",
         rows=(
-            Row("no market", {"market": "auction"}, 'market: "auction" is no market'),
-            Row("null", {"market": None}, "market: null is no market"),
+            Row("no market", {"market": "auction"}, 'market: "auction" is not a market'),
+            Row("null", {"market": None}, "market: null is not a market"),
             Row(
                 "spot", {"market": "spot"}, "market: spot is not supported yet, and on-demand is not taken in its place"
             ),
@@ -204,10 +204,14 @@ VALUES = (
             Row("zero", {"max_hours": 0}, "max_hours: 0 is too small"),
             Row("negative", {"max_hours": -8}, "max_hours: -8 is too small"),
             Row("too short for a node to start", {"max_hours": 0.001}, "max_hours: 0.001 is too small"),
-            Row("NaN", {"max_hours": float("nan")}, "max_hours: NaN is no finite number"),
-            Row("infinite", {"max_hours": float("inf")}, "max_hours: Infinity is no finite number"),
-            Row("a number as text", {"max_hours": "24"}, 'max_hours: "24" is no number (numbers stand without quotes)'),
-            Row("true", {"max_hours": True}, "max_hours: true is no number"),
+            Row("NaN", {"max_hours": float("nan")}, "max_hours: NaN is not a finite number"),
+            Row("infinite", {"max_hours": float("inf")}, "max_hours: Infinity is not a finite number"),
+            Row(
+                "a number as text",
+                {"max_hours": "24"},
+                'max_hours: "24" is not a number (numbers stand without quotes)',
+            ),
+            Row("true", {"max_hours": True}, "max_hours: true is not a number"),
             Row("more than the settings allow", {"max_hours": 101}, "max_hours: 101 is too large"),
             Row("huge", {"max_hours": 1e300}, "max_hours: 1e+300 is too large"),
         ),
@@ -227,7 +231,7 @@ VALUES = (
             Row(
                 "a number as text",
                 {"max_cost_usd": "500"},
-                'max_cost_usd: "500" is no number (numbers stand without quotes)',
+                'max_cost_usd: "500" is not a number (numbers stand without quotes)',
             ),
         ),
     ),
@@ -238,11 +242,11 @@ VALUES = (
         rows=(
             Row("zero", {"checkpoint_minutes": 0}, "checkpoint_minutes: 0 is too small"),
             Row("longer than a day", {"checkpoint_minutes": 1441}, "checkpoint_minutes: 1441 is too large"),
-            Row("NaN", {"checkpoint_minutes": float("nan")}, "checkpoint_minutes: NaN is no finite number"),
+            Row("NaN", {"checkpoint_minutes": float("nan")}, "checkpoint_minutes: NaN is not a finite number"),
             Row(
                 "a number as text",
                 {"checkpoint_minutes": "10"},
-                'checkpoint_minutes: "10" is no number (numbers stand without quotes)',
+                'checkpoint_minutes: "10" is not a number (numbers stand without quotes)',
             ),
         ),
     ),
@@ -251,16 +255,16 @@ VALUES = (
         "an object of up to 200 names of variables and their texts",
         entry="texts of up to 128,000 bytes",
         rows=(
-            Row("a list", {"environment": ["A=b"]}, "environment: a list is no object"),
-            Row("a number as value", {"environment": {"A": 1}}, "environment.A: 1 is no text"),
-            Row("null as value", {"environment": {"A": None}}, "environment.A: null is no text"),
+            Row("a list", {"environment": ["A=b"]}, "environment: a list is not an object"),
+            Row("a number as value", {"environment": {"A": 1}}, "environment.A: 1 is not a string"),
+            Row("null as value", {"environment": {"A": None}}, "environment.A: null is not a string"),
             Row(
                 "names that are none",
                 {"environment": {"1A": "x", "A=B": "x", "$(id)": "x", "": "x"}},
-                f"environment.1A: is no variable name; allowed: {VARIABLE}",
-                f"environment.A=B: is no variable name; allowed: {VARIABLE}",
-                f"environment.$(id): is no variable name; allowed: {VARIABLE}",
-                f'environment."": is no variable name; allowed: {VARIABLE}',
+                f"environment.1A: is not a variable name; allowed: {VARIABLE}",
+                f"environment.A=B: is not a variable name; allowed: {VARIABLE}",
+                f"environment.$(id): is not a variable name; allowed: {VARIABLE}",
+                f'environment."": is not a variable name; allowed: {VARIABLE}',
             ),
             Row(
                 "a variable of Trainyard's own",
@@ -279,7 +283,7 @@ VALUES = (
             Row(
                 "half of a surrogate pair",
                 {"environment": {"A": "\ud800"}},
-                'environment.A: "\\ud800" is no Unicode text (it holds half of a surrogate pair)',
+                'environment.A: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
             ),
             Row("201 variables", {"environment": {f"A{n}": "" for n in range(201)}}, "environment: has 201 entries"),
             Row(
@@ -299,9 +303,9 @@ VALUES = (
             Row(
                 "a number as text",
                 {"volume_gb": "100"},
-                'volume_gb: "100" is no whole number (numbers stand without quotes)',
+                'volume_gb: "100" is not a whole number (numbers stand without quotes)',
             ),
-            Row("a fraction", {"volume_gb": 100.5}, "volume_gb: 100.5 is no whole number"),
+            Row("a fraction", {"volume_gb": 100.5}, "volume_gb: 100.5 is not a whole number"),
             Row("more than the settings allow", {"volume_gb": 1001}, "volume_gb: 1001 is too large"),
             Row(
                 "smaller than the image",
@@ -315,7 +319,7 @@ VALUES = (
         "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
         entry="",
         rows=(
-            Row("null", {"owner": None}, "owner: null is no text"),
+            Row("null", {"owner": None}, "owner: null is not a string"),
             Row("a newline", {"owner": "ada\nb"}, 'owner: "ada\\nb" does not have the right form'),
             Row(
                 "quotes and shell characters",
@@ -359,10 +363,10 @@ VALUES = (
                 },
                 "name: the execution is called .job; allowed: 1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
                 (
-                    'nodes: "2" is no whole number (numbers stand without quotes)'
+                    'nodes: "2" is not a whole number (numbers stand without quotes)'
                     "; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)"
                 ),
-                f"environment.1A: is no variable name; allowed: {VARIABLE}",
+                f"environment.1A: is not a variable name; allowed: {VARIABLE}",
                 f"colour: there is no such field; allowed: {FIELDS}",
                 "market: spot is not supported yet, and on-demand is not taken in its place; allowed: on-demand",
                 "instance_types: g9.huge does not exist in eu-central-1; allowed: EC2 types that the region has",
