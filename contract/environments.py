@@ -10,6 +10,17 @@ from typing import Any, TypeVar, get_type_hints
 
 from contract.codec import build
 from contract.timing import Timing
+from contract.timings import (
+    AttendantTiming,
+    ChildTiming,
+    CleanupTiming,
+    CollectTiming,
+    DrainTiming,
+    LauncherTiming,
+    OwnImagesTiming,
+    ReaperTiming,
+    TerminatorTiming,
+)
 
 E = TypeVar("E", bound="Environment")
 PREFIX = "TRAINYARD_"
@@ -82,14 +93,14 @@ class LauncherEnvironment(Environment):
     bucket: str
     home_region: str
     instance_profile: str
-    timing: Timing
+    timing: LauncherTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttendantEnvironment(Environment):
     deployment: str
     bucket: str
-    timing: Timing
+    timing: AttendantTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +115,7 @@ class TerminatorEnvironment(Environment):
     bucket: str
     regions: tuple[str, ...]
     """Where jobs may run."""
-    timing: Timing
+    timing: TerminatorTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +150,7 @@ class CleanupEnvironment(Environment):
     regions: tuple[str, ...]
     queue: str
     """URL: the second cleanup is a message to the same queue, delayed."""
-    timing: Timing
+    timing: CleanupTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +175,7 @@ class ReaperEnvironment(Environment):
     """Of ours that were seen, how many a pass may end before their deadline, from 0 to 1 ..."""
     max_least: int
     """... and how many at least."""
-    timing: Timing
+    timing: ReaperTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +190,7 @@ class DrainEnvironment(Environment):
     """ARN of the Grid machine."""
     keep_data: bool
     """Without it the deployment's buckets are emptied."""
-    timing: Timing
+    timing: DrainTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +222,7 @@ class OwnImagesEnvironment(Environment):
     bucket: str
     build_machine: str
     """ARN."""
-    timing: Timing
+    timing: OwnImagesTiming
 
 
 LONGEST_TRAINING_H = 28 * 24.0
@@ -277,7 +288,6 @@ class GridEnvironment(Environment):
     """Tag in the repository `names.PLATFORM`."""
     limits: GridLimits
     defaults: GridDefaults
-    timing: Timing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +296,7 @@ class GridCollectEnvironment(GridEnvironment):
 
     topic: str
     """ARN."""
+    timing: CollectTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +315,7 @@ class ChildEnvironment(Environment):
     deployment: str
     bucket: str
     home_region: str
-    timing: Timing
+    timing: ChildTiming
     grid: str
     first: int
     """What is added to the array's index."""

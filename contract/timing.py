@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,10 @@ class Timing:
     def boot_allowance_of(self, instance_type: str) -> float:
         """From launch to the first report of a node of that type."""
         return self.metal_boot_allowance_s if ".metal" in instance_type else self.boot_allowance_s
+
+    def of(self, kind: type[T]) -> T:
+        """Those of `kind`, a dataclass whose fields are some of these."""
+        return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[arg-type]
 
     def divided(self, speed: float) -> Timing:
         """The same durations, `speed` times shorter (a rehearsal's)."""

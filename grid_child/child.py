@@ -12,7 +12,7 @@ from typing import Any
 from contract import records
 from contract.codec import decode, encode
 from contract.grid import Exit, Record
-from contract.timing import Timing
+from contract.timings import ChildTiming
 from grid_child.patience import Patience
 from grid_child.plan import Work
 from grid_child.policy import LONGEST_S, Action, Answer, ChildFacts, Known, Rules, decide, is_ours
@@ -33,7 +33,7 @@ class Child:
         work: Work,
         *,
         home: Home,
-        timing: Timing,
+        timing: ChildTiming,
         waits: Waits,
         patience: Patience,
         chance: random.Random,

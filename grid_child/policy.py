@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from contract.grid import ENDED, Exit
-from contract.timing import Timing
+from contract.timings import ChildTiming
 from grid_child.pace import backoff_s, jittered
 
 LONGEST_S = 13 * 86_400.0
@@ -53,7 +53,7 @@ class Action(str, Enum):
 class Rules:
     """What does not change while a child runs. Seconds."""
 
-    timing: Timing
+    timing: ChildTiming
     earliest: float
     """Of the submission, UTC epoch seconds."""
     turn_s: float

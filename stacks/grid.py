@@ -21,6 +21,7 @@ from contract.environments import (
     GridEnvironment,
     GridLimits,
 )
+from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
@@ -89,9 +90,10 @@ class GridStack(cdk.Stack):
             child_image=child_image,
             limits=limits,
             defaults=defaults,
-            timing=timing,
         )
-        collecting = GridCollectEnvironment(**_fields(planning), topic=foundation.topic.topic_arn)
+        collecting = GridCollectEnvironment(
+            **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
+        )
         children = self._children(training, network, limits, spot_children, child_image)
         plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
@@ -148,7 +150,7 @@ class GridStack(cdk.Stack):
             deployment=deployment,
             bucket=self._foundation.home.bucket_name,
             home_region=rights.home_region,
-            timing=self._timing,
+            timing=self._timing.of(ChildTiming),
             grid="",
             first=0,
             round=1,

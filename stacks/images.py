@@ -12,6 +12,7 @@ from constructs import Construct
 from contract import errors, keys, names
 from contract.environments import OwnImagesEnvironment
 from contract.timing import Timing
+from contract.timings import OwnImagesTiming
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting
 from stacks.parts.assembled import Assembled
@@ -54,7 +55,7 @@ class ImagesStack(cdk.Stack):
                 deployment=deployment,
                 bucket=rights.home_bucket,
                 build_machine=rights.machine(names.build_machine(deployment)),
-                timing=timing,
+                timing=timing.of(OwnImagesTiming),
             ),
             layer=Layer(self, "Libraries"),
             timeout=cdk.Duration.minutes(1),

@@ -17,6 +17,7 @@ from constructs import Construct
 from contract import keys, metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
+from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import drain_machine, interfaces
 from stacks.parts.alarms import Alarms
@@ -120,7 +121,7 @@ class ReaperStack(cdk.Stack):
                 max_hours=max_hours,
                 max_share=max_share,
                 max_least=max_least,
-                timing=self._timing,
+                timing=self._timing.of(ReaperTiming),
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
@@ -234,7 +235,7 @@ class ReaperStack(cdk.Stack):
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
                 keep_data=keep_data,
-                timing=self._timing,
+                timing=self._timing.of(DrainTiming),
             ),
             layer=self._layer,
             timeout=DRAIN_TIMEOUT,

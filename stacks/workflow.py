@@ -23,6 +23,7 @@ from contract.environments import (
     RegionCheckEnvironment,
     TerminatorEnvironment,
 )
+from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.agent import Agent
@@ -168,7 +169,7 @@ class WorkflowStack(cdk.Stack):
                 bucket=foundation.home.bucket_name,
                 home_region=rights.home_region,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
-                timing=self._timing,
+                timing=self._timing.of(LauncherTiming),
             ),
             timeout=cdk.Duration.minutes(5),
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
@@ -191,7 +192,9 @@ class WorkflowStack(cdk.Stack):
             "attendant",
             "Looks at the nodes of every running job and answers Train",
             AttendantEnvironment(
-                deployment=rights.deployment, bucket=self._foundation.home.bucket_name, timing=self._timing
+                deployment=rights.deployment,
+                bucket=self._foundation.home.bucket_name,
+                timing=self._timing.of(AttendantTiming),
             ),
             timeout=cdk.Duration.minutes(1),
         )
@@ -232,7 +235,7 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
                 regions=rights.regions,
-                timing=self._timing,
+                timing=self._timing.of(TerminatorTiming),
             ),
             timeout=cdk.Duration.minutes(2),
         )
@@ -261,7 +264,7 @@ class WorkflowStack(cdk.Stack):
                 bucket=self._foundation.home.bucket_name,
                 regions=rights.regions,
                 queue=queue.queue_url,
-                timing=timing,
+                timing=timing.of(CleanupTiming),
             ),
             timeout=CLEANUP_TIMEOUT,
         )

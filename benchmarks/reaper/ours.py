@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.reaper.account import DEPLOYMENT, MACHINE, PROFILE, REGION
 from contract.environments import ReaperEnvironment
 from contract.timing import Timing
+from contract.timings import ReaperTiming
 
 NEVER_S = 1e12
 
@@ -34,7 +35,7 @@ def main() -> None:
         max_hours=72.0,
         max_share=0.2,
         max_least=5,
-        timing=timing,
+        timing=timing.of(ReaperTiming),
     )
     os.environ.update(environment.write(), AWS_LAMBDA_FUNCTION_NAME="reaper", POWERTOOLS_METRICS_NAMESPACE="Trainyard")
     from reaper.handler import handler  # as Lambda imports it: with its environment in place

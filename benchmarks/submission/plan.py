@@ -11,6 +11,7 @@ from contract.codec import encode
 from contract.environments import ChildEnvironment, GridDefaults, GridEnvironment, GridLimits
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest
 from contract.timing import Timing
+from contract.timings import ChildTiming
 from grid_plan.choice import Decision
 from grid_plan.columns import DEFAULTS, TrainingSpec, source
 from grid_plan.request import GridRun, request
@@ -92,7 +93,6 @@ def _settings() -> GridEnvironment:
             instance_types=("ml.*",),
         ),
         defaults=GridDefaults(image="", instance_type=""),
-        timing=TIMING,
     )
 
 
@@ -121,7 +121,13 @@ def objects() -> dict[str, bytes]:
 def variables() -> dict[str, str]:
     """Of the child: the job definition's, the array's and Batch's own."""
     environment = ChildEnvironment(
-        deployment=DEPLOYMENT, bucket=BUCKET, home_region=HOME, timing=TIMING, grid=GRID, first=0, round=1
+        deployment=DEPLOYMENT,
+        bucket=BUCKET,
+        home_region=HOME,
+        timing=TIMING.of(ChildTiming),
+        grid=GRID,
+        first=0,
+        round=1,
     )
     batch = {"AWS_BATCH_JOB_ARRAY_INDEX": str(MINE), "AWS_BATCH_JOB_ATTEMPT": "1", "AWS_BATCH_JOB_ID": f"job:{MINE}"}
     return environment.write() | batch

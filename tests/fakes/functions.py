@@ -43,6 +43,14 @@ from contract.environments import (
     TerminatorEnvironment,
     ZoneLookupEnvironment,
 )
+from contract.timings import (
+    AttendantTiming,
+    CleanupTiming,
+    DrainTiming,
+    LauncherTiming,
+    OwnImagesTiming,
+    TerminatorTiming,
+)
 from tests.builders import ADMISSION, IMAGE, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
@@ -148,20 +156,28 @@ class Functions:
                 bucket=self.bucket,
                 home_region=JOB.home_region,
                 instance_profile=PROFILE,
-                timing=timing,
+                timing=timing.of(LauncherTiming),
             ).write()
-            | self.admission.write()
             | ArtifactCheckEnvironment(deployment=self.deployment, bucket=self.bucket).write()
-            | AttendantEnvironment(deployment=self.deployment, bucket=self.bucket, timing=timing).write()
+            | AttendantEnvironment(
+                deployment=self.deployment, bucket=self.bucket, timing=timing.of(AttendantTiming)
+            ).write()
             | OwnImagesEnvironment(
-                deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing
+                deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
             ).write()
             | TerminatorEnvironment(
-                deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), timing=timing
+                deployment=self.deployment,
+                bucket=self.bucket,
+                regions=tuple(self.aws.ec2),
+                timing=timing.of(TerminatorTiming),
             ).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
             | CleanupEnvironment(
-                deployment=self.deployment, bucket=self.bucket, regions=tuple(self.aws.ec2), queue=URL, timing=timing
+                deployment=self.deployment,
+                bucket=self.bucket,
+                regions=tuple(self.aws.ec2),
+                queue=URL,
+                timing=timing.of(CleanupTiming),
             ).write()
             | DrainEnvironment(
                 deployment=self.deployment,
@@ -170,8 +186,9 @@ class Functions:
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
                 keep_data=True,
-                timing=timing,
+                timing=timing.of(DrainTiming),
             ).write()
+            | self.admission.write()  # last: all read one environment here, and Admit's has every duration
         )
         with ExitStack() as stack:
             stack.enter_context(self.aws.connected())

@@ -20,6 +20,7 @@ from aws.service_models import narrow
 from contract import tags
 from contract.environments import ReaperEnvironment
 from contract.timing import Timing
+from contract.timings import ReaperTiming
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock, Killed
@@ -46,7 +47,7 @@ ENVIRONMENT = ReaperEnvironment(
     max_hours=100.0,
     max_share=0.2,
     max_least=5,
-    timing=Timing(),
+    timing=Timing().of(ReaperTiming),
 )
 
 

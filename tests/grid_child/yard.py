@@ -14,6 +14,7 @@ from contract.codec import decode, encode
 from contract.environments import ChildEnvironment
 from contract.grid import SHARD, Grid, GridPrefix, Line, Manifest, Record, training_name
 from contract.timing import Timing
+from contract.timings import ChildTiming
 from grid_child.identity import ATTEMPT, INDEX, JOB
 from grid_child.main import main
 from grid_child.waits import Waits
@@ -113,7 +114,7 @@ class GridYard:
             deployment=DEPLOYMENT,
             bucket=BUCKET,
             home_region=HOME,
-            timing=self.timing,
+            timing=self.timing.of(ChildTiming),
             grid="sweep",
             first=first,
             round=round_,

@@ -16,6 +16,7 @@ from contract.codec import decode, encode
 from contract.environments import GridCleanupEnvironment, GridDefaults
 from contract.grid import GridPrefix, Record
 from contract.records import record_of
+from contract.timings import CollectTiming
 from localaws.services.sagemaker_jobs import Training
 from localaws.services.sagemaker_planned import Life
 from tests.builders import GRID_LIMITS
@@ -171,7 +172,7 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
         child_image="grid-child-1",
         limits=LIMITS,
         defaults=GridDefaults(image="", instance_type=""),
-        timing=made.timing,
+        timing=made.timing.of(CollectTiming),
         topic=TOPIC,
         messages=URL,
     ).write()

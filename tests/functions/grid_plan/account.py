@@ -15,7 +15,6 @@ from contract import keys, names
 from contract.codec import decode
 from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
-from contract.timing import Timing
 from grid_plan.handler import handler
 from tests.fakes.clock import Clock
 from tests.fakes.ecr import FakeEcr
@@ -57,7 +56,6 @@ ENVIRONMENT = GridEnvironment(
     child_image=CHILD,
     limits=LIMITS,
     defaults=NOTHING_CHOSEN,
-    timing=Timing(),
 )
 
 
