@@ -107,5 +107,5 @@ def _conditions(conditions: Conditions) -> str:
         f"Conditions, in real seconds before the division by {conditions.speed:g}: {soonest:g} to {latest:g} s until a training has "
         f"its instances, {task:g} to {slowest:g} s until a child runs; {conditions.events_lost:.0%} of events lost; "
         f"{conditions.throttled:.0%} of calls throttled; pages of {conditions.page_size}; "
-        f"time-outs of functions at their memory's share of a processor; faults: {faults}."
+        f"functions timed out at the processor share of their memory; faults: {faults}."
     )

@@ -151,7 +151,7 @@ def _conditions(conditions: dict[str, Any]) -> str:
         f"Conditions, in real seconds before the division by {conditions['speed']:g}: boot {short:g} to {long:g} s; "
         f"{conditions['events_lost']:.0%} of events lost, the others {soonest:g} to {latest:g} s late; "
         f"{conditions['throttled']:.0%} of calls throttled; {conditions['metadata_lost']:.0%} of requests to a node's metadata "
-        f"unanswered; pages of {conditions['page_size']}; time-outs of functions at their memory's share of a processor; "
+        f"unanswered; pages of {conditions['page_size']}; functions timed out at the processor share of their memory; "
         f"faults: {', '.join(conditions['faults']) or 'none'}."
     )
 

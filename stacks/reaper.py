@@ -1,8 +1,8 @@
 """The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
 
 It stands before anything that can start something, and knows the machines by their names: whatever fails in a deploy after it, what
-runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away. Its own drain
-is the last of a destroy, and alone empties the buckets where the settings do not keep data.
+runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away. Where the
+settings do not keep data, the drain empties the buckets when no machine is left that uses them: that is the reaper's own, the last.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ReaperStack(cdk.Stack):
             function=drain,
             waiting=drain_machine.drain(timing),
         )
-        drain_first(self, interfaces.function(drain), empties=True)
+        drain_first(self, interfaces.function(drain))
         self.exports = ReaperExports(drain=interfaces.function(drain))
 
         for output, value, what in (

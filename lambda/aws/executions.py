@@ -31,6 +31,17 @@ def running(machine: str, config: Config = PATIENT) -> Iterator[str]:
     return (one["executionArn"] for one in _listed(machine, "RUNNING", config))
 
 
+def exists(machine: str) -> bool:
+    """Whether there is a state machine of this ARN. Raises ClientError or a botocore connection error where that is not known."""
+    try:
+        _client().list_executions(stateMachineArn=machine, maxResults=1)
+    except ClientError as problem:
+        if code_of(problem) == "StateMachineDoesNotExist":
+            return False
+        raise
+    return True
+
+
 def lately(machine: str, since: float) -> dict[str, str] | None:
     """ARN to status of the executions that run, or ended without success at or after `since` (UTC epoch seconds); None where
     there is no such machine. Lags as above.

@@ -30,7 +30,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
     env = DrainEnvironment.read()
     match event.get("action"):
         case "drain":
-            _look(env, event["since"], context, empties=event["empties"]).drain()
+            _look(env, event["since"], context).drain()
         case "answer":
             send(event["request"], _physical(env), _reason(event["problem"]))
         case _:
@@ -60,22 +60,19 @@ def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
     if store.exists():
         store.close_admission(closed(env.deployment))
     machine = env.machine.rpartition(":")[0] + ":" + names.drain_machine(env.deployment)
-    empties = event["ResourceProperties"].get("Empties") == "true"  # CloudFormation passes on every value as text
-    given = {"request": {name: event[name] for name in REQUEST}, "since": since, "empties": empties}
+    given = {"request": {name: event[name] for name in REQUEST}, "since": since}
     try:
         executions.start(machine, f"drain-{event['RequestId']}", given)
     except ClientError as problem:
         if code_of(problem) != "StateMachineDoesNotExist":
             raise
-        _look(
-            env, since, context, empties=empties
-        ).drain()  # a stack that was never whole has, as a rule, nothing to drain
+        _look(env, since, context).drain()  # a stack that was never whole has, as a rule, nothing to drain
         return False
     return True
 
 
-def _look(env: DrainEnvironment, since: float, context: LambdaContext, *, empties: bool) -> Look:
-    return Look(env=env, since=since, empties=empties, left=lambda: context.get_remaining_time_in_millis() / 1000)
+def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> Look:
+    return Look(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
 
 
 def _physical(env: DrainEnvironment) -> str:

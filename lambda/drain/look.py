@@ -33,16 +33,14 @@ RESERVE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds; where it
-    `empties`, buckets are emptied at the end, unless the settings keep data."""
+    """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds."""
 
     env: DrainEnvironment
     since: float
-    empties: bool
     left: Callable[[], float]
 
     def drain(self) -> None:
-        """Returns when nothing runs, nothing can appear, and the buckets are empty where this look empties them.
+        """Returns when nothing runs, nothing can appear, and, where nobody needs the data any more, the buckets are empty.
 
         Raises StillRunning while waiting may help, NotDrained where it does not: something is protected, or the patience over.
         """
@@ -63,7 +61,7 @@ class Look:
         refuse_protected(instances, self.env.deployment)
         grids = Grids(env=self.env, since=self.since, there=there, regions=regions)
         left = dark + self._executions(store if there else None) + self._end(instances, regions) + grids.end()
-        return left or (self._empty() if self.empties and not self.env.keep_data else [])
+        return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
         """All of the deployment, and a line for each region that did not answer."""
@@ -117,6 +115,10 @@ class Look:
         for region in regions:
             refused = {**refused, **Ec2(region).terminate([one.id for one in alive(instances) if one.region == region])}
         return dark + standing(instances, refused)
+
+    def _data_is_used(self) -> bool:
+        """A stack whose machine exists uses the data: it is not being destroyed, or its own drain is the one that asks."""
+        return any(map(executions.exists, (self.env.machine, self.env.grid_machine)))
 
     def _empty(self) -> list[str]:
         """The note that closes admission goes last."""

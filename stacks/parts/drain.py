@@ -11,12 +11,11 @@ CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 """The longest that CloudFormation waits for a custom resource."""
 
 
-def drain_first(stack: cdk.Stack, drain: lambda_.IFunction, *, empties: bool = False) -> None:
+def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
     """Everything that the stack has by now outlives a drain of the whole deployment; to be called when all else is in place.
 
     Every stack that starts something calls this: whichever a destroy begins with, and whatever a deploy that failed left out,
-    nothing is taken away while anything runs. A drain that finds nothing takes about a minute. Only a drain that `empties` deletes
-    data, and only where the settings do not keep it: the last of the drains, because a stack that goes alone leaves the rest in use.
+    nothing is taken away while anything runs. A drain that finds nothing takes about a minute.
     """
     others = stack.node.children
     resource = cdk.CustomResource(
@@ -25,7 +24,6 @@ def drain_first(stack: cdk.Stack, drain: lambda_.IFunction, *, empties: bool = F
         resource_type="Custom::Drain",
         service_token=drain.function_arn,
         service_timeout=CLOUDFORMATION_WAITS,
-        properties={"Empties": True} if empties else {},
     )
     resource.node.add_dependency(*others)
     acknowledge(resource, "Everything of the stack has to outlive the drain, also what nothing refers to.", "W3005")

@@ -19,7 +19,7 @@ def drain(timing: Timing) -> Waiting:
         unfinished=errors.StillRunning,
         again_s=timing.drain_again_s,
         patience_s=timing.drain_patience_s,
-        passes_on={"since": f"{{% {INPUT}.since %}}", "empties": f"{{% {INPUT}.empties %}}"},
+        passes_on={"since": f"{{% {INPUT}.since %}}"},
         answers="Tells CloudFormation that nothing runs, or what does and what to do about it.",
         right="InvokeTheDrain",
         description="The Drain machine: invokes its function",

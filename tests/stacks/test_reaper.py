@@ -216,15 +216,7 @@ def test_the_drain_is_asked_again_at_each_destroy_and_at_no_deploy(reaper: dict[
     assert drain == {
         "ServiceToken": {"Fn::GetAtt": [logical_id(reaper, "AWS::Lambda::Function", "Drain"), "Arn"]},
         "ServiceTimeout": "3600",
-        "Empties": True,
     }
-
-
-@pytest.mark.parametrize("stack", ["workflow", "grid"])
-def test_only_the_last_drain_of_a_destroy_empties_buckets(deployment: Synthesised, stack: str) -> None:
-    """A stack that is destroyed alone leaves others that use the data."""
-    (drain,) = resources(deployment.template(stack), "Custom::Drain").values()
-    assert drain.keys() == {"ServiceToken", "ServiceTimeout"}
 
 
 def test_the_drain_keeps_the_data_unless_the_settings_say_otherwise(reaper: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.ec2_machine import Machine
-from tests.fakes.executions import MACHINE, Execution
+from tests.fakes.executions import GRID_MACHINE, MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.yard import admitted, deployed, home
@@ -35,8 +35,6 @@ class Yard:
     again_s: float = AGAIN_S
     """How often the machine looks; a test of the end of its patience has it look less often."""
     numbers: list[int] = field(default_factory=list)
-    empties: bool = True
-    """The stack is the reaper's, whose drain empties buckets where data is not kept."""
     physical: str = names.drain_machine(JOB.deployment)
     """The id that CloudFormation knows the resource by."""
 
@@ -64,7 +62,7 @@ class Yard:
             "RequestId": f"request-{len(self.numbers)}",
             "LogicalResourceId": "Drain",
             "ResourceType": "Custom::Drain",
-            "ResourceProperties": {"Empties": "true"} if self.empties else {},
+            "ResourceProperties": {},
             **({"PhysicalResourceId": self.physical} if kind != "Create" else {}),
         }
 
@@ -81,6 +79,10 @@ class Yard:
         assert self.aws.clock.now - asked <= within_s
         return self.cloudformation.answers[-1]
 
+    def without_machines(self) -> None:
+        """Workflow and Grid are gone, and the drain is the reaper's own."""
+        self.aws.states.executions.machines -= {MACHINE, GRID_MACHINE}
+
     def machine(self, execution: Execution) -> None:
         """The drain machine, as the reaper's stack has it."""
         given, problem = json.loads(execution.input), None
@@ -96,7 +98,7 @@ class Yard:
         assert self.functions.invoke("drain", answer).error == ""
 
     def look(self, given: dict[str, Any] | None = None, *mishaps: Mishap) -> Outcome:
-        given = given or {"request": self.request("Delete"), "since": self.aws.clock.now, "empties": self.empties}
+        given = given or {"request": self.request("Delete"), "since": self.aws.clock.now}
         return self.functions.invoke("drain", {"action": "drain", **given}, mishaps)
 
     def left(self) -> list[Machine]:

@@ -7,7 +7,8 @@ import pytest
 from contract import keys
 from contract.errors import StillRunning
 from tests.builders import JOB, PLACE
-from tests.fakes.faults import Mishap
+from tests.fakes.executions import GRID_MACHINE, MACHINE
+from tests.fakes.faults import Kind, Mishap
 from tests.functions.drain.draining import AGAIN_S, Yard
 
 
@@ -32,11 +33,14 @@ def test_where_data_is_not_kept_every_version_in_every_bucket_goes(removing: Yar
         removing.aws.s3.write(PLACE.bucket, f"jobs/job-1/checkpoints/{number % 1000}", b"")
     removing.train()
     assert removing.destroy()["Status"] == "SUCCESS"
+    removing.without_machines()
+    assert removing.destroy()["Status"] == "SUCCESS"
     assert removing.versions(JOB.home_bucket) == removing.versions(PLACE.bucket) == 0
 
 
-def test_a_stack_that_is_destroyed_alone_takes_no_data_from_those_that_stay(removing: Yard) -> None:
-    removing.empties = False  # as the Workflow's and the Grid's drains
+@pytest.mark.parametrize("gone", [set(), {GRID_MACHINE}, {MACHINE}])
+def test_no_drain_takes_data_while_a_machine_exists_that_uses_it(removing: Yard, gone: set[str]) -> None:
+    removing.aws.states.executions.machines -= gone
     removing.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
     removing.train()
     before = removing.versions(JOB.home_bucket)
@@ -46,9 +50,21 @@ def test_a_stack_that_is_destroyed_alone_takes_no_data_from_those_that_stay(remo
     assert removing.versions(JOB.home_bucket) >= before
 
 
+def test_nothing_is_emptied_where_step_functions_does_not_say_which_machines_there_are(removing: Yard) -> None:
+    removing.aws.s3.write(PLACE.bucket, "jobs/job-1/artifacts/model.pt", b"model")
+    removing.without_machines()
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
+    for fault in (Kind.DENIED, Kind.UNREACHABLE):
+        removing.aws.faults.add(fault, "stepfunctions:ListExecutions", times=50)
+        assert removing.look(given).error == StillRunning.__name__
+        removing.aws.faults.waiting.clear()
+    assert removing.versions(PLACE.bucket) == 1
+
+
 def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
     removing.again_s = 600.0
     removing.train()
+    removing.without_machines()
     removing.left()[0].stuck = True
     assert removing.destroy()["Status"] == "FAILED"
     assert removing.versions(JOB.home_bucket) > 0
@@ -56,7 +72,8 @@ def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
 
 def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
     removing.aws.s3.write(PLACE.bucket, "a", b"")
-    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
+    removing.without_machines()
     removing.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
     assert removing.look(given).error == StillRunning.__name__
     assert removing.closed()
@@ -68,7 +85,8 @@ def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
 def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -> None:
     for number in range(3000):
         removing.aws.s3.write(PLACE.bucket, f"{number:05}", b"")
-    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100, "empties": True}
+    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
+    removing.without_machines()
     slow = Mishap("s3:DeleteObjects", meanwhile=lambda: removing.aws.clock.spend(275.0))
     first = removing.look(given, slow)
     assert first.error == StillRunning.__name__
@@ -81,6 +99,7 @@ def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -
 
 def test_what_nobody_may_delete_is_named(removing: Yard) -> None:
     removing.again_s = 600.0
+    removing.without_machines()
     removing.aws.s3.write(PLACE.bucket, "held/model.pt", b"")
     removing.aws.s3.buckets[PLACE.bucket].locked = ("held/",)
     answer = removing.destroy()
@@ -89,5 +108,6 @@ def test_what_nobody_may_delete_is_named(removing: Yard) -> None:
 
 
 def test_a_bucket_that_is_gone_is_empty(removing: Yard) -> None:
+    removing.without_machines()
     del removing.aws.s3.buckets[PLACE.bucket]
     assert removing.destroy()["Status"] == "SUCCESS"

@@ -261,8 +261,8 @@ def test_many_things_that_are_left_are_counted(yard: Yard) -> None:
         yard.train(f"job-{number}")
     for one in yard.left():
         one.stuck = True
-    assert yard.look({"request": yard.request("Delete"), "since": 0.0, "empties": False}).error == NotDrained.__name__
-    assert " more" in yard.look({"request": yard.request("Delete"), "since": 0.0, "empties": False}).cause
+    assert yard.look({"request": yard.request("Delete"), "since": 0.0}).error == NotDrained.__name__
+    assert " more" in yard.look({"request": yard.request("Delete"), "since": 0.0}).cause
 
 
 def test_a_drain_that_died_is_answered_by_its_name(yard: Yard) -> None:
