@@ -119,9 +119,33 @@ def _update(stack: Any, update: Callable[[], None]) -> None:
 def _delete_stack(self: Any, name_or_stack_id: str) -> None:
     found = [one for one in list(self.stacks.values()) if name_or_stack_id in (one.name, one.stack_id)]
     for stack in found:
-        if stack.status != "DELETE_IN_PROGRESS":
-            _tell(stack, "DELETE_IN_PROGRESS", "User Initiated")
+        if stack.status == "DELETE_IN_PROGRESS":
+            continue
+        _tell(stack, "DELETE_IN_PROGRESS", "User Initiated")
+        if in_use := _in_use(self, stack):
+            _tell(stack, "DELETE_FAILED", in_use)
+        else:
             _operate(stack, partial(_delete, self, stack))
+
+
+def _in_use(backend: Any, stack: Any) -> str:
+    """Why the stack cannot go before any of its resources does: another one imports what it exports. Empty where none does."""
+    for export in stack.exports:
+        for other in list(backend.stacks.values()):
+            if other is not stack and export.name in _imported(other.template_dict):
+                return f"Export {export.name} cannot be deleted as it is in use by {other.name}"
+    return ""
+
+
+def _imported(value: Any) -> Iterator[str]:
+    """Names of the exports that a template, or a part of one, imports."""
+    if isinstance(value, Mapping):
+        if isinstance(name := value.get("Fn::ImportValue"), str):
+            yield name
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _imported(one)
 
 
 def _delete(backend: Any, stack: Any) -> None:

@@ -131,6 +131,26 @@ def test_a_stack_whose_custom_resource_lets_it_goes_whole(services: Services, pl
         services.aws.client("ssm", REGION).get_parameter(Name="/kept/goes")
 
 
+def test_a_stack_whose_export_another_imports_keeps_all_that_it_has(services: Services) -> None:
+    def template(name: str, value: object, **more: object) -> str:
+        properties = {"Type": "String", "Name": name, "Value": value}
+        return json.dumps({"Resources": {"It": {"Type": "AWS::SSM::Parameter", "Properties": properties}}, **more})
+
+    lent = {"It": {"Value": "lent", "Export": {"Name": "yard-lent"}}}
+    services.stacks.create_stack(StackName="lends", TemplateBody=template("/lends", "x", Outputs=lent))
+    assert services.over("lends") == "CREATE_COMPLETE"
+    services.stacks.create_stack(StackName="takes", TemplateBody=template("/takes", {"Fn::ImportValue": "yard-lent"}))
+    assert services.over("takes") == "CREATE_COMPLETE"
+    services.stacks.delete_stack(StackName="lends")
+    assert services.over("lends") == "DELETE_FAILED"
+    (stack,) = services.stacks.describe_stacks(StackName="lends")["Stacks"]
+    assert stack["StackStatusReason"] == "Export yard-lent cannot be deleted as it is in use by takes"
+    assert services.aws.client("ssm", REGION).get_parameter(Name="/lends")["Parameter"]["Value"] == "x"
+    for name in ("takes", "lends"):
+        services.stacks.delete_stack(StackName=name)
+        assert services.over(name) == "DELETE_COMPLETE"
+
+
 # queues
 
 
