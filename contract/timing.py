@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Seconds. How long a piece of code may compute (function time-outs) is not a waiting and not in here."""
+    """Seconds. Time-outs of functions are not here: they bound how long code computes, not how long it waits."""
 
     heartbeat_s: float = 300.0
     """Train's HeartbeatSeconds: without one for so long, the attendant counts as dead."""

@@ -6,6 +6,7 @@ Who makes one gives it a clock and, by a subclass, a way to run what was submitt
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 
 from localaws.model import ACCOUNT, Clock, Pages
@@ -18,7 +19,7 @@ MOST = 100
 """Jobs of a page of ListJobs, and of a DescribeJobs, at most."""
 
 
-class Batch:
+class Batch(ABC):
     """A child of an array is `<array's id>:<index>`."""
 
     def __init__(self, region: str, clock: Clock, account: str = ACCOUNT) -> None:
@@ -41,13 +42,13 @@ class Batch:
 
     # for whoever gives it a way to run work
 
+    @abstractmethod
     def begin(self, made: Submitted) -> None:
         """Its jobs are RUNNABLE since now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, job: Job) -> None:
         """Somebody terminated or cancelled the job, which is not over yet."""
-        raise NotImplementedError
 
     # what AWS's API does
 

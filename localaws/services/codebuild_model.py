@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class Build:
         return {**found, **({"endTime": moment(self.ended)} if self.ended else {})}
 
 
-class CodeBuild:
+class CodeBuild(ABC):
     """Builds of one region; `projects` has a project by its name."""
 
     def __init__(
@@ -77,13 +78,13 @@ class CodeBuild:
 
     # for whoever gives it a way to run work
 
+    @abstractmethod
     def begin(self, build: Build) -> None:
         """It is IN_PROGRESS since now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, build: Build) -> None:
         """Somebody stopped it, over or not."""
-        raise NotImplementedError
 
     # what AWS's API does
 

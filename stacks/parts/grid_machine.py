@@ -135,7 +135,7 @@ class GridMachine(Construct):
         return step
 
     def _submit(self) -> sfn.Map:
-        """A job for each array. How it ends is not a judgement: records are, and Collect reads them."""
+        """A job for each array. Its end decides nothing: the records do, which Collect reads."""
         submit = sfn.Map.jsonata(
             self,
             "Submit",

@@ -13,6 +13,12 @@ class FakeCodeBuild(CodeBuild):
     def __init__(self, clock: Clock, account: str) -> None:
         super().__init__(HOME, clock, account, lambda _: None)
 
+    def begin(self, build: Build) -> None:
+        raise AssertionError(f"no test lets {build.id} run: give it an end with `fail`")
+
+    def end(self, build: Build) -> None:
+        raise AssertionError(f"nothing that a test uses stops {build.id}")
+
     def fail(self, identity: str, *, group: str, phase: str, why: str) -> Build:
         """For tests: a build that is over since now."""
         name, _, number = identity.partition(":")

@@ -37,7 +37,7 @@ def test_a_repository_that_is_not_there_is_an_error(where: dict[str, str]) -> No
 
 
 class Started(CodeBuild):
-    """Notes what was begun and ended."""
+    """Notes what was begun."""
 
     def __init__(self) -> None:
         super().__init__("eu-west-1", Clock(1.0), OURS, {"images": {"name": "images"}}.get)
@@ -45,6 +45,9 @@ class Started(CodeBuild):
 
     def begin(self, build: Build) -> None:
         self.begun.append(build.id)
+
+    def end(self, build: Build) -> None:
+        raise AssertionError(f"nothing here stops {build.id}")
 
 
 def test_one_token_is_one_build() -> None:
