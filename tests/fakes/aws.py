@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from localaws.model import Refused
 from localaws.services.sagemaker_planned import Planned
 from tests.fakes.batch import FakeBatch
 from tests.fakes.clock import Clock, Killed
@@ -21,7 +22,7 @@ from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
 from tests.fakes.telling import Figures, Prices, Topics
-from tests.fakes.wire import HOME, Call, Refused, connected
+from tests.fakes.wire import HOME, Call, connected
 
 CALL_S = 0.02
 

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from localaws.model import Pages
+from localaws.model import Pages, Refused
 from tests.fakes.clock import Clock
 from tests.fakes.ec2_catalogue import Catalogue
 from tests.fakes.ec2_describe import describe_instances
 from tests.fakes.ec2_launch import TAGS, check_tags, run_instances
 from tests.fakes.ec2_leftovers import OPERATIONS, Leftovers
 from tests.fakes.ec2_machine import Machine
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8}([0-9a-f]{9})?")
 Publish = Callable[[str, str, dict[str, Any]], None]

@@ -9,8 +9,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from localaws.model import Refused
 from tests.fakes.ec2_machine import Machine
-from tests.fakes.wire import Refused
 
 if TYPE_CHECKING:
     from tests.fakes.ec2 import Ec2

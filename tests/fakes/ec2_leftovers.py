@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from localaws.model import Pages
+from localaws.model import Pages, Refused
 from tests.fakes.clock import Clock
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 
 @dataclass(frozen=True, slots=True)

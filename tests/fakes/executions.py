@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from localaws.model import Pages
+from localaws.model import Pages, Refused
 from tests.fakes.clock import Clock
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 Publish = Callable[[str, str, dict[str, Any]], None]
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:yard-train"

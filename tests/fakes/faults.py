@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-from tests.fakes.wire import Call, Refused
+from localaws.model import Refused
+from tests.fakes.wire import Call
 
 TIMEOUT_S = 20.0
 """How long a client waits for an answer that does not come."""

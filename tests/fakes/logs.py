@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.model import Refused
 from tests.fakes.clock import Clock
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 BATCH_BYTES = 1_048_576
 EVENT_OVERHEAD = 26

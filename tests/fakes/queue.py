@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.model import Refused
 from tests.fakes.clock import Clock
 from tests.fakes.events import Event
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/yard-cleanup"
 LONGEST_DELAY_S = 900

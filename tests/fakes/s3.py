@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from localaws.model import Pages
+from localaws.model import Pages, Refused
 from tests.fakes.clock import Clock
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 COPY_BYTES = 5 * 1024**3
 PAGE = 1000

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.model import Refused
 from tests.fakes.clock import Clock
 from tests.fakes.executions import Executions, Publish
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 
 OUTPUT_BYTES = 256 * 1024
 

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.wire import Call, Refused
+from localaws.model import Refused
+from tests.fakes.wire import Call
 
 
 @dataclass

@@ -20,6 +20,7 @@ from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
+from localaws.model import Refused
 from tests.builders import ADMISSION, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
@@ -27,7 +28,7 @@ from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import Process, SharedClock
-from tests.fakes.wire import Call, Refused
+from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, deployed
 from tests.functions.admission.account import packed
 from tests.properties.execution import Answered, Execution

@@ -16,10 +16,11 @@ from contract.codec import decode
 from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
 from grid_plan.handler import handler
+from localaws.model import Refused
 from tests.fakes.clock import Clock
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.s3 import S3, Bucket, Version
-from tests.fakes.wire import Call, Refused, connected
+from tests.fakes.wire import Call, connected
 from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,

@@ -12,13 +12,14 @@ import pytest
 
 from contract.environments import ImageBuildEnvironment
 from image_build.handler import handler
+from localaws.model import Refused
 from tests.archives import tarred
 from tests.fakes.clock import Clock
 from tests.fakes.codebuild import FakeCodeBuild
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.logs import Logs
 from tests.fakes.s3 import S3, Bucket, Version
-from tests.fakes.wire import Call, Refused, connected
+from tests.fakes.wire import Call, connected
 from tools.refusals.images import ACCOUNT, BASE, DEEP_LEARNING, DIGEST, PARTNER, REGIONS
 
 HOME = REGIONS[0]
