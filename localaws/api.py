@@ -1,20 +1,16 @@
-"""A service of the local AWS that speaks JSON: checked by botocore's model, answered before moto sees the call."""
+"""A service of the local AWS that a model answers: read and written by botocore's model of it, before moto sees the call."""
 
 from __future__ import annotations
 
 import io
-import json
 import threading
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
-from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from urllib.parse import urlsplit
 
-import botocore.loaders
-from botocore.model import ServiceModel
 from botocore.validate import ParamValidator
 
-from localaws.limits import beyond
+from localaws import protocols
 from localaws.model import Refused
 from localaws.recorder import Answer
 
@@ -53,43 +49,23 @@ class Service(Generic[M]):
                 self.regions[region] = self._model(region)
             return self.regions[region]
 
+    def takes(self, call: Call) -> bool:
+        return call.service == self._service and (not self._only or call.action in self._only)
+
     def answer(self, call: Call, environ: Environ) -> Answer | None:
-        if call.service != self._service or (self._only and call.action not in self._only):
+        if not self.takes(call):
             return None
-        try:
-            return Answer(200, _written(self._done(call, environ)), {"Content-Type": "application/x-amz-json-1.1"})
-        except Refused as refused:
-            headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": refused.code}
-            body = {"__type": refused.code, "message": refused.message}
-            return Answer(refused.status, _written(body), headers, refused.code)
+        model = protocols.operation(self._service, call.action)
+        body = environ["wsgi.input"].read(call.size)
+        environ["wsgi.input"] = io.BytesIO(body)
+        params = protocols.parsed(model, environ["REQUEST_METHOD"], urlsplit(environ["RAW_URI"]), {}, body)
 
-    def _done(self, call: Call, environ: Environ) -> Mapping[str, Any]:
-        request = _request(call, environ)
-        shape = service_model(self._service).operation_model(call.action).input_shape
-        if shape is not None:
-            report = ParamValidator().validate(request, shape)
-            if problem := report.generate_report() or beyond(shape, request):
+        def done() -> Mapping[str, Any]:
+            if model.input_shape and (
+                problem := ParamValidator().validate(params, model.input_shape).generate_report()
+            ):
                 raise Refused(self._invalid, problem)
-        return self.of(call.region).answer(call.action, request)
+            return self.of(call.region).answer(call.action, params)
 
-
-@cache
-def service_model(service: str) -> ServiceModel:
-    return ServiceModel(botocore.loaders.Loader().load_service_model(service, "service-2"), service)
-
-
-def _request(call: Call, environ: Environ) -> Request:
-    """The body, and what the path and the query say."""
-    body = environ["wsgi.input"].read(call.size)
-    environ["wsgi.input"] = io.BytesIO(body)
-    document: Request = json.loads(body) if body else {}
-    return document if call.protocol == "json" else {**document, **_labels(call)}
-
-
-def _labels(call: Call) -> Request:
-    """Only TagResource and its like have any."""
-    return {"resourceArn": call.parameters["resourceArn"]} if "resourceArn" in call.parameters else {}
-
-
-def _written(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, default=datetime.timestamp).encode()
+        written = protocols.answered(model, params, done, self._invalid)
+        return Answer(written.status, written.body, written.headers, written.error)

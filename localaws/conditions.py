@@ -52,6 +52,8 @@ class Conditions:
     images are larger and GPU types slower."""
     invisible_s: tuple[float, float] = (0.2, 1.5)
     """How long DescribeInstances does not know a new instance."""
+    state_lag_s: tuple[float, float] = (0.0, 1.0)
+    """How old the states are that DescribeInstances shows: EC2's API is eventually consistent. Seconds are a guess."""
     iam_delay_s: tuple[float, float] = (0.0, 4.0)
     """From RunInstances until IAM sees a new instance's tags: the first reads of a tag can be stale. Seconds are a guess."""
     event_delay_s: tuple[float, float] = (1.0, 60.0)

@@ -20,7 +20,8 @@ from contract.reports import NodeReport, Phase
 from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth
-from localaws.services.ec2_machines import Machine
+from localaws.model import ACCOUNT
+from localaws.services.ec2_instance import Machine
 from rehearsal.faults import MOMENTS
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class NodeFaults:
         if when == AGENT:
             return agent(node.pid) is not None
         if when in PHASES:
-            said = _report(machine, machine.rank)
+            said = _report(machine, machine.index)
             return said is not None and PHASES.index(said.phase.value) >= PHASES.index(when)
         first = _report(machine, 0)
         return first is not None and first.progress is not None and first.progress.step >= int(when)
@@ -133,13 +134,13 @@ def _report(machine: Machine, rank: int) -> NodeReport | None:
     """The newest that the rank has sent in the machine's attempt, to any bucket."""
     attempt = int(machine.marks.get(tags.ATTEMPT, "0"))
     key = JobPrefix(machine.marks.get(tags.JOB, "")).report(attempt, rank)
-    for found in _objects(machine, key):
+    for found in _objects(key):
         with contextlib.suppress(Garbled):
             return decode(NodeReport, found)
     return None
 
 
-def _objects(machine: Machine, key: str) -> Iterator[bytes]:
-    for bucket in list(s3_backends[machine.record.owner_id]["aws"].buckets.values()):
+def _objects(key: str) -> Iterator[bytes]:
+    for bucket in list(s3_backends[ACCOUNT]["aws"].buckets.values()):
         if (found := bucket.keys.get(key)) is not None:
             yield found.value

@@ -119,8 +119,8 @@ def _boot_s(job: Job) -> float | None:
         machine.booted_at - machine.launched_at
         for machine in ec2.machines().all()
         if machine.booted_at is not None
-        and machine.tags.get(tags.JOB, ("", 0.0))[0] == job.name
-        and machine.tags[tags.ATTEMPT][0] == "1"
+        and machine.tags.get(tags.JOB) == job.name
+        and machine.tags[tags.ATTEMPT] == "1"
     ]
     return max(times, default=None)
 

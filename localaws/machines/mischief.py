@@ -10,7 +10,7 @@ from localaws.conditions import Conditions, Fault
 
 if TYPE_CHECKING:
     from localaws.machines.nodes import Node
-    from localaws.services.ec2_machines import Machine
+    from localaws.services.ec2_instance import Machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,20 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Protocol
 from urllib.parse import urlsplit
 
-from moto.iam import iam_backends
-
 from localaws.machines.imds import Imds, Keys, Metadata
 from localaws.machines.mischief import Birth, Mischief
 from localaws.machines.wire import Wire
-from localaws.services.ec2_machines import Aws, Machine, Machines
+from localaws.model import ACCOUNT
+from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_machines import Aws, Machines
+from localaws.services.ec2_moto import role_of
 
 STANDINS = Path(__file__).with_name("standins")
 INIT = Path(__file__).with_name("init.py")
@@ -231,9 +233,9 @@ class Nodes:
         if node := self._nodes.get(machine.id):
             node.cut_power()
 
-    def said(self, machine: Machine) -> bytes:
+    def said(self, machine: Machine) -> str:
         node = self._nodes.get(machine.id)
-        return node.console.read_bytes() if node and node.console.exists() else b""
+        return node.console.read_text(errors="replace") if node and node.console.exists() else ""
 
     def _off(self, machine: Machine) -> None:
         if not self._stopped.is_set():
@@ -245,25 +247,25 @@ class Nodes:
         thread.start()
 
     def _metadata(self, machine: Machine) -> Metadata:
-        record, options = machine.record, machine.record.metadata_options
+        shown = machine.options.get("InstanceMetadataTags") == "enabled"
         return Metadata(
             instance=machine.id,
-            instance_type=record.instance_type,
-            image=record.image_id,
-            rank=machine.rank,
+            instance_type=machine.request["InstanceType"],
+            image=machine.request["ImageId"],
+            rank=machine.index,
             address=machine.address,
-            hostname=record.private_dns_name,
-            mac=record.nics[0].mac_address,
+            hostname=machine.hostname,
+            mac=machine.mac,
             region=machine.region,
-            zone=record.placement.zone,
-            account=record.owner_id,
+            zone=machine.zone,
+            account=ACCOUNT,
             user_data=machine.user_data,
-            tags=lambda: machine.readable_tags() if options.instance_metadata_tags == "enabled" else None,
-            role=lambda: _role(machine)[0],
-            credentials=lambda: self._aws.credentials_for(_role(machine)[1]),
+            tags=lambda: machine.tags_in_metadata(time.time()) if shown else None,
+            role=lambda: role_of(machine.profile)[0],
+            credentials=lambda: self._aws.credentials_for(role_of(machine.profile)[1]),
             spot_action=lambda: machine.spot_action,
-            tokens_required=options.http_tokens == "required",
-            group=record.placement.group_name,
+            tokens_required=machine.options.get("HttpTokens") == "required",
+            group=machine.group,
             lost=lambda: self._aws.chance.random() < self._aws.conditions.metadata_lost,
         )
 
@@ -273,7 +275,7 @@ class Nodes:
             mischief = self._aws.mischief
             faults = [one for one in self._aws.conditions.faults if one.name in mischief.striking]
             for fault, node in [(fault, node) for fault in faults for node in self.all()]:
-                running = node.alive and node.machine.state == "running" and fault.name not in node.struck
+                running = node.alive and node.machine.state(time.time()) == "running" and fault.name not in node.struck
                 if running and mischief.befalls(fault, node):
                     node.struck.add(fault.name)
                     mischief.strike(fault, node, self._vanish)
@@ -281,12 +283,3 @@ class Nodes:
     def _vanish(self, machine: Machine, running_s: float) -> None:
         told_after_s = running_s / self._aws.conditions.speed
         self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node", told_after_s)
-
-
-def _role(machine: Machine) -> tuple[str, str]:
-    """Name and ARN of the role in the machine's instance profile; empty for none."""
-    profile = (machine.record.iam_instance_profile or {}).get("Arn")
-    for one in iam_backends[machine.record.owner_id]["aws"].instance_profiles.values():
-        if one.arn == profile and one.roles:
-            return str(one.roles[0].name), str(one.roles[0].arn)
-    return "", ""

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import moto.batch.models  # noqa: F401  (its classes must come before MODELS in the list of moto's models)
 from moto.core.common_models import CloudFormationModel
 
-from localaws.api import Service, service_model
+from localaws import protocols
+from localaws.api import Service
 from localaws.services import batch_task, cloudformation
 from localaws.services.batch_attempt import Fargate
 from localaws.services.batch_jobs import Job, Submitted
@@ -214,7 +215,7 @@ USERS_OWN = ("Options", "Tags", "Parameters")
 
 def _wanted(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
     """What only CloudFormation knows is left out."""
-    shape = service_model("batch").operation_model(operation).input_shape
+    shape = protocols.operation("batch", operation).input_shape
     assert shape is not None
     found = cloudformation.as_the_api_has_it(properties, own=USERS_OWN)
     return {name: value for name, value in found.items() if name in shape.members}

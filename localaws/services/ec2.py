@@ -1,26 +1,56 @@
-"""EC2 as an account has it: moto's records get a life of their own (ec2_machines), refusals (ec2_launch), and processes (nodes)."""
+"""EC2 as an account has it: the model of it (ec2_model), over moto's network, images and types, with processes as machines."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from localaws.machines.nodes import LocalAws, Nodes
-from localaws.services import ec2_calls, ec2_console, ec2_groups, ec2_launch, ec2_zones
-from localaws.services.ec2_machines import Machines
+from moto.core.responses import ActionResult
+from moto.ec2.responses.elastic_block_store import ElasticBlockStore
+from moto.kms import kms_backends
+
+from localaws.api import Service
+from localaws.machines.nodes import Nodes
+from localaws.services import ec2_groups
+from localaws.services.ec2_machines import Machines, Region
+from localaws.services.ec2_model import OURS
+from localaws.services.ec2_parts import OPERATIONS
+
+if TYPE_CHECKING:
+    from localaws.recorder import Call
+    from localaws.server import LocalAws
 
 AMI = Path(__file__).parents[2] / "build" / "ami"
 """The stand-in for the deep-learning AMI (`make setup`)."""
+OF_THE_MODEL = frozenset(OPERATIONS) | {
+    "RunInstances",
+    "DescribeInstances",
+    "TerminateInstances",
+    "GetConsoleOutput",
+    "DescribeAvailabilityZones",
+}
+OF_TAGS = frozenset({"CreateTags", "DeleteTags", "DescribeTags"})
+"""moto answers them for what is not the model's: networks, templates, groups."""
+MANAGED_KEY = "alias/aws/ebs"
 _current: list[Nodes] = []
+
+
+class Instances(Service[Region]):
+    """The calls that the model answers; all others are moto's."""
+
+    def takes(self, call: Call) -> bool:
+        if call.service != "ec2":
+            return False
+        ours = call.action in OF_TAGS and any(OURS.fullmatch(str(value)) for value in call.parameters.values())
+        return ours or call.action in OF_THE_MODEL
 
 
 def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     """Fills the gaps until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
     machines = Machines(aws)
-    ec2_groups.install(aws)
-    ec2_zones.install(aws)
-    ec2_launch.install(aws, machines)
-    ec2_calls.install(aws, machines)
-    ec2_console.install(aws, machines)
+    Instances(aws, "ec2", machines.open_region, invalid="InvalidParameterValue")
+    ec2_groups.install(aws, machines.use)
+    aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
     _current[:] = [Nodes(aws, machines, folder=aws.work / "nodes", ami=ami)]
 
 
@@ -34,3 +64,11 @@ def nodes() -> Nodes:
 def machines() -> Machines:
     """The instances of the local AWS that was installed last; raises LookupError before there is one."""
     return nodes().machines
+
+
+def _default_key(self: Any) -> Any:
+    """AWS's own, by its alias, until somebody has set another one."""
+    backend = self.ec2_backend
+    key, keys = backend.default_kms_key_id, kms_backends[backend.account_id][backend.region_name]
+    own = key and MANAGED_KEY not in keys.describe_key(key).aliases
+    return ActionResult({"KmsKeyId": key if own else MANAGED_KEY})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 
-from localaws.services.ec2_machines import Aws
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
 
 _numbers = itertools.count(1)
 
@@ -55,15 +57,14 @@ def create(backend: Any, name: str, strategy: str, tags: dict[str, str]) -> Plac
     return group
 
 
-def delete(backend: Any, name: str) -> None:
+def delete(backend: Any, name: str, *, in_use: bool) -> None:
     """Raises InvalidPlacementGroup.Unknown, or .InUse while instances in it are not terminated."""
     if name not in groups(backend):
         raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-    for instance in backend.all_instances():
-        if instance._placement.group_name == name and instance._state.name != "terminated":
-            raise EC2ClientError(
-                "InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted."
-            )
+    if in_use:
+        raise EC2ClientError(
+            "InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted."
+        )
     del groups(backend)[name]
 
 
@@ -90,14 +91,15 @@ def _passes(group: PlacementGroup, filters: dict[str, Any]) -> bool:
     return all(values.get(name) in wanted for name, wanted in filters.items())
 
 
-def _delete_placement_group(self: Any) -> Any:
-    self.error_on_dryrun()
-    delete(self.ec2_backend, self._get_param("GroupName"))
-    return EmptyResult()
+def install(aws: LocalAws, used: Callable[[str, str], bool]) -> None:
+    """Adds the three actions to EC2. `used` says whether a group (region, name) has an instance that is not terminated."""
 
+    def _delete_placement_group(self: Any) -> Any:
+        self.error_on_dryrun()
+        backend, name = self.ec2_backend, self._get_param("GroupName")
+        delete(backend, name, in_use=used(backend.region_name, name))
+        return EmptyResult()
 
-def install(aws: Aws) -> None:
-    """Adds the three actions to EC2."""
     aws.patch(EC2Response, "create_placement_group", _create_placement_group)
     aws.patch(EC2Response, "describe_placement_groups", _describe_placement_groups)
     aws.patch(EC2Response, "delete_placement_group", _delete_placement_group)

@@ -1,25 +1,31 @@
-"""The life of an instance: pending, running, shutting down, terminated, with the delays and events of a real account."""
+"""The instances of the local AWS: the model of EC2 with the delays of a real account, and a process group behind each instance."""
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from localaws.conditions import Conditions
+from localaws.conditions import Conditions, Marks
+from localaws.model import Pages, Refused
+from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_launch import no_capacity, tags_for
+from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
+from localaws.services.ec2_moto import MotoCatalogue
+from localaws.services.ec2_zones import described, zones
 
-STATES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
-GONE = frozenset({"shutting-down", "terminated"})
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
 """States after which EC2 keeps what the console shows."""
-Function = Callable[..., Any]
+LEAST_PAGE = 5
+"""DescribeInstances takes a MaxResults of at least 5."""
+_chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
 class Aws(Protocol):
-    """What the gaps of EC2 need of the local AWS (localaws.server.LocalAws)."""
+    """What EC2 needs of the local AWS (localaws.server.LocalAws)."""
 
     @property
     def conditions(self) -> Conditions: ...
@@ -33,15 +39,12 @@ class Aws(Protocol):
         self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str, /
     ) -> Any: ...
 
-    def patch(self, target: Any, name: str, value: Any, /) -> Any:
-        """Sets an attribute of moto until the local AWS stops; returns what was there."""
-
 
 class Host(Protocol):
     """What runs the machines' processes (localaws.machines.nodes.Nodes); calls return at once."""
 
     def boot(self, machine: Machine) -> None:
-        """Starts its user data; the instance becomes running as soon as this returns."""
+        """Starts its user data."""
 
     def shut_down(self, machine: Machine) -> None:
         """As an operating system shuts down: SIGTERM, a grace period, SIGKILL."""
@@ -49,262 +52,204 @@ class Host(Protocol):
     def cut_power(self, machine: Machine) -> None:
         """Nothing of the machine runs when this returns."""
 
-    def said(self, machine: Machine) -> bytes:
+    def said(self, machine: Machine) -> str:
         """What it wrote to its console until now."""
 
     def stop(self) -> None:
         """Nothing of any machine runs when this returns."""
 
 
-class NoHost:
-    """Machines without processes."""
-
-    def boot(self, machine: Machine) -> None: ...
-
-    def shut_down(self, machine: Machine) -> None: ...
-
-    def cut_power(self, machine: Machine) -> None: ...
-
-    def said(self, machine: Machine) -> bytes:  # noqa: ARG002
-        return b""
-
-    def stop(self) -> None: ...
-
-
-def replace(aws: Aws, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
-    """Puts `make(original)` in the place of moto's `owner.name`, which raises AttributeError where moto has none any more."""
-    aws.patch(owner, name, make(getattr(owner, name)))
-
-
-@dataclass(eq=False)
-class Machine:
-    """What a rehearsal knows of an instance beyond moto's record of it."""
-
-    record: Any
-    """moto.ec2.models.instances.Instance."""
-    user_data: bytes
-    """Exactly what RunInstances was given."""
-    visible_at: float
-    """On the monotonic clock: when Describe and Terminate begin to know it."""
-    known_to_iam_at: float = 0.0
-    """On the monotonic clock: when IAM begins to see its tags."""
-    tags: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """For instance metadata: key to value and to the moment (monotonic) at which it can be read."""
-    launched_at: float = field(default_factory=time.monotonic)
-    booted_at: float | None = None
-    """On the monotonic clock: when the first line of user data ran."""
-    spot_action: dict[str, str] | None = None
-    """The body of spot/instance-action."""
-    kept: bytes = b""
-    """Of its console, by EC2 itself: after it has booted, and after it has ended."""
-    lost: bool = False
-    """It ended without an operating system's shutdown."""
-
-    @property
-    def id(self) -> str:
-        return str(self.record.id)
-
-    @property
-    def marks(self) -> dict[str, str]:
-        """Its tags, however late they are in its metadata, and its rank."""
-        return {key: value for key, (value, _) in self.tags.items()} | {"rank": str(self.rank)}
-
-    @property
-    def region(self) -> str:
-        return str(self.record.region_name)
-
-    @property
-    def state(self) -> str:
-        return str(self.record._state.name)
-
-    @property
-    def address(self) -> str:
-        return str(self.record.private_ip)
-
-    @property
-    def arn(self) -> str:
-        return f"arn:aws:ec2:{self.region}:{self.record.owner_id}:instance/{self.id}"
-
-    @property
-    def rank(self) -> int:
-        return int(self.record.ami_launch_index)
-
-    def readable_tags(self) -> dict[str, str]:
-        """The tags that instance metadata shows by now."""
-        now = time.monotonic()
-        return {key: value for key, (value, since) in sorted(self.tags.items()) if since <= now}
-
-
 class Machines:
     """All instances of the rehearsal, in every region."""
+
+    host: Host
 
     def __init__(self, aws: Aws) -> None:
         self.aws = aws
         self.lock = threading.RLock()
-        """Held while instances come into being, so that nobody sees half a launch."""
-        self.host: Host = NoHost()
-        self.tokens: dict[tuple[str, str], tuple[str, Any]] = {}
-        """(region, ClientToken) to a digest of the request and the reservation that it made."""
+        """Held while instances change, so that nobody sees half a launch."""
+        self.regions: dict[str, Region] = {}
+        self.number = itertools.count(1).__next__
         self.without_capacity: set[tuple[str, str]] = set()
         """(type, zone) that have answered InsufficientInstanceCapacity."""
         self.responses_lost = 0
-        self._machines: dict[str, Machine] = {}
 
     def begin_faults(self) -> None:
         """Faults that happen once may happen once more."""
         self.without_capacity.clear()
         self.responses_lost = 0
 
+    def open_region(self, region: str) -> Region:
+        self.regions[region] = Region(region, self)
+        return self.regions[region]
+
     def all(self) -> list[Machine]:
         with self.lock:
-            return list(self._machines.values())
+            return [machine for region in list(self.regions.values()) for machine in region.machines.values()]
 
     def get(self, instance: str) -> Machine | None:
-        return self._machines.get(instance)
+        return next((machine for machine in self.all() if machine.id == instance), None)
 
-    def hidden(self, instance: str) -> bool:
-        """EC2 has made the instance, and most of EC2 does not know it yet."""
-        machine = self._machines.get(instance)
-        return machine is not None and machine.visible_at > time.monotonic()
-
-    def unknown_to_iam(self, instance: str) -> bool:
-        """IAM does not see the tags of a new instance yet, and every right by tag is refused."""
-        machine = self._machines.get(instance)
-        return machine is not None and machine.known_to_iam_at > time.monotonic()
+    def use(self, region: str, group: str) -> bool:
+        """Whether an instance in the placement group is not terminated."""
+        here = [machine for machine in self.all() if (machine.region, machine.group) == (region, group)]
+        return any(machine.state(time.time()) != "terminated" for machine in here)
 
     def left(self) -> int:
         """How many instances are not terminated."""
-        return sum(machine.state != "terminated" for machine in self.all())
+        return sum(machine.state(time.time()) != "terminated" for machine in self.all())
 
     def stop(self) -> None:
         """Ends every process of every machine; instances keep their state."""
         self.host.stop()
 
-    def launched(self, record: Any, user_data: bytes, tags: Mapping[str, str]) -> None:
-        """A new instance, pending until it has booted."""
-        conditions, now = self.aws.conditions, time.monotonic()
-        machine = Machine(record, user_data, now + conditions.scaled(conditions.invisible_s, self.aws.chance))
-        machine.known_to_iam_at = now + conditions.scaled(conditions.iam_delay_s, self.aws.chance)
-        machine.tags = {key: (value, now) for key, value in tags.items()}
-        if fault := conditions.fault("late-tags", machine.marks):
-            self._tag(machine, tags, now + fault.seconds("seconds") / conditions.speed)
-        self._machines[machine.id] = machine
-        self._enter(machine, "pending")
-        boots_after = conditions.scaled(conditions.boot_s, self.aws.chance)
-        self.aws.later(boots_after, lambda: self._running(machine))
-
-    def _running(self, machine: Machine) -> None:
-        """As usual its first line of user data runs now; the fault `slow-boot` has it run later, and EC2 none the wiser."""
-        conditions = self.aws.conditions
-        with self.lock:
-            if machine.state != "pending":
-                return
-            fault = conditions.fault("slow-boot", machine.marks)
-            left = (
-                fault.seconds("seconds") / conditions.speed - (time.monotonic() - machine.launched_at) if fault else 0.0
-            )
-            if left > 0:
-                self.aws.later(left, lambda: self._booted(machine))
-            else:
-                self._booted(machine)
-            self._enter(machine, "running")
-
-    def _booted(self, machine: Machine) -> None:
-        with self.lock:
-            if machine.state in {"pending", "running"}:
-                machine.booted_at = time.monotonic()
-                self.host.boot(machine)
-
-    def tagged(self, instances: Iterable[str], tags: Mapping[str, str]) -> None:
-        """CreateTags on running instances reaches their metadata late."""
-        conditions = self.aws.conditions
-        for machine in filter(None, map(self._machines.get, instances)):
-            fault = conditions.fault("late-tags", machine.marks)
-            span = (fault.seconds("seconds"),) * 2 if fault else conditions.tags_delay_s
-            self._tag(machine, tags, time.monotonic() + conditions.scaled(span, self.aws.chance))
-
-    @staticmethod
-    def _tag(machine: Machine, tags: Mapping[str, str], at: float) -> None:
-        machine.tags |= {key: (value, at) for key, value in tags.items()}
-
-    def untagged(self, instances: Iterable[str], keys: Iterable[str]) -> None:
-        for machine in filter(None, map(self._machines.get, instances)):
-            for key in keys:
-                machine.tags.pop(key, None)
-
-    def terminate(self, machine: Machine, code: str = "Client.UserInitiatedShutdown") -> None:
-        """TerminateInstances: shutting down at once, terminated after a while; repeating it changes nothing."""
-        with self.lock:
-            if machine.state in GONE:
-                return
-            self._explain(machine, code, f"{code}: {'User' if 'User' in code else 'Instance'} initiated shutdown")
-            self._enter(machine, "shutting-down")
-        self.host.shut_down(machine)
-        self._later_off(lambda: self._terminated(machine))
-
     def powered_off(self, machine: Machine) -> None:
         """Its operating system has ended; what that means is InstanceInitiatedShutdownBehavior's to say."""
-        code = "Client.InstanceInitiatedShutdown"
-        if machine.lost:
-            return
-        if machine.record.instance_initiated_shutdown_behavior == "terminate":
-            self.terminate(machine, code)
-            return
         with self.lock:
-            if machine.state in {*GONE, "stopping", "stopped"}:
-                return
-            self._explain(machine, code, f"{code}: Instance initiated shutdown")
-            self._enter(machine, "stopping")
-        self._later_off(lambda: self._stopped(machine))
+            if not machine.lost:
+                self.regions[machine.region].power_off(machine)
 
     def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
         """The machine is lost without notice: nothing of it runs when this returns. EC2 calls it running for `told_after_s` more."""
         machine.lost = True
         self.host.cut_power(machine)
-
-        def end() -> None:
-            with self.lock:
-                if machine.state != "terminated":
-                    self._end(machine, code, f"{code}: {why}")
-
+        end = lambda: self.regions[machine.region].lost(machine, code, why)  # noqa: E731
         if told_after_s:
             self.aws.later(told_after_s, end)
         else:
             end()
 
-    def _later_off(self, then: Callable[[], None]) -> None:
-        conditions = self.aws.conditions
-        self.aws.later(conditions.scaled(conditions.shutdown_s, self.aws.chance), then)
 
-    def _terminated(self, machine: Machine) -> None:
-        self.host.cut_power(machine)
-        with self.lock:
-            if machine.state != "terminated":
-                reason = machine.record.state_reason
-                self._end(machine, reason.code, reason.message)
+class Region(Ec2):
+    """One region. Delays are drawn anew for every instance."""
 
-    def _stopped(self, machine: Machine) -> None:
-        self.host.cut_power(machine)
-        with self.lock:
-            if machine.state == "stopping":
-                self._enter(machine, "stopped")
+    def __init__(self, region: str, owner: Machines) -> None:
+        super().__init__(region, time, MotoCatalogue(region), owner.number)
+        self._owner, self._aws = owner, owner.aws
+        self.pages = Pages(size=max(LEAST_PAGE, owner.aws.conditions.page_size))
 
-    def _end(self, machine: Machine, code: str, message: str) -> None:
-        machine.record.terminate()  # moto's own: frees volumes, interfaces, address and profile
-        self._explain(machine, code, message)
-        self._enter(machine, "terminated")
+    def _drawn(self, span: tuple[float, float]) -> float:
+        return self._aws.conditions.scaled(span, self._aws.chance)
 
-    def _explain(self, machine: Machine, code: str, message: str) -> None:
-        machine.record.state_reason.code, machine.record.state_reason.message = code, message
-        machine.record._reason = f"{message} ({time.strftime('%Y-%m-%d %H:%M:%S GMT', time.gmtime())})"
+    @property
+    def invisible_s(self) -> float:
+        return self._drawn(self._aws.conditions.invisible_s)
 
-    def _keep_console(self, machine: Machine) -> None:
-        machine.kept = self.host.said(machine)
+    @property
+    def lag_s(self) -> float:
+        return self._drawn(self._aws.conditions.state_lag_s)
 
-    def _enter(self, machine: Machine, state: str) -> None:
-        machine.record._state.name, machine.record._state.code = state, STATES[state]
-        if state in KEPT_AFTER:
-            delay_s = self.aws.conditions.scaled(self.aws.conditions.console_delay_s, self.aws.chance)
-            self.aws.later(delay_s, lambda: self._keep_console(machine))
+    @property
+    def iam_s(self) -> float:
+        return self._drawn(self._aws.conditions.iam_delay_s)
+
+    @property
+    def pending_s(self) -> float:
+        return self._drawn(self._aws.conditions.boot_s)
+
+    @property
+    def shutting_s(self) -> float:
+        return self._drawn(self._aws.conditions.shutdown_s)
+
+    @property
+    def forgotten_s(self) -> float:
+        return FORGOTTEN_AFTER_S / self._aws.conditions.speed
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation == "DescribeAvailabilityZones":
+            return {"AvailabilityZones": described(zones(self.region), params)}
+        with self._owner.lock:
+            answer = super().answer(operation, params)
+            if operation == "RunInstances":
+                self._lose(tags_for(params, "instance"))
+            if operation == "CreateTags":
+                self._show_tags(params)
+        return answer
+
+    def _lose(self, marks: Marks) -> None:
+        """The fault `response-lost` has the answer, once."""
+        if self._aws.conditions.fault("response-lost", marks) and not self._owner.responses_lost:
+            self._owner.responses_lost += 1
+            raise Refused("InternalError", "An internal error has occurred", 500)
+
+    def _show_tags(self, params: Mapping[str, Any]) -> None:
+        """CreateTags on running instances reaches their metadata late."""
+        conditions = self._aws.conditions
+        for machine in filter(None, map(self.machines.get, params["Resources"])):
+            fault = conditions.fault("late-tags", machine.marks)
+            at = self.now + self._drawn((fault.seconds("seconds"),) * 2 if fault else conditions.tags_delay_s)
+            machine.in_metadata |= {tag["Key"]: at for tag in params["Tags"]}
+
+    def at(self, when: float, action: Callable[[], None]) -> None:
+        def act() -> None:
+            with self._owner.lock:
+                action()
+
+        self._aws.later(when - self.now, act)
+
+    def tell(self, machine: Machine, state: str) -> None:
         detail = {"instance-id": machine.id, "state": state}
-        self.aws.emit("aws.ec2", "EC2 Instance State-change Notification", detail, [machine.arn], machine.region)
+        self._aws.emit("aws.ec2", "EC2 Instance State-change Notification", detail, [machine.arn], machine.region)
+        if state in KEPT_AFTER:
+            delay_s = self._drawn(self._aws.conditions.console_delay_s)
+            self.at(self.now + delay_s, lambda: setattr(machine, "kept", self.said(machine)))
+
+    def begin(self, machine: Machine) -> None:
+        super().begin(machine)
+        fault = self._aws.conditions.fault("late-tags", machine.marks)
+        late_s = fault.seconds("seconds") / self._aws.conditions.speed if fault else 0.0
+        machine.in_metadata = dict.fromkeys(machine.tags, self.now + late_s)
+        slow = self._aws.conditions.fault("slow-boot", machine.marks)
+        boots_at = self.now + slow.seconds("seconds") / self._aws.conditions.speed if slow else 0.0
+        self.at(max(boots_at, machine.running_at), lambda: self._boot(machine))
+
+    def _boot(self, machine: Machine) -> None:
+        """As usual its first line of user data runs once it is running; after the fault `slow-boot` later, and EC2 does not know."""
+        if machine.runs(self.now):
+            machine.booted_at = self.now
+            self._owner.host.boot(machine)
+
+    def shut_down(self, machine: Machine) -> None:
+        self._owner.host.shut_down(machine)
+        self._aws.later(self.shutting_s, lambda: self._off(machine))
+
+    def _off(self, machine: Machine) -> None:
+        self._owner.host.cut_power(machine)
+        self.lost(machine, *machine.why)
+
+    def lost(self, machine: Machine, code: str, why: str) -> None:
+        """Nothing of it runs any more."""
+        with self._owner.lock:
+            if machine.terminated_at <= self.now:
+                return
+            machine.ending_at = min(machine.ending_at, self.now)
+            machine.terminated_at, machine.why = self.now, (code, why if why.startswith(code) else f"{code}: {why}")
+            self.parts.let_go(machine.parts)
+            self.tell(machine, "terminated")
+
+    def address(self) -> str:
+        """In 127.0.0.0/8, so that a node's processes can bind and reach the private address."""
+        taken = {machine.address for machine in self._owner.all()}
+        while True:
+            address = f"127.{_chance.randrange(16, 255)}.{_chance.randrange(256)}.{_chance.randrange(4, 255)}"
+            if address not in taken:
+                return address
+
+    def said(self, machine: Machine) -> str:
+        return self._owner.host.said(machine)
+
+    def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
+        """The fault `no-capacity`: the first `rungs` pairs of type and zone have nothing, once each."""
+        fault, found = (
+            self._aws.conditions.fault("no-capacity", tags_for(request, "instance")),
+            (request["InstanceType"], zone),
+        )
+        known = self._owner.without_capacity
+        if fault and found not in known and len(known) < fault.number("rungs"):
+            known.add(found)
+            raise no_capacity(*found)
+
+    def protected(self, machine: Machine) -> bool:
+        """The fault `terminate-refused`: as if somebody had switched on the instance's termination protection."""
+        fault = self._aws.conditions.now_under("terminate-refused")
+        return fault is not None and fault.meets(machine.marks)

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models import ec2_backends
 from moto.ssm.models import Parameter, SimpleSystemManagerBackend
 
 from localaws.services.ec2_images import named_by
-from localaws.services.ec2_machines import Aws, Function, replace
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
 
 RELEASED = 1789999200.0
 """When the newest images came out, by the rehearsal's reckoning (UTC epoch seconds)."""
 
 
-def install(aws: Aws) -> None:
+def install(aws: LocalAws) -> None:
     """Lets GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
-    replace(aws, SimpleSystemManagerBackend, "get_parameter", _get_parameter)
-    replace(aws, SimpleSystemManagerBackend, "get_parameters", _get_parameters)
+    one, several = SimpleSystemManagerBackend.get_parameter, SimpleSystemManagerBackend.get_parameters
 
-
-def _get_parameter(original: Function) -> Function:
     def get_parameter(self: Any, name: str) -> Any:
-        return _public(self, name) or original(self, name)
+        return _public(self, name) or one(self, name)
 
-    return get_parameter
-
-
-def _get_parameters(original: Function) -> Function:
     def get_parameters(self: Any, names: list[str]) -> dict[str, Any]:
         public = {name: found for name in names if (found := _public(self, name))}
-        return {**original(self, names), **public}
+        return {**several(self, names), **public}
 
-    return get_parameters
+    aws.patch(SimpleSystemManagerBackend, "get_parameter", get_parameter)
+    aws.patch(SimpleSystemManagerBackend, "get_parameters", get_parameters)
 
 
 def _public(backend: Any, name: str) -> Any:

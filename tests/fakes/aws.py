@@ -13,7 +13,7 @@ from localaws.services.sagemaker_planned import Planned
 from tests.fakes.batch import FakeBatch
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.directory import Directory
-from tests.fakes.ec2 import Ec2
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Catalogue
 from tests.fakes.events import Events
 from tests.fakes.faults import Death, Faults, Mishap, raised
@@ -47,7 +47,7 @@ class Aws:
         self.directory = Directory()
         self.logs = Logs(self.clock)
         self.batch = FakeBatch(self.clock)
-        self.ec2: dict[str, Ec2] = {}
+        self.ec2: dict[str, FakeEc2] = {}
         self._sagemaker: dict[str, Planned] = {}
         self.faults = Faults()
         self.calls: list[Call] = []
@@ -60,10 +60,10 @@ class Aws:
         """What the invocations that run in this thread have before them, the innermost last."""
         return self._mishaps.waiting
 
-    def open_region(self, region: str, catalogue: Catalogue) -> Ec2:
+    def open_region(self, region: str, catalogue: Catalogue) -> FakeEc2:
         """Ids are unique over all regions. Rules see events of their own region: EC2 elsewhere tells home nothing."""
         publish = self.events.publish if region == HOME else lambda *_: None
-        self.ec2[region] = Ec2(region, self.clock, catalogue, publish, _number=self._number)
+        self.ec2[region] = FakeEc2(region, self.clock, catalogue, publish, self._number.__next__)
         return self.ec2[region]
 
     def sagemaker(self, region: str) -> Planned:
@@ -106,7 +106,7 @@ class Aws:
             case "ec2":
                 if call.region not in self.ec2:
                     raise Refused("OptInRequired", f"You are not subscribed to {call.region}", 403)
-                return self.ec2[call.region].answer(call)
+                return self.ec2[call.region].answer(call.operation, call.params)
             case "s3":
                 return self.s3.answer(call)
             case "stepfunctions":

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.model import Refused
+from localaws.services import ec2_catalogue
+from localaws.services.ec2_catalogue import Image
+from localaws.services.ec2_zones import zone_shown
 
-@dataclass(frozen=True)
-class Kind:
-    """An instance type."""
+WITHOUT_CLUSTER = ("partition", "spread")
 
-    name: str
-    architecture: str = "x86_64"
-    cluster: bool = True
-    """Cluster placement groups take it; T types they do not."""
+
+@dataclass(frozen=True, slots=True)
+class Kind(ec2_catalogue.Kind):
+    """An instance type, and its GPUs."""
+
     gpus: int = 0
-    vcpus: int = 4
 
     def shown(self) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "InstanceType": self.name,
-            "ProcessorInfo": {"SupportedArchitectures": [self.architecture]},
-            "PlacementGroupInfo": {
-                "SupportedStrategies": ["partition", "spread", *(["cluster"] if self.cluster else [])]
-            },
+            "ProcessorInfo": {"SupportedArchitectures": self.architectures},
+            "PlacementGroupInfo": {"SupportedStrategies": self.strategies},
             "VCpuInfo": {"DefaultVCpus": self.vcpus},
         }
         if self.gpus:
@@ -39,26 +40,9 @@ KINDS = (
     Kind("p4d.24xlarge", gpus=8, vcpus=96),
     Kind("g4dn.metal", gpus=8, vcpus=96),
     Kind("c7i.xlarge"),
-    Kind("c7g.xlarge", architecture="arm64"),
-    Kind("t3.medium", cluster=False, vcpus=2),
+    Kind("c7g.xlarge", architectures=("arm64",)),
+    Kind("t3.medium", strategies=WITHOUT_CLUSTER, vcpus=2),
 )
-
-
-@dataclass(frozen=True)
-class Zone:
-    """As DescribeAvailabilityZones shows it."""
-
-    name: str
-    kind: str = "availability-zone"
-    state: str = "available"
-    opt_in: str = "opt-in-not-required"
-
-    def fits(self, filters: dict[str, list[str]]) -> bool:
-        shown = {"zone-type": self.kind, "state": self.state, "opt-in-status": self.opt_in}
-        return all(shown[name] in values for name, values in filters.items())
-
-    def shown(self) -> dict[str, str]:
-        return {"ZoneName": self.name, "ZoneType": self.kind, "State": self.state, "OptInStatus": self.opt_in}
 
 
 @dataclass
@@ -83,13 +67,42 @@ class Catalogue:
     profiles: set[str]
     """ARNs of instance profiles."""
     images: dict[str, tuple[str, int]]
-    """Image to root device (by OS: /dev/xvda or /dev/sda1) and the GB of its snapshot."""
+    """Image to root device and the GB of its snapshot."""
     kinds: dict[str, Kind] = field(default_factory=lambda: {kind.name: kind for kind in KINDS})
     not_offered: set[tuple[str, str]] = field(default_factory=set)
     """Type and zone."""
-    further: tuple[Zone, ...] = ()
-    """Zones that EC2 names beside `zones`: local ones, or such as have an outage."""
+    further: tuple[dict[str, str], ...] = ()
+    """Zones that EC2 names beside `zones`: local ones, or such as have an outage (`ec2_zones.zone_shown`)."""
 
-    def described(self, filters: dict[str, list[str]]) -> list[dict[str, str]]:
-        every = [*map(Zone, self.zones), *self.further]
-        return [zone.shown() for zone in every if zone.fits(filters)]
+    def every_zone(self) -> list[dict[str, str]]:
+        return [*(zone_shown(name[:-1], ZoneName=name) for name in self.zones), *self.further]
+
+    def kind(self, name: str) -> Kind | None:
+        return self.kinds.get(name)
+
+    def zone(self, subnet: str) -> str | None:
+        return self.subnets.get(subnet)
+
+    def has_security_group(self, identity: str) -> bool:
+        return identity in self.security_groups
+
+    def strategy(self, placement_group: str) -> str | None:
+        return "cluster" if placement_group in self.groups else None
+
+    def profile(self, named: Mapping[str, str]) -> str:
+        return named["Arn"] if named.get("Arn") in self.profiles else ""
+
+    def template(self, named: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`$Default` is version 1 for ever under CloudFormation: numbers only, here."""
+        found = self.templates.get(named.get("LaunchTemplateId", ""))
+        if found is None:
+            raise Refused("InvalidLaunchTemplateId.NotFound", f"The specified launch template {named} does not exist.")
+        if named.get("Version") != found.version:
+            raise Refused("InvalidLaunchTemplateId.VersionNotFound", f"Could not find version {named.get('Version')}.")
+        return found.data
+
+    def image(self, identity: str) -> Image | None:
+        return Image(*self.images[identity]) if identity in self.images else None
+
+    def offers(self, kind: str, zone: str) -> bool:
+        return (kind, zone) not in self.not_offered

@@ -21,12 +21,12 @@ from contract import tags
 from contract.environments import ReaperEnvironment
 from contract.timing import Timing
 from contract.timings import ReaperTiming
+from localaws.services.ec2_instance import NEVER, Machine
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock, Killed
 from tests.fakes.context import context
-from tests.fakes.ec2 import Ec2
-from tests.fakes.ec2_machine import NEVER, Machine
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome
@@ -112,30 +112,11 @@ class Reaping:
         return self.run()
 
 
-def put(ec2: Ec2, marks: Mapping[str, str], *, launched_at: float, profile: str = PROFILE, **fields: Any) -> Machine:
+def put(
+    ec2: FakeEc2, marks: Mapping[str, str], *, launched_at: float, profile: str = PROFILE, **fields: Any
+) -> Machine:
     """An instance that is there, however it came to be."""
-    request: dict[str, Any] = {
-        "ImageId": "ami-1",
-        "InstanceType": "g5.xlarge",
-        "NetworkInterfaces": [{"SubnetId": "subnet-a"}],
-    }
-    if profile:
-        request["IamInstanceProfile"] = {"Arn": profile}
-    machine = Machine(
-        id=ec2.name("i"),
-        zone=ec2.catalogue.zones[0],
-        request=request,
-        index=0,
-        address="10.9.9.9",
-        launched_at=launched_at,
-        visible_at=launched_at,
-        running_at=launched_at,
-        reservation=ec2.name("r"),
-        tags=dict(marks),
-        **fields,
-    )
-    ec2.machines[machine.id] = machine
-    return machine
+    return ec2.put(marks, launched_at=launched_at, profile=profile, **fields)
 
 
 def our_tags(*, execution: str, deadline: float | str, job: str = JOB.id) -> dict[str, str]:

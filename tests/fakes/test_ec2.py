@@ -11,9 +11,9 @@ from botocore.exceptions import ClientError, ParamValidationError, ReadTimeoutEr
 
 from contract import tags
 from launcher.requests import request
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NOW, PLACE, rung
 from tests.fakes.aws import CALL_S, Aws
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.faked import ONCE, connected, ec2, ids, launch, refused
 from tests.fakes.faults import Kind
 from tests.fakes.functions import PROFILE
@@ -256,6 +256,8 @@ def test_a_power_off_ends_an_instance_that_was_launched_to_end_so_even_a_protect
     assert one.state(aws.clock.now) == "shutting-down"
     other.request = other.request | {"InstanceInitiatedShutdownBehavior": "stop"}
     home(aws).power_off(other)
+    assert other.state(aws.clock.now) == "stopping"
+    aws.clock.run(120)
     assert other.state(aws.clock.now) == "stopped"
 
 

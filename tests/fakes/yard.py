@@ -11,7 +11,7 @@ from contract.jobs import Job
 from contract.places import Place, Zone
 from tests.builders import IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
-from tests.fakes.ec2 import Ec2
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Catalogue, Template
 from tests.fakes.functions import PROFILE
 from tests.fakes.s3 import Bucket
@@ -66,6 +66,6 @@ def admitted(fake: Aws, job: Job = JOB) -> Job:
     return job
 
 
-def home(fake: Aws) -> Ec2:
+def home(fake: Aws) -> FakeEc2:
     """EC2 of the home region."""
     return fake.ec2[PLACE.region]

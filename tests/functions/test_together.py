@@ -12,9 +12,9 @@ import pytest
 
 from contract import tags
 from contract.jobs import Job, Rung
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, PLACE, rung
 from tests.fakes.aws import Aws
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.yard import ABROAD, admitted, deployed, home

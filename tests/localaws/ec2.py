@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,6 +29,7 @@ QUICK = Conditions(
     tags_delay_s=(15.0, 15.0),
     console_delay_s=(60.0, 90.0),
     iam_delay_s=(0.0, 0.0),
+    state_lag_s=(0.0, 0.0),
     throttled=0.0,
     events_lost=0.0,
 )
@@ -132,7 +134,7 @@ class Yard:
         return [one["InstanceId"] for one in sorted(launched, key=lambda one: one["AmiLaunchIndex"])]
 
     def states(self, instances: list[str]) -> set[str]:
-        return {self.instance(one).state for one in instances}
+        return {self.instance(one).state(time.time()) for one in instances}
 
     def instance(self, instance: str) -> Any:
         found = ec2.machines().get(instance)

@@ -61,7 +61,7 @@ def test_a_node_is_lost_once_the_first_attempt_has_trained_so_far(tmp_path: Path
             )
             assert yard.states(instances) == {"running"}
             s3.put_object(Bucket="home", Key=JobPrefix("digits").report(1, 0), Body=encode(report))
-        until(lambda: yard.instance(instances[1]).state == "terminated")
+        until(lambda: yard.states(instances[1:]) == {"terminated"})
         described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
         assert [one["State"]["Name"] for one in described] == ["running", "terminated"]
         assert described[1]["StateReason"]["Code"] == "Server.InternalError"

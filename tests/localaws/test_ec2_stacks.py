@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from moto.ec2.models import ec2_backends
 
 from localaws import server
 from localaws.conditions import Conditions
-from localaws.server import LocalAws
+from localaws.server import ACCOUNT, LocalAws
 from localaws.services import ec2
 
 pytestmark = pytest.mark.rehearsal
@@ -145,7 +146,7 @@ def test_a_network_deploys_whole_and_goes_away_whole(aws: LocalAws) -> None:
     assert len(client.describe_vpcs()["Vpcs"]) == vpcs
     assert client.describe_placement_groups()["PlacementGroups"] == []
     assert client.describe_addresses()["Addresses"] == []
-    assert client.describe_network_interfaces()["NetworkInterfaces"] == []
+    assert ec2_backends[ACCOUNT][REGION].enis == {}
     assert client.describe_vpc_endpoints()["VpcEndpoints"] == []
 
 

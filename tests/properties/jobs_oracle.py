@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from contract.reports import Exit
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
 from tests.fakes import executions
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.faults import Mishap
 from tests.properties.execution import MENDABLE, Execution
 from tests.properties.world import Node

@@ -266,7 +266,7 @@ class JobsWorld:
     def break_down(self, node: Node) -> None:
         """Its host fails."""
         self.owners[node.machine.id].fate(node.attempt).lost = True
-        self._ec2_of(node).end(node.machine, "Server.InternalError", "Server.InternalError: host failed")
+        self._ec2_of(node).end(node.machine, "Server.InternalError", "host failed")
 
     def silence(self, node: Node) -> None:
         """Nobody hears of it again, and EC2 calls it running."""

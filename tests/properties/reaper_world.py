@@ -11,9 +11,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from contract import tags
+from localaws.services.ec2_instance import NEVER, Machine
 from tests.builders import JOB, PLACE
-from tests.fakes.ec2 import Ec2
-from tests.fakes.ec2_machine import NEVER, Machine
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome
@@ -72,7 +72,7 @@ class World:
         self.aws = deployed(places=(PLACE, ABROAD) if self.two_regions else (PLACE,))
         self.reaping = Reaping(self.aws)
         self.executions = self.aws.states.executions
-        self.regions: tuple[Ec2, ...] = tuple(self.aws.ec2.values())
+        self.regions: tuple[FakeEc2, ...] = tuple(self.aws.ec2.values())
         self._ended_by: Counter[int] = Counter()
         """Pass to how many it ended before their deadline."""
         for ec2 in self.regions:
@@ -155,7 +155,7 @@ class World:
 
     # A second opinion
 
-    def _watch(self, ec2: Ec2) -> None:
+    def _watch(self, ec2: FakeEc2) -> None:
         end = ec2.end
 
         def watched(machine: Machine, code: str, message: str) -> None:

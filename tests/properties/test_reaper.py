@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 )
 
 from contract import tags
-from tests.fakes.ec2_machine import Machine
+from localaws.services.ec2_instance import Machine
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.reaping import HOUR, our_tags
 from tests.properties.reaper_world import ACTS, DEPLOYMENTS, PROFILES, READS, World

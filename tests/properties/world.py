@@ -14,10 +14,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from contract import errors, keys, tags
 from contract.codec import encode
 from contract.reports import Exit, NodeReport, Phase, Progress
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, PLACE, rung
 from tests.fakes.aws import Aws
-from tests.fakes.ec2 import Ec2
-from tests.fakes.ec2_machine import Machine
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.events import Event, fair
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
@@ -216,11 +216,11 @@ class World:
 
     def _to_end(self, attempt: int, mishaps: Collection[Mishap]) -> list[Machine]:
         """What a Terminate of now has to end by itself: all that those regions show which nothing befalls."""
-        now, troubled = self.aws.clock.now, {mishap.region for mishap in mishaps}
+        troubled = {mishap.region for mishap in mishaps}
         if "" in troubled:
             return []
         well = [ec2 for ec2 in self.ec2s if ec2.region not in troubled]
-        shown = [machine for ec2 in well for machine in ec2.running() if machine.seen(now)]
+        shown = [machine for ec2 in well for machine in ec2.running() if ec2.sees(machine)]
         ours = [machine for machine in shown if machine not in self.strangers and machine.id not in self.protected]
         return [machine for machine in ours if int(machine.tags[tags.ATTEMPT]) <= attempt]
 
@@ -253,7 +253,7 @@ class World:
     def break_down(self, machine: Machine) -> None:
         """Its host fails."""
         ec2 = next(ec2 for ec2 in self.ec2s if machine.id in ec2.machines)
-        ec2.end(machine, "Server.InternalError", "Server.InternalError: host failed")
+        ec2.end(machine, "Server.InternalError", "host failed")
 
     def protect(self, machine: Machine) -> None:
         """A person wants to keep it."""
@@ -321,24 +321,10 @@ class World:
         for machine in self.ours():
             self.nodes.setdefault(machine.id, Node(machine))
 
-    def _stranger(self, ec2: Ec2, marks: dict[str, str]) -> Machine:
+    def _stranger(self, ec2: FakeEc2, marks: dict[str, str]) -> Machine:
         """An instance that is none of this job's, looking as much like one as it can."""
-        request = {"ImageId": "ami-1", "InstanceType": "g5.xlarge", "NetworkInterfaces": [{"SubnetId": "subnet-a"}]}
-        now = self.aws.clock.now
-        machine = Machine(
-            id=ec2.name("i"),
-            zone="eu-central-1a",
-            request=request,
-            index=0,
-            address="10.9.9.9",
-            launched_at=now - 7200,
-            visible_at=0.0,
-            running_at=0.0,
-            reservation=ec2.name("r"),
-            tags=marks,
-        )
-        ec2.machines[machine.id] = machine
-        return machine
+        launched = self.aws.clock.now - 7200
+        return ec2.put(marks, launched_at=launched, zone="eu-central-1a", visible_at=0.0, running_at=0.0)
 
 
 def _foreign_tags() -> tuple[dict[str, str], ...]:

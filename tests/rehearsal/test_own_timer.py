@@ -50,7 +50,7 @@ def test_whatever_fails_in_user_data_the_node_is_off_by_its_timer(tmp_path: Path
         until(lambda: yard.states(list(jobs.values())) == {"terminated"})
         for job, instance in jobs.items():
             machine = yard.instance(instance)
-            assert machine.record.state_reason.code == "Client.InstanceInitiatedShutdown", job
+            assert machine.why[0] == "Client.InstanceInitiatedShutdown", job
             # A script that hangs hears the timer's shutdown, and says as much; one that was killed says nothing any more.
             says_so = "powering off" in yard.console(instance)
             assert says_so == (job != "killed"), yard.console(instance)

@@ -10,9 +10,9 @@ from typing import Any
 
 from contract import keys
 from contract.jobs import Job
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
 from tests.fakes.aws import Aws
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome

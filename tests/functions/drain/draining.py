@@ -11,10 +11,10 @@ from typing import Any
 from contract import keys, names
 from contract.errors import StillRunning
 from contract.jobs import Job
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.cloudformation import CloudFormation
-from tests.fakes.ec2_machine import Machine
 from tests.fakes.executions import GRID_MACHINE, MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from contract import keys
+from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, PLACE
 from tests.fakes.aws import Aws
-from tests.fakes.ec2 import Ec2
-from tests.fakes.ec2_machine import Machine
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Kind
 from tests.fakes.functions import Outcome
@@ -36,7 +36,7 @@ class Yard:
         return self.fake.clock.now
 
     @property
-    def ec2(self) -> Ec2:
+    def ec2(self) -> FakeEc2:
         return home(self.fake)
 
     def instance(

@@ -166,12 +166,12 @@ def test_a_region_that_left_the_settings_is_looked_at_because_something_was_laun
 
 def test_volumes_requests_and_interfaces_of_an_execution_that_is_over_go_at_the_second_look(yard: Yard) -> None:
     marks = our_tags(execution=yard.execution.arn, deadline=yard.now + HOUR)
-    left = [yard.ec2.leftovers.leave(kind, marks, born_at=yard.now - HOUR) for kind in ("vol", "sir", "eni")]
+    left = [yard.ec2.parts.leave(kind, marks, born_at=yard.now - HOUR) for kind in ("vol", "sir", "eni")]
     used = [
-        yard.ec2.leftovers.leave(kind, marks, state=state, born_at=yard.now - HOUR)
+        yard.ec2.parts.leave(kind, marks, state=state, born_at=yard.now - HOUR)
         for kind, state in (("vol", "in-use"), ("sir", "active"), ("eni", "in-use"))
     ]
-    others = [yard.ec2.leftovers.leave(kind, marks | {tags.DEPLOYMENT: "other"}) for kind in ("vol", "sir", "eni")]
+    others = [yard.ec2.parts.leave(kind, marks | {tags.DEPLOYMENT: "other"}) for kind in ("vol", "sir", "eni")]
     yard.over()
     yard.run()
     assert not any(one.gone for one in left)
@@ -182,7 +182,7 @@ def test_volumes_requests_and_interfaces_of_an_execution_that_is_over_go_at_the_
 
 def test_what_is_in_use_again_when_its_end_comes_is_kept(yard: Yard) -> None:
     marks = our_tags(execution=yard.execution.arn, deadline=yard.now + HOUR)
-    volume = yard.ec2.leftovers.leave("vol", marks, born_at=yard.now - HOUR)
+    volume = yard.ec2.parts.leave("vol", marks, born_at=yard.now - HOUR)
     yard.over()
     yard.run()
     yard.fake.clock.run(300)

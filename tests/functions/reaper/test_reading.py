@@ -139,7 +139,7 @@ def test_every_call_of_the_reaper_is_among_those_of_the_cut_client() -> None:
         yard.instance(deadline=-3600)
         marks = yard.instance().tags
         for kind in ("vol", "sir", "eni"):
-            yard.ec2.leftovers.leave(kind, marks, born_at=yard.now - 7200)
+            yard.ec2.parts.leave(kind, marks, born_at=yard.now - 7200)
         yard.over()
         yard.run(2)
         assert {call.operation for call in yard.fake.calls if call.service == "ec2"} == set(narrow.CALLS["ec2"])

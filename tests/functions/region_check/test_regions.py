@@ -213,7 +213,7 @@ def test_the_clock_sees_nodes_of_another_region_go_whose_events_home_never_hears
     assert abroad.functions.invoke("attendant", token).error == ""
     assert wait.error is None
     for one in abroad.aws.ec2[AWAY].machines.values():
-        one.end(abroad.aws.clock.now, 1.0, "Server.SpotInstanceTermination", "gone")
+        abroad.aws.ec2[AWAY].end(one, "Server.SpotInstanceTermination", "gone")
     abroad.aws.clock.run(15)
     assert abroad.functions.invoke("attendant", {}).error == ""
     assert wait.error is not None

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from contract import names
+from localaws.services.ec2_zones import zone_shown
 from tests.fakes.aws import Aws
 from tests.fakes.cloudformation import CloudFormation, listening
-from tests.fakes.ec2_catalogue import Zone
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import deployed, home
@@ -41,10 +41,10 @@ class Yard:
     aws: Aws
     cloudformation: CloudFormation
 
-    def names(self, *zones: str, further: tuple[Zone, ...] = ()) -> None:
+    def names(self, *zones: str, further: tuple[dict[str, str], ...] = ()) -> None:
         """What EC2 names from now on, in this order."""
         catalogue = home(self.aws).catalogue
-        catalogue.zones, catalogue.further = zones, further
+        catalogue.zones, catalogue.further = zones, tuple(zone_shown(REGION, **one) for one in further)
 
     def ask(self, kind: str, count: int, before: str = "", *mishaps: Mishap) -> Answer:
         request: dict[str, Any] = {
@@ -104,19 +104,21 @@ def test_zones_come_by_name_in_whatever_order_ec2_names_them(yard: Yard) -> None
 @pytest.mark.parametrize(
     "other",
     [
-        Zone("eu-central-1-ham-1a", kind="local-zone", opt_in="opted-in"),
-        Zone("eu-central-1-wl1-ber-wlz-1", kind="wavelength-zone", opt_in="opted-in"),
-        Zone(C, state="impaired"),
-        Zone(C, state="unavailable"),
-        Zone(C, opt_in="not-opted-in"),
+        {"ZoneName": "eu-central-1-ham-1a", "ZoneType": "local-zone", "OptInStatus": "opted-in"},
+        {"ZoneName": "eu-central-1-wl1-ber-wlz-1", "ZoneType": "wavelength-zone", "OptInStatus": "opted-in"},
+        {"ZoneName": C, "State": "impaired"},
+        {"ZoneName": C, "State": "unavailable"},
+        {"ZoneName": C, "OptInStatus": "not-opted-in"},
     ],
-    ids=lambda zone: f"{zone.kind} {zone.state} {zone.opt_in}",
+    ids=lambda zone: " ".join(zone.values()),
 )
-def test_no_subnet_lies_in_a_zone_that_is_not_for_every_instance_or_not_there(yard: Yard, other: Zone) -> None:
+def test_no_subnet_lies_in_a_zone_that_is_not_for_every_instance_or_not_there(
+    yard: Yard, other: dict[str, str]
+) -> None:
     yard.names(A, B, further=(other,))
     refused = yard.ask("Create", 3)
     assert "names 2 availability zones" in refused.reason
-    assert other.name not in refused.reason
+    assert other["ZoneName"] not in refused.reason
     yard.names(A, B, D, further=(other,))
     assert yard.ask("Create", 3).zones == (A, B, D)
 

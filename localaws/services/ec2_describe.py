@@ -1,22 +1,23 @@
-"""DescribeInstances of the fake EC2: filters, pages, and reads that lag behind."""
+"""DescribeInstances of the model of EC2: filters, pages, and reads that lag behind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from localaws.model import Refused
-from tests.fakes.ec2_machine import Machine
+from localaws.model import ACCOUNT, Refused
+from localaws.services.ec2_instance import Machine
 
 if TYPE_CHECKING:
-    from tests.fakes.ec2 import Ec2
+    from localaws.services.ec2_model import Ec2
 
 NAMES = frozenset({"instance-id", "instance-state-name", "tag-key", "iam-instance-profile.arn"})
 FILTER_VALUES = 200
 MOST = 1000
 
 
-def describe_instances(ec2: Ec2, params: dict[str, Any]) -> dict[str, Any]:
+def describe_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     """DescribeInstances.
 
     One unknown id fails the call; a filter on ids does not. MaxResults excludes InstanceIds. A filter takes 200 values, with
@@ -36,7 +37,7 @@ def describe_instances(ec2: Ec2, params: dict[str, Any]) -> dict[str, Any]:
     if ids:
         found = [ec2.known(identity) for identity in ids]
         return _page(ec2, found, filters, None)
-    every = [machine for machine in ec2.machines.values() if machine.seen(ec2.now)]
+    every = [machine for machine in ec2.machines.values() if ec2.sees(machine)]
     shown, following = ec2.pages.cut(every, params.get("NextToken"), most or MOST, ec2.now)
     return _page(ec2, shown, filters, following)
 
@@ -54,10 +55,10 @@ def _page(ec2: Ec2, machines: list[Machine], filters: list[dict[str, Any]], foll
     reservations: dict[str, list[dict[str, Any]]] = {}
     for machine in machines:
         if all(_fits(machine, one, then) for one in filters):
-            reservations.setdefault(machine.reservation, []).append(machine.shown(max(then, machine.launched_at)))
+            reservations.setdefault(machine.reservation, []).append(ec2.shown(machine, max(then, machine.launched_at)))
     return {
         "Reservations": [
-            {"ReservationId": identity, "OwnerId": "123456789012", "Instances": instances}
+            {"ReservationId": identity, "OwnerId": ACCOUNT, "Instances": instances}
             for identity, instances in reservations.items()
         ],
         "NextToken": following,
@@ -69,7 +70,7 @@ def _fits(machine: Machine, one: dict[str, Any], now: float) -> bool:
     if name == "instance-id":
         return machine.id in values
     if name == "iam-instance-profile.arn":
-        return (machine.request.get("IamInstanceProfile") or {}).get("Arn") in values
+        return machine.profile in values
     if name == "instance-state-name":
         return machine.state(now) in values
     if name == "tag-key":

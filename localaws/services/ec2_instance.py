@@ -1,0 +1,139 @@
+"""One instance of EC2, and how it looks in an answer."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localaws.model import ACCOUNT, moment
+
+CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
+NEVER = float("inf")
+
+
+@dataclass(eq=False)
+class Machine:
+    """An instance. Its state is a function of time, so that a read may show the state of a moment ago."""
+
+    id: str
+    region: str
+    zone: str
+    request: dict[str, Any]
+    """RunInstances as EC2 understood it, template included."""
+    index: int
+    """ami-launch-index: 0..N-1, unique within one launch."""
+    address: str
+    launched_at: float
+    visible_at: float
+    running_at: float
+    reservation: str
+    tags: dict[str, str] = field(default_factory=dict)
+    known_to_iam_at: float = 0.0
+    """Rights that depend on its tags are refused before."""
+    parts: tuple[str, ...] = ()
+    """Ids of the volumes and interfaces that were launched with it."""
+    protected: bool = False
+    stuck: bool = False
+    """Accepts to terminate, and runs on."""
+    stopping_at: float = NEVER
+    stopped_at: float = NEVER
+    ending_at: float = NEVER
+    terminated_at: float = NEVER
+    console: str = ""
+    """What it wrote there until now."""
+    kept: str = ""
+    """What EC2 kept of that: some time after a boot, and some time after an end."""
+    why: tuple[str, str] = ("", "")
+    """Code and message of the last change of state."""
+    in_metadata: dict[str, float] = field(default_factory=dict)
+    """Key of a tag to when instance metadata shows it."""
+    spot_action: dict[str, str] | None = None
+    """The body of spot/instance-action."""
+    booted_at: float | None = None
+    """When the first line of user data ran."""
+    lost: bool = False
+    """It ended without an operating system's shutdown."""
+
+    @property
+    def arn(self) -> str:
+        return f"arn:aws:ec2:{self.region}:{ACCOUNT}:instance/{self.id}"
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Its tags and its rank, by which faults choose instances."""
+        return self.tags | {"rank": str(self.index)}
+
+    @property
+    def profile(self) -> str:
+        """ARN of its instance profile, empty for none."""
+        return str((self.request.get("IamInstanceProfile") or {}).get("Arn", ""))
+
+    @property
+    def user_data(self) -> bytes:
+        return base64.b64decode(self.request.get("UserData") or "")
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Its MetadataOptions."""
+        return self.request.get("MetadataOptions") or {}
+
+    @property
+    def group(self) -> str:
+        """Name of its placement group, empty for none."""
+        return str((self.request.get("Placement") or {}).get("GroupName", ""))
+
+    @property
+    def hostname(self) -> str:
+        domain = "ec2.internal" if self.region == "us-east-1" else f"{self.region}.compute.internal"
+        return f"ip-{self.address.replace('.', '-')}.{domain}"
+
+    @property
+    def mac(self) -> str:
+        """Locally administered, from its address."""
+        return "0a:00:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
+
+    def tags_in_metadata(self, now: float) -> dict[str, str]:
+        """What instance metadata shows by now; tags reach it late."""
+        return {key: value for key, value in sorted(self.tags.items()) if self.in_metadata.get(key, NEVER) <= now}
+
+    def state(self, now: float) -> str:
+        if now >= self.terminated_at:
+            return "terminated"
+        if now >= self.ending_at:
+            return "shutting-down"
+        if now >= self.stopped_at:
+            return "stopped"
+        if now >= self.stopping_at:
+            return "stopping"
+        return "running" if now >= self.running_at else "pending"
+
+    def runs(self, now: float) -> bool:
+        """Whether it still works, and costs."""
+        return self.state(now) in {"pending", "running"}
+
+    def shown(self, now: float) -> dict[str, Any]:
+        """One entry of DescribeInstances. A terminated instance has lost its network: no address, no subnet."""
+        state = self.state(now)
+        entry: dict[str, Any] = {
+            "InstanceId": self.id,
+            "ImageId": self.request["ImageId"],
+            "InstanceType": self.request["InstanceType"],
+            "State": {"Code": CODES[state], "Name": state},
+            "AmiLaunchIndex": self.index,
+            "LaunchTime": moment(self.launched_at),
+            "Placement": {"AvailabilityZone": self.zone, "GroupName": self.group},
+            "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
+            "ClientToken": self.request.get("ClientToken", ""),
+        }
+        if self.profile:
+            entry["IamInstanceProfile"] = {"Arn": self.profile, "Id": "AIPA0123456789ABCDEF0"}
+        if self.options:
+            entry["MetadataOptions"] = self.options
+        if state != "terminated":
+            subnet = self.request["NetworkInterfaces"][0]["SubnetId"]
+            entry |= {"PrivateIpAddress": self.address, "SubnetId": subnet}
+        if self.why[0] and state not in {"pending", "running"}:
+            entry["StateReason"] = {"Code": self.why[0], "Message": self.why[1]}
+        return entry

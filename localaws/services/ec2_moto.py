@@ -1,0 +1,85 @@
+"""What moto knows of a region as far as launches depend on it: network, placement groups, launch templates, profiles, images, types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
+from moto.iam import iam_backends
+
+from localaws.model import ACCOUNT, Refused
+from localaws.services.ec2_catalogue import Image, Kind
+from localaws.services.ec2_groups import groups
+from localaws.services.ec2_images import snapshot_gb
+
+
+class MotoCatalogue:
+    """One region."""
+
+    def __init__(self, region: str) -> None:
+        self._region, self._backend = region, ec2_backends[ACCOUNT][region]
+
+    def kind(self, name: str) -> Kind | None:
+        found = INSTANCE_TYPES.get(name)
+        if found is None:
+            return None
+        return Kind(
+            name,
+            tuple(found["ProcessorInfo"]["SupportedArchitectures"]),
+            tuple(found.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())),
+            found["VCpuInfo"]["DefaultVCpus"],
+        )
+
+    def zone(self, subnet: str) -> str | None:
+        found = (subnets[subnet] for subnets in self._backend.subnets.values() if subnet in subnets)
+        return next((str(one.availability_zone) for one in found), None)
+
+    def has_security_group(self, identity: str) -> bool:
+        return self._backend.get_security_group_from_id(identity) is not None
+
+    def strategy(self, placement_group: str) -> str | None:
+        group = groups(self._backend).get(placement_group)
+        return group.strategy if group else None
+
+    def profile(self, named: Mapping[str, str]) -> str:
+        for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
+            if named.get("Arn") in {None, profile.arn} and named.get("Name") in {None, profile.name}:
+                return str(profile.arn)
+        return ""
+
+    def template(self, named: Mapping[str, Any]) -> Mapping[str, Any]:
+        templates, identity = self._backend.launch_templates, named.get("LaunchTemplateId")
+        if identity is None:
+            identity = self._backend.launch_template_name_to_ids.get(named.get("LaunchTemplateName"))
+        found = templates.get(identity)
+        if found is None:
+            raise Refused(
+                "InvalidLaunchTemplateId.NotFound",
+                f"The specified launch template, with template ID {identity}, does not exist.",
+            )
+        version = str(named.get("Version") or "$Default")
+        if not version.startswith("$") and not (version.isdecimal() and 1 <= int(version) <= len(found.versions)):
+            raise Refused(
+                "InvalidLaunchTemplateId.VersionNotFound",
+                f"Could not find launch template version {version} for {identity}.",
+            )
+        data: Mapping[str, Any] = found.get_version(version).data
+        return data
+
+    def image(self, identity: str) -> Image | None:
+        found = self._backend.amis.get(identity)
+        return Image(found.root_device_name, snapshot_gb(found), found.architecture) if found else None
+
+    def offers(self, kind: str, zone: str) -> bool:
+        offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self._region, [])
+        return any(one["InstanceType"] == kind and one["Location"] == zone for one in offered)
+
+
+def role_of(profile: str) -> tuple[str, str]:
+    """Name and ARN of the role in an instance profile, by its ARN; empty for none."""
+    for one in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
+        if one.arn == profile and one.roles:
+            return str(one.roles[0].name), str(one.roles[0].arn)
+    return "", ""
