@@ -83,7 +83,7 @@ class Conditions:
     metadata_lost: float = 0.02
     """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and says no figure."""
     page_size: int = 2
-    """Most entries in a page of DescribeInstances and ListObjectsV2, whatever was asked for."""
+    """Most entries in a page of ListObjectsV2, whatever was asked for; of DescribeInstances it is five, the least that one can ask for."""
     faults: tuple[Fault, ...] = ()
     faults_since: float = field(default_factory=time.monotonic, compare=False)
     """When the faults began, on the monotonic clock."""

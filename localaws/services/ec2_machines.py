@@ -14,8 +14,8 @@ from localaws.model import Pages, Refused
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
-from localaws.services.ec2_moto import MotoCatalogue
-from localaws.services.ec2_zones import described, zones
+from localaws.services.ec2_moto import MotoCatalogue, zones
+from localaws.services.ec2_zones import described
 
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
 """States after which EC2 keeps what the console shows."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
 from moto.iam import iam_backends
 
@@ -13,6 +14,7 @@ from localaws.model import ACCOUNT, Refused
 from localaws.services.ec2_catalogue import Image, Kind
 from localaws.services.ec2_groups import groups
 from localaws.services.ec2_images import snapshot_gb
+from localaws.services.ec2_zones import zone_shown
 
 
 class MotoCatalogue:
@@ -75,6 +77,24 @@ class MotoCatalogue:
     def offers(self, kind: str, zone: str) -> bool:
         offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self._region, [])
         return any(one["InstanceType"] == kind and one["Location"] == zone for one in offered)
+
+
+def zones(region: str) -> list[dict[str, str]]:
+    """moto's own zones, a local zone that the account opted in to, and a Wavelength zone that it did not."""
+    own = [
+        zone_shown(region, ZoneName=one.name, ZoneId=one.zone_id)
+        for one in RegionsAndZonesBackend.zones.get(region, [])
+    ]
+    local, wavelength = f"{region}-loc-1", f"{region}-wl1-loc-wlz1"
+    opted, out = (
+        {"GroupName": local, "OptInStatus": "opted-in"},
+        {"GroupName": wavelength, "OptInStatus": "not-opted-in"},
+    )
+    return [
+        zone_shown(region, ZoneName=f"{local}a", ZoneType="local-zone", **opted),
+        *own,
+        zone_shown(region, ZoneName=f"{wavelength}-1", ZoneType="wavelength-zone", **out),
+    ]
 
 
 def role_of(profile: str) -> tuple[str, str]:

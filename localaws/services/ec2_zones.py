@@ -1,11 +1,9 @@
-"""DescribeAvailabilityZones as an account has it that opted in to a local zone: not every zone that EC2 names takes every instance."""
+"""DescribeAvailabilityZones: which of a region's zones EC2 names, by filters, names and the account's opting in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
 from localaws.model import Refused
 
@@ -34,24 +32,6 @@ def described(zones: Iterable[Mapping[str, str]], params: Mapping[str, Any]) -> 
         and (not named or zone["ZoneName"] in named)
         and (not ids or zone["ZoneId"] in ids)
         and all(zone[FILTERS[name]] in values for name, values in filters.items())
-    ]
-
-
-def zones(region: str) -> list[dict[str, str]]:
-    """moto's own zones, a local zone that the account opted in to, and a Wavelength zone that it did not."""
-    own = [
-        zone_shown(region, ZoneName=one.name, ZoneId=one.zone_id)
-        for one in RegionsAndZonesBackend.zones.get(region, [])
-    ]
-    local, wavelength = f"{region}-loc-1", f"{region}-wl1-loc-wlz1"
-    opted, out = (
-        {"GroupName": local, "OptInStatus": "opted-in"},
-        {"GroupName": wavelength, "OptInStatus": "not-opted-in"},
-    )
-    return [
-        zone_shown(region, ZoneName=f"{local}a", ZoneType="local-zone", **opted),
-        *own,
-        zone_shown(region, ZoneName=f"{wavelength}-1", ZoneType="wavelength-zone", **out),
     ]
 
 
