@@ -26,6 +26,8 @@ from localaws.services.cloudformation import Client, Kind, Properties
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
+LOOK_S = 0.05
+"""How often a fault looks for its moment."""
 AT_ONCE = 8
 """Containers that run at once on this computer, where the queue would allow more."""
 RETIRED = "ECS is performing maintenance on the underlying infrastructure hosting the task."
@@ -184,9 +186,14 @@ class Jobs:
         if len(job.attempts) == number and job.status == "RUNNING":
             self._fargate(job).end(job.attempts[-1], why)
 
-    def _kill(self, job: Job, number: int, _: str) -> None:
-        if len(job.attempts) == number and (container := job.attempts[-1].container):
+    def _kill(self, job: Job, number: int, why: str) -> None:
+        """On a slow computer its container may have yet to start."""
+        if len(job.attempts) != number or job.status != "RUNNING":
+            return
+        if container := job.attempts[-1].container:
             container.kill()
+        else:
+            self._aws.later(LOOK_S, partial(self._kill, job, number, why))
 
     def _end_all(self) -> None:
         with self._turn:

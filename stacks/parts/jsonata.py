@@ -23,7 +23,7 @@ _OUTPUT = r"""
   $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
 """
 _LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
-_LATE_CAUSE = "The hours of the job were over before its nodes had ended."
+LATE_CAUSE = "The hours of the job were over before anybody could tell how its nodes had ended."
 
 
 def patience(seconds: float) -> dict[str, Any]:
@@ -54,7 +54,7 @@ REFUSED = _expression(_OUTPUT + "{'error': $error, 'cause': $cause}")
 
 PROBLEM = _expression(
     f"""{_OUTPUT} {_LATE}
-    {{'error': $late ? '{errors.DeadlineReached.__name__}' : $error, 'cause': $late ? '{_LATE_CAUSE}' : $cause}}"""
+    {{'error': $late ? '{errors.DeadlineReached.__name__}' : $error, 'cause': $late ? '{LATE_CAUSE}' : $cause}}"""
 )
 """The same of a working step. A step that ran out of time after the deadline ran out of the job's time."""
 
