@@ -105,8 +105,9 @@ def test_a_retired_task_comes_again_and_nobody_terminated_it(grid: Grid, definit
     assert "maintenance" in ended["attempts"][0]["statusReason"]
 
 
-def test_a_killed_child_comes_again(grid: Grid, definition: str) -> None:
-    with faults(grid, "child-killed:after=400"):
+@pytest.mark.parametrize("after", ["400", "0"], ids=["while it runs", "before its container has started"])
+def test_a_killed_child_comes_again(grid: Grid, definition: str, after: str) -> None:
+    with faults(grid, f"child-killed:after={after}"):
         ended = grid.job_in(grid.submit(definition, "wait,0"), "SUCCEEDED", "FAILED")
     assert [one["container"]["exitCode"] for one in ended["attempts"]] == [137, 0]
 
