@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moto.core.responses import ActionResult
+from moto.ec2.exceptions import DependencyViolationError
+from moto.ec2.models.security_groups import SecurityGroupBackend
+from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 from moto.kms import kms_backends
 
@@ -51,7 +54,28 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     Instances(aws, "ec2", machines.open_region, invalid="InvalidParameterValue")
     ec2_groups.install(aws, machines.use)
     aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
+    _keep_what_is_used(aws, machines)
     _current[:] = [Nodes(aws, machines, folder=aws.work / "nodes", ami=ami)]
+
+
+def _keep_what_is_used(aws: LocalAws, machines: Machines) -> None:
+    """moto deletes a subnet or a security group under an instance's interface; EC2 refuses that."""
+    delete_subnet, delete_group = SubnetBackend.delete_subnet, SecurityGroupBackend.delete_security_group
+
+    def refuse(region: str, identity: str | None) -> None:
+        if identity and region in machines.regions and machines.regions[region].parts.hold(identity):
+            raise DependencyViolationError(f"'{identity}' has dependencies and cannot be deleted.")
+
+    def subnet(self: Any, subnet_id: str) -> Any:
+        refuse(self.region_name, subnet_id)
+        return delete_subnet(self, subnet_id)
+
+    def group(self: Any, name: str | None = None, group_id: str | None = None) -> Any:
+        refuse(self.region_name, group_id)
+        return delete_group(self, name, group_id)
+
+    aws.patch(SubnetBackend, "delete_subnet", subnet)
+    aws.patch(SecurityGroupBackend, "delete_security_group", group)
 
 
 def nodes() -> Nodes:

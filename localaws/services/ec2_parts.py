@@ -113,8 +113,19 @@ class Parts:
             made.append(Part(self.name("vol"), IN_USE, tags, now, more, goes))
         for interface in request["NetworkInterfaces"]:
             tags, goes = tags_for(request, "network-interface"), interface.get("DeleteOnTermination", True)
-            made.append(Part(self.name("eni"), IN_USE, tags, now, {"SubnetId": interface["SubnetId"]}, goes))
+            more = {
+                "SubnetId": interface["SubnetId"],
+                "Groups": [{"GroupId": id_} for id_ in interface.get("Groups") or []],
+            }
+            made.append(Part(self.name("eni"), IN_USE, tags, now, more, goes))
         return tuple(self._add(one).id for one in made)
+
+    def hold(self, identity: str) -> bool:
+        """Whether an interface is in the subnet or the security group, which cannot be deleted then."""
+        return any(
+            one.more.get("SubnetId") == identity or {"GroupId": identity} in one.more.get("Groups", [])
+            for one in self.things.values()
+        )
 
     def let_go(self, ids: tuple[str, ...]) -> None:
         """Their instance has terminated: what it does not take with it is free."""

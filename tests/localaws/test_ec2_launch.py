@@ -100,6 +100,22 @@ def test_a_cluster_group_refuses_types_without_it_and_is_in_use_until_its_instan
     assert refusal(yard.ec2.describe_placement_groups, GroupNames=["close"]) == "InvalidPlacementGroup.Unknown"
 
 
+def test_a_network_cannot_be_deleted_under_an_instance(yard: Yard) -> None:
+    vpc = yard.subnet["VpcId"]
+    subnet = yard.ec2.create_subnet(VpcId=vpc, CidrBlock="172.31.240.0/24", AvailabilityZone="us-east-1a")["Subnet"][
+        "SubnetId"
+    ]
+    group = yard.ec2.create_security_group(GroupName="short", Description="short", VpcId=vpc)["GroupId"]
+    instances = yard.run(1, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group]}])
+    until(lambda: yard.states(instances) == {"running"})
+    assert refusal(yard.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    assert refusal(yard.ec2.delete_security_group, GroupId=group) == "DependencyViolation"
+    yard.ec2.terminate_instances(InstanceIds=instances)
+    until(lambda: yard.states(instances) == {"terminated"})
+    yard.ec2.delete_subnet(SubnetId=subnet)
+    yard.ec2.delete_security_group(GroupId=group)
+
+
 def test_a_launch_carries_its_template_profile_and_tags(yard: Yard) -> None:
     instances = yard.run(2)
     until(lambda: yard.states(instances) == {"running"})
