@@ -109,6 +109,8 @@ KEPT = {
     "errors.BudgetExceeded": "for a cap on what a job may cost, which ends the job that reaches it",
 }
 """Words of the contract that nothing uses yet, each with the capability that will."""
+# `orders.OrderKind.DUMP` is used by nodes, which obey it, and sent by nothing yet: the restart of an attempt that makes no progress
+# will send it, so that every node writes its stacks to its log before it stops.
 
 
 def test_every_word_of_the_contract_has_a_user_outside_of_the_tests() -> None:

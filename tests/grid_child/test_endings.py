@@ -12,7 +12,7 @@ from contract.grid import Exit, Outcome
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.clock import Killed
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.grid_child.yard import BATCH_JOB, BUCKET, NOW, PREFIX, GridYard, planned, request_of, sigterm
+from tests.fakes.grid_yard import BATCH_JOB, BUCKET, NOW, PREFIX, GridYard, planned, request_of, sigterm
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"

@@ -9,7 +9,7 @@ import pytest
 
 from contract.codec import encode
 from contract.grid import Exit
-from tests.grid_child.yard import BUCKET, PREFIX, GridYard, line_of, planned
+from tests.fakes.grid_yard import BUCKET, PREFIX, GridYard, line_of, planned
 
 FINAL, DONE = Exit.FINAL, Exit.DONE
 

@@ -12,7 +12,7 @@ from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_child.pace import Round, backoff_s, earliest, jittered, slot
 from grid_child.policy import Action, Answer, ChildFacts, Known, Rules, answered, decide, is_ours, out_of_quota
-from tests.grid_child.yard import NOW, REGIONS, grid_of, line_of
+from tests.fakes.grid_yard import NOW, REGIONS, grid_of, line_of
 
 TIMING = Timing().of(ChildTiming)
 RULES = Rules(timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400)

@@ -18,7 +18,7 @@ from contract.timing import Timing
 from localaws.containers.images import Image
 from stacks.parts import own_images
 from tests.fakes.aws import Aws
-from tests.grid_child.yard import GridYard, grid_of, line_of
+from tests.fakes.grid_yard import GridYard, grid_of, line_of
 
 ROOT = Path(__file__).parents[2]
 CHILD = ROOT / "grid_child"

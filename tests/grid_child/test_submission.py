@@ -14,7 +14,7 @@ from contract.timing import Timing
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Kind, Mishap
-from tests.grid_child.yard import BUCKET, NOW, PREFIX, GridYard, line_of, planned, request_of
+from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard, line_of, planned, request_of
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"

@@ -16,7 +16,7 @@ from contract.timing import Timing
 from grid_child.policy import LONGEST_S
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Kind, Mishap
-from tests.grid_child.yard import BUCKET, NOW, PREFIX, GridYard
+from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard
 
 DESCRIBE = "sagemaker:DescribeTrainingJob"
 

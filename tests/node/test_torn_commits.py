@@ -10,9 +10,7 @@ import pytest
 from agent import snapshot
 from agent.snapshot import Changed
 from tests.node.fakes import FakeS3
-from tests.node.test_checkpoints import Folder, bytes_of, folder, s3
-
-__all__ = ["folder", "s3"]
+from tests.node.folders import Folder, bytes_of
 
 
 def test_a_small_file_that_changes_before_it_is_sent_is_committed_with_one_content(

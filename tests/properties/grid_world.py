@@ -25,10 +25,10 @@ from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Faults, Kind
+from tests.fakes.grid_yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
-from tests.grid_child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10

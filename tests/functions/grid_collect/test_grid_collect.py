@@ -17,8 +17,8 @@ from contract.records import refused
 from grids.policy import COLUMNS, REASONS, Totals
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.grid_yard import BUCKET, line_of
 from tests.functions.grid_collect.collecting import PREFIX, Yard, collected
-from tests.grid_child.yard import BUCKET, line_of
 
 FAILS = Life(failure='AlgorithmError: ExecuteUserScriptError: exit code 1, said "no"\nTraceback')
 

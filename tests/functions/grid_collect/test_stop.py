@@ -14,8 +14,8 @@ from contract.grid import Outcome
 from contract.records import refused
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.grid_yard import BUCKET, EXECUTION
 from tests.functions.grid_collect.collecting import PREFIX, Yard, collected
-from tests.grid_child.yard import BUCKET, EXECUTION
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}
 STUBBORN = Life(uploading_s=10_000.0)

@@ -12,24 +12,13 @@ from reaper.policy import Action, Life, Owner, Rule, Rules, Suspect, Verdict, ju
 from tests.builders import JOB, NOW
 from tests.fakes.functions import PROFILE
 from tests.fakes.reaping import ENVIRONMENT
+from tests.functions.reaper.reaped import OURS
 
 HOUR, DAY = 3600.0, 86_400.0
 RULES = Rules.of(ENVIRONMENT)
 RUNS = Owner(life=Life.RUNS)
 OVER = Owner(life=Life.OVER, ended_at=NOW - HOUR, why="ABORTED")
 UNKNOWN = Owner(life=Life.UNKNOWN, why="throttled")
-OURS = Belonging(
-    id="i-1",
-    sort=Sort.INSTANCE,
-    region="eu-central-1",
-    state="running",
-    born_at=NOW - 2 * HOUR,
-    deployment=JOB.deployment,
-    profile=PROFILE,
-    execution=JOB.execution,
-    deadline=str(int(NOW + 5 * HOUR)),
-    job=JOB.id,
-)
 LATE = replace(OURS, deadline=str(int(NOW - 10 * 60)))
 UNTAGGED = replace(OURS, deployment=None, execution="", deadline="", job="", born_at=NOW - 200 * HOUR)
 VOLUME = replace(OURS, sort=Sort.VOLUME, id="vol-1", state="available", profile="")

@@ -28,8 +28,7 @@ from reaper.owners import Owners
 from reaper.policy import Rules
 from tests.builders import NOW
 from tests.fakes.reaping import ENVIRONMENT
-from tests.functions.reaper.reaped import reaped
-from tests.functions.reaper.test_policy import OURS
+from tests.functions.reaper.reaped import OURS, reaped
 
 HEAD = '<{0}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>0</requestId>{1}</{0}Response>'
 TAGS = f"""<item><key>{tags.DEPLOYMENT}</key><value>yard</value></item><item><key>{tags.JOB}</key><value>a &amp; b</value></item>
