@@ -9,7 +9,7 @@ from typing import Any
 from contract.jobs import Rung
 
 
-class Outcome(str, Enum):
+class LaunchOutcome(str, Enum):
     """What EC2's answer means for the ladder."""
 
     LAUNCHED = "launched"
@@ -26,10 +26,10 @@ class Outcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class LaunchAnswer:
     """The newest answer to a rung."""
 
-    outcome: Outcome
+    outcome: LaunchOutcome
     at: float
     code: str = ""
     message: str = ""
@@ -47,7 +47,7 @@ class Step:
     """RunInstances, whole but for UserData and ClientToken."""
     generation: int = 0
     """Raised when the token's instances were terminated."""
-    answer: Answer | None = None
+    answer: LaunchAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,4 +69,6 @@ class Intent:
     @property
     def launched(self) -> Step | None:
         """The step whose instances exist, or existed."""
-        return next((step for step in self.steps if step.answer and step.answer.outcome is Outcome.LAUNCHED), None)
+        return next(
+            (step for step in self.steps if step.answer and step.answer.outcome is LaunchOutcome.LAUNCHED), None
+        )

@@ -17,7 +17,7 @@ class Market(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Ami:
     """A machine image, pinned."""
 
     id: str
@@ -33,7 +33,7 @@ class Rung:
     zone: str
     instance_type: str
     market: Market
-    image: Image
+    image: Ami
     cluster: bool
     """The type supports cluster placement groups and there is more than one node."""
 

@@ -60,7 +60,7 @@ def marks(region: str) -> str:
     return f"{MARKS}{region}.json"
 
 
-class Kind(str, Enum):
+class CommitKind(str, Enum):
     """The two folders of a job that are committed to S3."""
 
     CHECKPOINTS = "checkpoints"
@@ -138,11 +138,11 @@ class BytesPrefix:
     def root(self) -> str:
         return f"{JOBS}{self.job}/"
 
-    def commits(self, kind: Kind, attempt: int | None = None) -> str:
+    def commits(self, kind: CommitKind, attempt: int | None = None) -> str:
         whole = f"{self.root}commits/{kind.value}/"
         return whole if attempt is None else f"{whole}a{attempt:04d}/"
 
-    def commit(self, kind: Kind, attempt: int, step: int, rank: int) -> str:
+    def commit(self, kind: CommitKind, attempt: int, step: int, rank: int) -> str:
         return f"{self.commits(kind, attempt)}s{step:012d}/r{rank:04d}.json"
 
     def checkpoint(self, rank: int, sha256: str, path: str) -> str:
@@ -168,7 +168,7 @@ def tokens(job: str) -> str:
     return f"{TOKENS}{job}/"
 
 
-BYTES_FOLDERS = (*(kind.value for kind in Kind), "commits")
+BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 """What nodes may write under their jobs, in buckets of bytes."""
 
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from contract import records
 from contract.codec import decode, encode
-from contract.grid import Exit, Record
+from contract.grid import ExitCode, Record
 from contract.timings import ChildTiming
-from grid_child.patience import Patience
 from grid_child.plan import Work
-from grid_child.policy import LONGEST_S, Action, Answer, ChildFacts, Known, Rules, decide, is_ours
-from grid_child.sagemaker import Trainings
+from grid_child.policy import LONGEST_S, Action, ChildFacts, ChildRules, Known, SubmitAnswer, decide, is_ours
+from grid_child.retry import Retry
+from grid_child.sagemaker import SageMaker
 from grid_child.store import Home
 from grid_child.trouble import Trouble
 from grid_child.waits import Waits
@@ -35,16 +35,16 @@ class Child:
         home: Home,
         timing: ChildTiming,
         waits: Waits,
-        patience: Patience,
+        retry: Retry,
         chance: random.Random,
         submitted: bool,
         print_: Callable[[str], Any] | None = None,
     ) -> None:
         """`submitted`: an earlier attempt or round may have created the training."""
         self.work, self.home, self.waits, self.chance = work, home, waits, chance
-        self.trainings = Trainings(work.line.region)
-        self.timing, self._patience, self._print = timing, patience, print_ or _print
-        self.rules = Rules(
+        self.sagemaker = SageMaker(work.line.region)
+        self.timing, self._retry, self._print = timing, retry, print_ or _print
+        self.rules = ChildRules(
             timing=timing,
             earliest=work.earliest,
             turn_s=work.turn_s,
@@ -56,7 +56,7 @@ class Child:
         """The newest description of a training of ours."""
         self._told: dict[str, tuple[str, ...]] = {}
 
-    def run(self) -> Exit:
+    def run(self) -> ExitCode:
         """Until the line has its record, or nothing more can be done here. Raises Unfit, Trouble, Terminated."""
         if (stands := self._standing()) is not None:
             return self._leave_it(stands)
@@ -76,11 +76,11 @@ class Child:
                     return self._record(records.record_of(self.work.line, self._seen))
                 case Action.REFUSE:
                     if self._refuse(verdict.reason):
-                        return Exit.DONE
+                        return ExitCode.DONE
                 case Action.LEAVE:
                     return verdict.exit
 
-    def end(self, reason: str, until: float) -> Exit:
+    def end(self, reason: str, until: float) -> ExitCode:
         """Somebody ended this child's job on purpose: its training is stopped, and recorded if it ends before `until`."""
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
@@ -89,17 +89,17 @@ class Child:
             if self.facts.known is Known.OURS and records.ended(self._seen):
                 return self._record(records.record_of(self.work.line, self._seen))
             if self.facts.known in {Known.ABSENT, Known.STRANGER}:
-                return Exit.FINAL
+                return ExitCode.FINAL
             if self.facts.known is Known.OURS and not self.facts.stopping:
                 self._stop()
             if self.waits.time() + pause >= until:
-                return Exit.AGAIN
+                return ExitCode.AGAIN
             self.waits.sleep(pause)
 
     def _look(self) -> None:
         """DescribeTrainingJob; and ListTags once, unless this child's own submission was accepted."""
         try:
-            seen = self.trainings.describe(self.work.line.training)
+            seen = self.sagemaker.describe(self.work.line.training)
             if seen is None:
                 self.facts = replace(self.facts, known=Known.ABSENT, troubles=0)
                 return
@@ -120,7 +120,7 @@ class Child:
             self._fence()
 
     def _whose(self, arn: str) -> tuple[Known, str]:
-        tags = self.trainings.tags(arn)
+        tags = self.sagemaker.tags(arn)
         if is_ours(tags, self.work.tags):
             return Known.OURS, ""
         return Known.STRANGER, f"{arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
@@ -131,16 +131,16 @@ class Child:
         if self.facts.unwanted:
             return
         self.waits.check()
-        answer, said = self.trainings.create(self.work.line.request)
+        answer, said = self.sagemaker.create(self.work.line.request)
         self._tell("submission", answer.value, said)
         now, before = self.waits.time(), self.facts
-        if answer is Answer.ACCEPTED:
+        if answer is SubmitAnswer.ACCEPTED:
             self.facts = replace(before, answer=answer, known=Known.OURS, status="InProgress")
             self._fence()
             return
         self.facts = replace(
             before,
-            known=Known.UNKNOWN if answer in {Answer.OPEN, Answer.IN_USE} else before.known,
+            known=Known.UNKNOWN if answer in {SubmitAnswer.OPEN, SubmitAnswer.IN_USE} else before.known,
             answer=answer,
             said=said,
             tries=before.tries + 1 if answer is before.answer else 1,
@@ -163,27 +163,27 @@ class Child:
         body = self.home.read(self.work.prefix.record(self.work.line.index))
         return None if body is None else decode(Record, body)
 
-    def _leave_it(self, record: Record) -> Exit:
+    def _leave_it(self, record: Record) -> ExitCode:
         """The line has its record. Where that knows of no training, an earlier child may have died just after it made one."""
         if self._submitted and not record.arn and self._ours_after_all() and not records.ended(self._seen):
-            self._patience(lambda: self.trainings.stop(self.work.line.training))
+            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
         self._say("has its record", outcome=record.outcome.value)
-        return Exit.DONE
+        return ExitCode.DONE
 
     def _stop(self) -> None:
         try:
-            self.trainings.stop(self.work.line.training)
+            self.sagemaker.stop(self.work.line.training)
         except Trouble as trouble:
             self._tell("trouble", "", str(trouble))
             self.facts = replace(self.facts, troubles=self.facts.troubles + 1)
         else:
             self.facts = replace(self.facts, stopping=True, troubles=0)
 
-    def _record(self, record: Record) -> Exit:
+    def _record(self, record: Record) -> ExitCode:
         first = self.home.create(self.work.prefix.record(record.index), encode(record))
         event = "recorded" if first else "has its record"
         self._say(event, outcome=record.outcome.value, reason=record.reason)
-        return Exit.DONE
+        return ExitCode.DONE
 
     def _refuse(self, reason: str) -> bool:
         """Records that there will be no training; False where there is one after all.
@@ -196,19 +196,19 @@ class Child:
             return False
         self._record(records.refused(self.work.line, reason))
         if not strange and self._ours_after_all() and not records.ended(self._seen):
-            self._patience(lambda: self.trainings.stop(self.work.line.training))
+            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
         return True
 
     def _ours_after_all(self) -> bool:
         def found() -> bool:
-            seen = self.trainings.describe(self.work.line.training)
+            seen = self.sagemaker.describe(self.work.line.training)
             if seen is None or self._whose(seen["TrainingJobArn"])[0] is not Known.OURS:
                 return False
             self._seen = seen
             self.facts = replace(self.facts, known=Known.OURS, status=str(seen["TrainingJobStatus"]))
             return True
 
-        return self._patience(found)
+        return self._retry(found)
 
     def _tell(self, event: str, state: str, message: str) -> None:
         """A line of the log for what is new of its kind."""

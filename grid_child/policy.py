@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from contract.grid import ENDED, Exit
+from contract.grid import ENDED_STATUSES, ExitCode
 from contract.timings import ChildTiming
 from grid_child.pace import backoff_s, jittered
 
@@ -26,7 +26,7 @@ class Known(str, Enum):
     STRANGER = "a stranger's"
 
 
-class Answer(str, Enum):
+class SubmitAnswer(str, Enum):
     """What CreateTrainingJob said."""
 
     ACCEPTED = "accepted"
@@ -50,7 +50,7 @@ class Action(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ChildRules:
     """What does not change while a child runs. Seconds."""
 
     timing: ChildTiming
@@ -75,7 +75,7 @@ class ChildFacts:
     """Why there is to be no training (the grid is to end, the line has its record); empty while there is to be one."""
     stopping: bool = False
     """StopTrainingJob was taken."""
-    answer: Answer | None = None
+    answer: SubmitAnswer | None = None
     """The last one to a submission."""
     said: str = ""
     """Its words."""
@@ -94,11 +94,11 @@ class Verdict:
     action: Action
     reason: str
     wait_s: float = 0.0
-    exit: Exit = Exit.AGAIN
+    exit: ExitCode = ExitCode.AGAIN
     """Of LEAVE."""
 
 
-def decide(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
+def decide(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Random) -> Verdict:
     """Whatever is not certain is looked up; a name is created again only where nothing stands under it."""
     if now >= rules.leaves_at:
         return Verdict(Action.LEAVE, "its container would soon be ended for its age; the next attempt watches on")
@@ -114,8 +114,8 @@ def decide(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -
     return _submit(facts, rules, now, chance)
 
 
-def _watch(facts: ChildFacts, rules: Rules, chance: random.Random) -> Verdict:
-    if facts.status in ENDED:
+def _watch(facts: ChildFacts, rules: ChildRules, chance: random.Random) -> Verdict:
+    if facts.status in ENDED_STATUSES:
         return Verdict(Action.RECORD, f"the training is {facts.status}")
     if facts.unwanted and not facts.stopping and facts.status != "Stopping":
         return Verdict(Action.STOP, facts.unwanted, _again_s(facts.troubles, rules, chance))
@@ -123,19 +123,19 @@ def _watch(facts: ChildFacts, rules: Rules, chance: random.Random) -> Verdict:
     return Verdict(Action.LOOK, f"the training is {facts.status}", jittered(every, chance))
 
 
-def _submit(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
+def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Random) -> Verdict:
     patience, watch = rules.timing.training_patience_s, rules.timing.training_watch_s
     patient = not facts.since or now - facts.since < patience
     if facts.unwanted:
-        return Verdict(Action.LEAVE, facts.unwanted, exit=Exit.FINAL)
+        return Verdict(Action.LEAVE, facts.unwanted, exit=ExitCode.FINAL)
     match facts.answer:
         case None:
             return Verdict(Action.CREATE, "its turn", max(0.0, rules.earliest - now))
-        case Answer.REFUSED:
+        case SubmitAnswer.REFUSED:
             return Verdict(Action.REFUSE, f"SageMaker refused the request: {facts.said}")
-        case Answer.QUOTA if not patient:
+        case SubmitAnswer.QUOTA if not patient:
             return Verdict(Action.REFUSE, out_of_quota(facts.said, patience))
-        case Answer.QUOTA:
+        case SubmitAnswer.QUOTA:
             most = min(max(watch, rules.turn_s), 10 * watch)
             return Verdict(Action.CREATE, facts.said, watch / 4 + backoff_s(facts.tries, watch, most, chance))
     if not patient:
@@ -146,7 +146,7 @@ def _submit(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) 
     return Verdict(Action.CREATE, facts.said, backoff_s(facts.tries, watch / 30, most, chance))
 
 
-def _again_s(troubles: int, rules: Rules, chance: random.Random) -> float:
+def _again_s(troubles: int, rules: ChildRules, chance: random.Random) -> float:
     watch = rules.timing.training_watch_s
     return backoff_s(troubles, watch / 30, watch, chance) if troubles else 0.0
 
@@ -180,17 +180,17 @@ PASSING = frozenset(
 """Errors that say nothing of the request: the child's own credentials are renewed, the service recovers."""
 
 
-def answered(code: str, status: int) -> Answer:
+def answered(code: str, status: int) -> SubmitAnswer:
     """What an error of CreateTrainingJob means; status 0 where nobody answered."""
     if code in THROTTLES or status == 429:
-        return Answer.THROTTLED
+        return SubmitAnswer.THROTTLED
     if code == "ResourceLimitExceeded":
-        return Answer.QUOTA
+        return SubmitAnswer.QUOTA
     if code == "ResourceInUse":
-        return Answer.IN_USE
+        return SubmitAnswer.IN_USE
     if code in PASSING or not 400 <= status < 500:
-        return Answer.OPEN
-    return Answer.REFUSED
+        return SubmitAnswer.OPEN
+    return SubmitAnswer.REFUSED
 
 
 def out_of_quota(said: str, patience_s: float) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from contract.aws_errors import code_of
 from grid_child.clients import client
-from grid_child.patience import Patience
-from grid_child.trouble import code_of, trouble_of
+from grid_child.retry import Retry
+from grid_child.trouble import trouble_of
 
 ABSENT = frozenset({"NoSuchKey", "404"})
 EXISTS = frozenset({"PreconditionFailed", "412"})
@@ -18,8 +19,8 @@ EXISTS = frozenset({"PreconditionFailed", "412"})
 class Home:
     """The home bucket. Trouble is waited out; raises Trouble when that takes too long, Unfit where a right is missing."""
 
-    def __init__(self, bucket: str, region: str, patience: Patience) -> None:
-        self.bucket, self.region, self._patience = bucket, region, patience
+    def __init__(self, bucket: str, region: str, retry: Retry) -> None:
+        self.bucket, self.region, self._retry = bucket, region, retry
 
     @cached_property
     def _client(self) -> Any:
@@ -31,7 +32,7 @@ class Home:
 
     def read_dated(self, key: str) -> tuple[bytes, float] | None:
         """Body and the time at which S3 took it (UTC epoch seconds), None where there is no such object."""
-        return self._patience(lambda: self._get(key))
+        return self._retry(lambda: self._get(key))
 
     def exists(self, key: str) -> bool:
         """A GET: of a HEAD that fails S3 does not say why."""
@@ -39,7 +40,7 @@ class Home:
 
     def create(self, key: str, body: bytes) -> bool:
         """The object is there afterwards; whether this call made it, as far as anybody knows."""
-        return self._patience(lambda: self._create(key, body))
+        return self._retry(lambda: self._create(key, body))
 
     def _get(self, key: str) -> tuple[bytes, float] | None:
         try:

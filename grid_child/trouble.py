@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from contract.aws_errors import code_of
+
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
 
 
@@ -16,10 +18,6 @@ class Trouble(Exception):
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
-
-
-def code_of(problem: ClientError) -> str:
-    return str(problem.response.get("Error", {}).get("Code", ""))
 
 
 def status_of(problem: ClientError) -> int:

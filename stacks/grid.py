@@ -30,7 +30,7 @@ from stacks.parts.batch import Children, tasks_of_this_account
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
-from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
+from stacks.parts.grid_machine import OF_AN_ARRAY, ChildSubmission, GridMachine
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
 from stacks.parts.logs import log_group
 from stacks.parts.network import Network
@@ -102,7 +102,7 @@ class GridStack(cdk.Stack):
             physical_name=names.grid_machine(deployment),
             plan=plan,
             collect=collect,
-            jobs=Jobs(
+            jobs=ChildSubmission(
                 queue=children.queue.attr_job_queue_arn,
                 definition=names.child_definition(deployment),
                 deployment=deployment,

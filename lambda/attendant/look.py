@@ -17,7 +17,7 @@ from aws.facts import Instance
 from aws.heard import heard, strange
 from aws.s3 import JobStore, Raced, Token
 from contract.errors import NodeLost
-from contract.intents import Answer
+from contract.intents import LaunchAnswer
 from contract.jobs import Job
 
 logger = Logger(service="attendant")
@@ -102,7 +102,7 @@ def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[in
     return found
 
 
-def _instances(job: Job, region: str, answer: Answer) -> dict[str, Instance] | None:
+def _instances(job: Job, region: str, answer: LaunchAnswer) -> dict[str, Instance] | None:
     try:
         return {one.id: one for one in Ec2(region).by_id(answer.instances)}
     except (ClientError, BotoCoreError) as problem:

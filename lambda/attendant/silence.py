@@ -7,7 +7,7 @@ from collections.abc import Collection
 from attendant.facts import AttemptFacts
 from aws.facts import ENDING, Pass
 
-GONE = ENDING | {"stopping", "stopped"}
+NOT_WORKING = ENDING | {"stopping", "stopped"}
 """States in which a node works no more. A stopped one has not ended, but its work has."""
 UNSEEN_S = 60.0
 """An instance that EC2 does not know so long after its launch, and of which nobody has heard, is gone. EC2 calls itself
@@ -55,7 +55,7 @@ def _gone(facts: AttemptFacts, rank: int, now: float) -> str:
     if facts.instances is None:
         return ""
     instance, timing = facts.instances.get(facts.ids[rank]), facts.job.timing
-    if instance is not None and instance.state in GONE:
+    if instance is not None and instance.state in NOT_WORKING:
         return f"is {instance.state} before its work was done ({instance.why or 'EC2 gives no reason'})"
     age_s = now - facts.launched_at
     if instance is None and rank not in facts.nodes and age_s > min(UNSEEN_S, 12 * timing.visibility_s):

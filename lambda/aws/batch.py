@@ -21,7 +21,7 @@ ABSENT = ("does not exist", "not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class BatchJob:
     """A job, or an array as a whole."""
 
     id: str
@@ -32,7 +32,7 @@ class Job:
     tags: Mapping[str, str]
 
 
-class Jobs:
+class BatchJobs:
     """The jobs of one queue, in the function's own region."""
 
     def __init__(self, queue: str, made: Any = None) -> None:
@@ -42,7 +42,7 @@ class Jobs:
         self.answer: Mapping[str, Any] = {}
         """Batch's last one, for the time that it says."""
 
-    def alive(self, tags: Mapping[str, str]) -> list[Job]:
+    def alive(self, tags: Mapping[str, str]) -> list[BatchJob]:
         """All that are not over and carry these tags; children of arrays are not listed. None where there is no such queue.
 
         One that moves on between two statuses may be listed under neither: who has to be sure asks until there is none.
@@ -50,7 +50,7 @@ class Jobs:
         ids = dict.fromkeys(one for status in ALIVE for one in self._listed(status))
         return [one for one in self.described(list(ids)) if one.status in ALIVE and tags.items() <= one.tags.items()]
 
-    def described(self, ids: list[str]) -> list[Job]:
+    def described(self, ids: list[str]) -> list[BatchJob]:
         """Those that Batch still knows: it forgets a job some days after its end."""
         chunks = (ids[start : start + DESCRIBED] for start in range(0, len(ids), DESCRIBED))
         return [_job(one) for some in chunks for one in self._describe(some)]
@@ -79,8 +79,8 @@ class Jobs:
         return ids
 
 
-def _job(raw: Mapping[str, Any]) -> Job:
-    return Job(
+def _job(raw: Mapping[str, Any]) -> BatchJob:
+    return BatchJob(
         id=raw["jobId"],
         name=raw["jobName"],
         status=raw["status"],

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import ec2
-from aws.errors import code_of
 from aws.facts import Belonging, Moment, Sort
 from aws.service_models import narrow
 from contract import tags
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, client
-from aws.errors import code_of
 from aws.facts import Instance, InstanceType
 from contract import tags
-from contract.jobs import Image
+from contract.aws_errors import code_of
+from contract.jobs import Ami
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
@@ -156,7 +156,7 @@ class Ec2:
                 return ""
             raise
 
-    def image(self, image: str) -> Image | None:
+    def image(self, image: str) -> Ami | None:
         """The image with its root device, None where the region or account does not have it."""
         try:
             found = self._client.describe_images(ImageIds=[image])["Images"]
@@ -172,7 +172,7 @@ class Ec2:
             for m in found[0]["BlockDeviceMappings"]
             if m.get("DeviceName") == root and "Ebs" in m
         ]
-        return Image(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
+        return Ami(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
 
     def _described(self, **arguments: Any) -> Iterator[Instance]:
         for page in self._client.get_paginator("describe_instances").paginate(**arguments):

@@ -10,8 +10,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
-from aws.errors import code_of
 from aws.facts import GONE, Status
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient

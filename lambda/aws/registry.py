@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",

@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from aws import copies
 from aws.bodies import whole
 from aws.clients import PATIENT, client
-from aws.errors import code_of
 from aws.facts import Given, Object, Pass, Seen
 from contract import keys
+from contract.aws_errors import code_of
 from contract.codec import Garbled, decode, encode
 from contract.commits import Commit
 from contract.intents import Intent, Step
@@ -36,7 +36,7 @@ NO_BUCKET = frozenset({"NoSuchBucket", "404"})
 CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
 """Another conditional write of the same key was under way: this one did nothing, and says nothing of what is there now."""
 RACED = frozenset({"PreconditionFailed", "412"}) | CONFLICT
-ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+ARCHIVE_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
@@ -176,7 +176,7 @@ class Bucket:
             size=answer["ContentLength"],
             version=answer.get("VersionId", ""),
             etag=answer.get("ETag", ""),
-            archived=answer.get("StorageClass") in ARCHIVES and not restored,
+            archived=answer.get("StorageClass") in ARCHIVE_CLASSES and not restored,
         )
 
     def copy(self, source: Object, key: str) -> None:

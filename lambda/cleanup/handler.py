@@ -12,7 +12,7 @@ from aws.s3 import JobStore
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
-from ending.aftermath import Found, clear
+from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from messages.policy import read
 from messages.work import work_through
@@ -46,5 +46,5 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
     )
     found = clear(ending, notice.execution)
     logger.info("cleaned up", execution=notice.execution, found=found, second=notice.second)
-    if found is Found.CLEARED and not notice.second:
+    if found is Aftermath.CLEARED and not notice.second:
         queue.send(notice.again(), in_s=env.timing.cleanup_again_s)

@@ -9,16 +9,16 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import executions
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
 from aws.trainings import RUNS, STOPPING, Training, Trainings
 from contract import grid, names, tags
 from contract.environments import DrainEnvironment
-from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected_trainings
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected_trainings
 
 logger = Logger(service="drain")
-REASON = STOPPED[1]
+REASON = STOP_REASON[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Grids:
         for arn, status in listed.items():
             if status in Status.RUNS:
                 logger.info("stopped", execution=arn)
-                executions.stop(arn, *STOPPED)
+                executions.stop(arn, *STOP_REASON)
                 lines.append(f"- {arn} was running a moment ago")
             if self.there:
                 GridStore(self.env.bucket).stop(arn.rpartition(":")[2], REASON, time.time())
@@ -49,7 +49,7 @@ class Grids:
 
     def _jobs(self) -> list[str]:
         """Batch that does not answer keeps no training from its end."""
-        jobs = Jobs(names.grid_queue(self.env.deployment))
+        jobs = BatchJobs(names.grid_queue(self.env.deployment))
         try:
             alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
             for job in alive:

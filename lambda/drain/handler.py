@@ -12,11 +12,11 @@ from botocore.exceptions import ClientError
 
 from aws import executions
 from aws.cloudformation import REQUEST, send
-from aws.errors import code_of
 from aws.s3 import JobStore
 from contract import names
+from contract.aws_errors import code_of
 from contract.environments import DrainEnvironment
-from drain.look import Look
+from drain.look import DrainPass
 from drain.policy import NotDrained, closed
 
 logger = Logger(service="drain")
@@ -71,8 +71,8 @@ def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
     return True
 
 
-def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> Look:
-    return Look(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
+def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> DrainPass:
+    return DrainPass(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
 
 
 def _physical(env: DrainEnvironment) -> str:

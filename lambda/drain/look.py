@@ -19,8 +19,8 @@ from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, unfinished
-from ending.aftermath import Found, clear
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected, settling, standing, unfinished
+from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from ending.policy import alive
 
@@ -32,7 +32,7 @@ RESERVE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DrainPass:
     """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds."""
 
     env: DrainEnvironment
@@ -92,8 +92,8 @@ class Look:
         try:
             if status in Status.RUNS:
                 logger.info("stopped", execution=arn)
-                executions.stop(arn, *STOPPED)
-            if store is not None and clear(self._ending(store), arn) is Found.RUNS:
+                executions.stop(arn, *STOP_REASON)
+            if store is not None and clear(self._ending(store), arn) is Aftermath.RUNS:
                 return f"- {arn} still runs"
         except StillRunning as problem:
             return f"- {problem}"

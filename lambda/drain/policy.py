@@ -9,11 +9,11 @@ from contract import tags
 from contract.errors import StillRunning
 from ending.policy import protected
 
-STOPPED = ("Aborted", "The deployment is being destroyed.")
+STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 """Error and cause of the executions that a destroy stops."""
 IN_FLIGHT_S = 600.0
 """For so long after its execution's end a launch may be on its way: a launcher's function runs for five minutes at most."""
-RUNBOOK = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
+BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
 LINES = 15
 """That a person reads of a list; CloudFormation takes 4 KB of an answer in all."""
 
@@ -38,7 +38,7 @@ def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
             [
                 f"Deployment {deployment} was not destroyed. These instances carry the tag {tags.PROTECTED}, so they are kept:",
                 *short(lines),
-                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {RUNBOOK}",
+                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {BY_HAND}",
             ]
         )
     )
@@ -53,7 +53,7 @@ def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
                 [
                     f"The deployment was not destroyed. These trainings carry the tag {tags.PROTECTED}, so they are kept:",
                     *short(lines),
-                    f"Take the tag off, or wait for their end, then destroy again. {RUNBOOK}",
+                    f"Take the tag off, or wait for their end, then destroy again. {BY_HAND}",
                 ]
             )
         )
@@ -84,7 +84,7 @@ def unfinished(left: Sequence[str], *, now: float, since: float, patience_s: flo
             [
                 f"The deployment was not destroyed: {(now - since) / 60:.0f} minutes after its executions were stopped there is left:",
                 *short(left),
-                f"End it by hand, then destroy again. {RUNBOOK}",
+                f"End it by hand, then destroy again. {BY_HAND}",
             ]
         )
     )

@@ -14,7 +14,7 @@ from ending.instances import Ended, Ending
 from ending.report import cause_of_end, report, tells_of
 
 
-class Found(str, Enum):
+class Aftermath(str, Enum):
     """What a look at an execution came to."""
 
     RUNS = "runs"
@@ -27,7 +27,7 @@ class Found(str, Enum):
     """Nothing of its job runs."""
 
 
-def clear(end: Ending, execution: str) -> Found:
+def clear(end: Ending, execution: str) -> Aftermath:
     """Ends what an execution that is over left behind, and writes its report where none tells of this end.
 
     Looks at the execution first, whatever an event said of it. Raises StillRunning as long as something of its job runs or may
@@ -35,17 +35,17 @@ def clear(end: Ending, execution: str) -> Found:
     """
     status = executions.status(execution)
     if status.runs:
-        return Found.RUNS
+        return Aftermath.RUNS
     if status.name == "SUCCEEDED":
-        return Found.SUCCEEDED
+        return Aftermath.SUCCEEDED
     name = execution.rpartition(":")[2]
     job = end.store.job(name) if names.JOB_PATTERN.fullmatch(name) else None
     if job is None or not job.belongs_to(execution, status.started_at):
-        return Found.NO_JOB
+        return Aftermath.NO_JOB
     last = end.store.last_attempt(name)
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
     _tell(end, name, last, status, ended)
-    return Found.CLEARED
+    return Aftermath.CLEARED
 
 
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from aws.facts import ENDING, Instance
-from contract.intents import Intent, Outcome, Step
+from contract.intents import Intent, LaunchOutcome, Step
 
 
 class Endable(Protocol):
@@ -76,7 +76,7 @@ def _unseen(step: Step, shown: Collection[str]) -> bool:
     """The launch may have had an effect, or had one, that EC2 does not show."""
     if step.answer is None:
         return False
-    return step.answer.outcome is Outcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
+    return step.answer.outcome is LaunchOutcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
 
 
 def told(instances: Sequence[Instance], refused: Mapping[str, str]) -> list[str]:

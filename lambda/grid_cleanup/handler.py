@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from aws import executions
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
 from aws.queue import Queue
@@ -66,7 +66,7 @@ def _is_of(grid: Grid, execution: str, status: Status) -> bool:
 
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
     """The machine's own report of this very end, which says more, stays, unless it had to leave lines out that have ended since."""
-    stopping = Stopping(store=store, jobs=Jobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
+    stopping = Stopping(store=store, jobs=BatchJobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
     stopped = stopping.stop(grid, cause_of_end(status))
     if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.told(), stopped.problem)

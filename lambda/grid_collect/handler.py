@@ -7,14 +7,14 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.grids import GridStore
 from contract.environments import GridCollectEnvironment
 from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Grid, GridPrefix, arrays
 from grid_collect.policy import gave_up
 from grids import results
-from grids.looking import Look
+from grids.looking import GridLook
 from grids.policy import short
 from grids.reporting import report
 from grids.stopping import Stopping, jobs_of
@@ -45,13 +45,13 @@ def _collect(
     Raises StillTraining while trainings run that nobody watches, or jobs whose end the machine did not hear of, for their children
     may still create what is absent; GridFailed after the last round.
     """
-    found = Look(store, grid).look()
+    found = GridLook(store, grid).look()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
     if found.running or found.unknown:
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
     if not found.absent:
         return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
-    if alive := jobs_of(grid, Jobs(env.queue)):
+    if alive := jobs_of(grid, BatchJobs(env.queue)):
         raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
         raise gave_up(found.absent, round_, told)
@@ -64,7 +64,7 @@ def _stop(
     env: GridCollectEnvironment, store: GridStore, grid: Grid, problem: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Raises StillTraining while something runs, until the patience is over."""
-    jobs = Jobs(env.queue)
+    jobs = BatchJobs(env.queue)
     stopped = Stopping(store=store, jobs=jobs, patience_s=env.timing.grid_stop_patience_s).stop(grid, problem)
     return {"totals": stopped.totals.told(), "problem": stopped.problem, "left": len(stopped.left)}
 

@@ -24,7 +24,7 @@ FAILURES = 5
 
 
 @dataclass(slots=True)
-class Found:
+class GridState:
     """What a look came to; lines that have a record are not in it, and those that it wrote one for are only counted."""
 
     written: int = 0
@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Look:
+class GridLook:
     """`end` stops every training that runs and is not protected. `fenced` says why no child can create one any more: a line that
     has none then gets its record as well."""
 
@@ -47,10 +47,10 @@ class Look:
     grid: Grid
     end: bool = False
     fenced: str = ""
-    _found: Found = field(default_factory=Found)
+    _found: GridState = field(default_factory=GridState)
     _failures: Counter[str] = field(default_factory=Counter)
 
-    def look(self) -> Found:
+    def look(self) -> GridState:
         """Whatever fails about one line, the others are looked at. Raises ClientError or BotoCoreError where the plan or the
         list of records cannot be read."""
         recorded = self.store.recorded(self.grid)

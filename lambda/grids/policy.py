@@ -10,7 +10,7 @@ from typing import Any
 
 from contract import tags
 from contract.errors import GridFailed
-from contract.grid import Grid, Line, Outcome, Record
+from contract.grid import Grid, Line, LineOutcome, Record
 from contract.records import ended
 
 COLUMNS = (
@@ -29,7 +29,7 @@ COLUMNS = (
 """Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
 SHOWN = 20
 """So many reasons, or lines, are named; of the others the files tell."""
-REASON = 300
+MOST_REASON = 300
 """Characters of a reason that lines are grouped by, in the totals."""
 REASONS = 1000
 """So many different ones are counted apart; every further one counts as OTHERS."""
@@ -124,11 +124,11 @@ class Totals:
         self.billable_seconds += record.billable_seconds or 0.0
         self.cost_usd += record.cost_usd or 0.0
         self.unpriced += record.cost_usd is None
-        if record.outcome is not Outcome.COMPLETED:
+        if record.outcome is not LineOutcome.COMPLETED:
             self._explain(record)
 
     def _explain(self, record: Record) -> None:
-        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:REASON]
+        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:MOST_REASON]
         if reason not in self.reasons and len(self.reasons) >= REASONS:
             reason = OTHERS
         self.reasons[reason] += 1
@@ -138,8 +138,8 @@ class Totals:
         """For the machine's variables and the report: a few KB, however many lines there are."""
         return {
             "lines": self.lines,
-            "completed": self.outcomes[Outcome.COMPLETED.value],
-            "outcomes": {outcome.value: self.outcomes[outcome.value] for outcome in Outcome},
+            "completed": self.outcomes[LineOutcome.COMPLETED.value],
+            "outcomes": {outcome.value: self.outcomes[outcome.value] for outcome in LineOutcome},
             "unfinished": self.unfinished,
             "regions": {region: dict(counts) for region, counts in sorted(self.regions.items())},
             "billable_seconds": round(self.billable_seconds, 3),

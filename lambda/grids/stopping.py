@@ -13,13 +13,13 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws.batch import Job, Jobs
+from aws.batch import BatchJob, BatchJobs
 from aws.grids import GridStore
 from contract import tags
 from contract.errors import StillTraining
 from contract.grid import Grid
 from grids import results
-from grids.looking import Look
+from grids.looking import GridLook
 from grids.policy import Totals, left_running, short, why
 
 logger = Logger(service="grid_collect")
@@ -43,7 +43,7 @@ class Stopping:
     """Ends grids of one deployment."""
 
     store: GridStore
-    jobs: Jobs
+    jobs: BatchJobs
     patience_s: float
 
     def stop(self, grid: Grid, problem: Mapping[str, Any] | None) -> Stopped:
@@ -52,7 +52,7 @@ class Stopping:
         since = self.store.stop(grid.id, why(problem), time.time())
         jobs = self._terminate(grid)
         # With no job left there is no child, and none will come: whatever has no training by now never gets one.
-        found = Look(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
+        found = GridLook(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
         left = jobs + found.running + found.unknown
         now = time.time()
         logger.info("stopped", grid=grid.id, left=len(left), written=found.written)
@@ -70,7 +70,7 @@ class Stopping:
             return [f"jobs that Batch could not be asked for ({problem})"]
         return [f"job {job.name} ({job.status}{self._told(job)})" for job in alive]
 
-    def _told(self, job: Job) -> str:
+    def _told(self, job: BatchJob) -> str:
         """Ends a job. Why that was refused, in words; empty where it was not."""
         try:
             self.jobs.terminate(job.id, REASON)
@@ -79,6 +79,6 @@ class Stopping:
         return ""
 
 
-def jobs_of(grid: Grid, jobs: Jobs) -> list[Job]:
+def jobs_of(grid: Grid, jobs: BatchJobs) -> list[BatchJob]:
     """The grid's jobs that are not over. Raises ClientError or BotoCoreError."""
     return jobs.alive({tags.DEPLOYMENT: grid.deployment, tags.GRID: grid.id, tags.EXECUTION: grid.execution})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract.intents import Outcome
+from contract.intents import LaunchOutcome
 
 CAPACITY = frozenset(
     {
@@ -46,16 +46,16 @@ UNKNOWN = frozenset(
 )
 
 
-def meaning(code: str) -> Outcome:
+def meaning(code: str) -> LaunchOutcome:
     """Anything that is not known to be worth another try is a mistake, and ends the launch at once."""
     if code in CAPACITY:
-        return Outcome.NO_CAPACITY
+        return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:
-        return Outcome.QUOTA
+        return LaunchOutcome.QUOTA
     if code in CLOSED:
-        return Outcome.CLOSED
+        return LaunchOutcome.CLOSED
     if code in UNKNOWN:
-        return Outcome.UNKNOWN
+        return LaunchOutcome.UNKNOWN
     if code == "IdempotentInstanceTerminated":
-        return Outcome.RENEW
-    return Outcome.MISTAKE
+        return LaunchOutcome.RENEW
+    return LaunchOutcome.MISTAKE

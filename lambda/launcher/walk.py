@@ -9,12 +9,12 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
-from aws.errors import code_of
 from aws.facts import ENDING
 from aws.s3 import Held, JobStore, Raced, as_json
 from contract import keys, tags
+from contract.aws_errors import code_of
 from contract.errors import CapacityPending, NodeLost
-from contract.intents import Answer, Intent, Outcome, Step
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import policy
 from launcher.answers import meaning
@@ -116,7 +116,7 @@ class Walker:
                     "the function's time is nearly over; the next invocation goes on where this one stops"
                 )
             answer = self._run(held.intent, held.intent.steps[place])
-            if answer.outcome is Outcome.RENEW:
+            if answer.outcome is LaunchOutcome.RENEW:
                 self._check_all_gone(job, held, place)
             intent = held.intent
             recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
@@ -130,10 +130,10 @@ class Walker:
                 outcome=answer.outcome,
                 code=answer.code,
             )
-            if answer.outcome is not Outcome.UNKNOWN:
+            if answer.outcome is not LaunchOutcome.UNKNOWN:
                 return held
             if self.now() >= intent.patience_until:
-                closed = replace(answer, outcome=Outcome.NO_CAPACITY)
+                closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
                 return self.store.replace_intent(
                     policy.answered(held.intent, place, closed, recovering=False), held.etag
                 )
@@ -150,24 +150,24 @@ class Walker:
             self._release(held)
             raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
 
-    def _run(self, intent: Intent, step: Step) -> Answer:
+    def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
         try:
             instances = self.ec2[step.rung.region].run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:
             error = problem.response["Error"]
-            return Answer(
+            return LaunchAnswer(
                 outcome=meaning(error["Code"]),
                 at=self.now(),
                 code=error["Code"],
                 message=error.get("Message", "")[:500],
             )
         except BotoCoreError as problem:  # time-outs and broken connections: the call may have had its effect
-            return Answer(
-                outcome=Outcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
+            return LaunchAnswer(
+                outcome=LaunchOutcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
             )
-        return Answer(
-            outcome=Outcome.LAUNCHED,
+        return LaunchAnswer(
+            outcome=LaunchOutcome.LAUNCHED,
             at=self.now(),
             instances=tuple(one.id for one in instances),
             master_address=instances[0].address,

@@ -11,7 +11,7 @@ SECOND = "second"
 """In the event that the cleanup sends to itself: this is the second look, and no third follows."""
 
 
-class Unreadable(ValueError):
+class UnreadableMessage(ValueError):
     """Nobody can say whom the message concerns: it is kept and told, by way of the dead-letter queue."""
 
 
@@ -34,16 +34,16 @@ def read(body: str, ours: str) -> Notice | None:
     try:
         event = json.loads(body)
     except ValueError as problem:
-        raise Unreadable(f"the message is not JSON: {problem}") from None
+        raise UnreadableMessage(f"the message is not JSON: {problem}") from None
     detail = event.get("detail") if isinstance(event, dict) else None
     if not isinstance(detail, dict):
-        raise Unreadable("the message is not an event: it has no detail")
+        raise UnreadableMessage("the message is not an event: it has no detail")
     machine, execution = detail.get("stateMachineArn"), detail.get("executionArn")
     if not isinstance(machine, str) or not isinstance(execution, str) or ":stateMachine:" not in machine:
-        raise Unreadable("the event names no state machine or no execution")
+        raise UnreadableMessage("the event names no state machine or no execution")
     if machine.rpartition(":")[2] != ours:
         return None
     start = machine.replace(":stateMachine:", ":execution:") + ":"
     if not execution.startswith(start) or not re.fullmatch(r"[^:/]+", execution.removeprefix(start)):
-        raise Unreadable(f"{execution} is not an execution of {machine}")
+        raise UnreadableMessage(f"{execution} is not an execution of {machine}")
     return Notice(execution=execution, second=event.get(SECOND) is True, event=event)

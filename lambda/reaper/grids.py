@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws.batch import Job, Jobs
+from aws.batch import BatchJob, BatchJobs
 from aws.belongings import Page, moment
 from aws.facts import Belonging, Moment, Sort
 from aws.service_models import narrow
@@ -87,7 +87,7 @@ class JobsLeft:
     def __init__(self, deployment: str, region: str) -> None:
         self._region = region
         self._ours = {tags.DEPLOYMENT: deployment}
-        self._jobs = Jobs(names.grid_queue(deployment), narrow.client("batch", region))
+        self._jobs = BatchJobs(names.grid_queue(deployment), narrow.client("batch", region))
 
     def pages(self) -> Iterator[Page]:
         alive = self._jobs.alive(self._ours)
@@ -107,7 +107,7 @@ class JobsLeft:
                 refused[job] = str(problem)
         return refused
 
-    def _page(self, jobs: Sequence[Job]) -> Page:
+    def _page(self, jobs: Sequence[BatchJob]) -> Page:
         things = (_belonging(Sort.JOB, one.id, self._region, one.status, one.created_at, one.tags) for one in jobs)
         return Page(tuple(things), moment(self._jobs.answer))
 

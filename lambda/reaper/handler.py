@@ -15,7 +15,7 @@ from contract import metrics, names
 from contract.environments import ReaperEnvironment
 from reaper import weekly, words
 from reaper.findings import Findings
-from reaper.sweep import Sweep
+from reaper.passes import ReaperPass
 
 
 class Unfinished(Exception):
@@ -28,7 +28,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     if event.get("action") == "weekly":
         return weekly.tell(env, now=time.time())
     report_only = env.report_only or bool(event.get("report_only"))
-    findings = Sweep(
+    findings = ReaperPass(
         env,
         report_only=report_only,
         writer=context.aws_request_id,

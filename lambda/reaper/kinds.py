@@ -11,7 +11,7 @@ from contract.environments import ReaperEnvironment
 from reaper.grids import JobsLeft, TrainingsLeft
 
 
-class Kind(Protocol):
+class ResourceKind(Protocol):
     """One kind of thing in one region. All calls may raise ClientError or BotoCoreError, `pages` part way too."""
 
     @property
@@ -36,7 +36,7 @@ class Kind(Protocol):
         """Ends what can be ended; a reason for each that refused."""
 
 
-Listing = Callable[[list[dict[str, Any]]], Iterator[Page]]
+ListPages = Callable[[list[dict[str, Any]]], Iterator[Page]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Tagged:
     """Things of EC2 that carry the deployment's tag."""
 
     name: str
-    listing: Listing
+    listing: ListPages
     wanted: list[dict[str, Any]]
     id_filter: str
     ending: Callable[[Sequence[str]], dict[str, str]]
@@ -89,7 +89,7 @@ def _whole(pages: Iterator[Page]) -> Page:
     return Page(tuple(thing for page in every for thing in page.things), every[0].moment)
 
 
-def kinds(region: str, env: ReaperEnvironment) -> tuple[Kind, ...]:
+def kinds(region: str, env: ReaperEnvironment) -> tuple[ResourceKind, ...]:
     """All kinds in a region, in the order in which they are looked for: what costs most comes first."""
     ec2, ours = Belongings(region), tagged(env.deployment)
     children = (JobsLeft(env.deployment, region),) if region == env.home_region else ()

@@ -12,7 +12,7 @@ from aws import executions
 from aws.clients import BRISK
 from aws.facts import GONE
 from contract import names
-from reaper.policy import Life, Owner
+from reaper.policy import Life, OwningExecution
 
 logger = Logger(service="reaper")
 MOST = 500
@@ -20,8 +20,8 @@ MOST = 500
 FAILURES = 3
 """After so many in a row the service is taken to be away: each may cost seconds of the pass."""
 OVER = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
-RUNS = Owner(life=Life.RUNS)
-UNASKED = Owner(life=Life.UNKNOWN, why="it has not been asked for yet")
+RUNS = OwningExecution(life=Life.RUNS)
+UNASKED = OwningExecution(life=Life.UNKNOWN, why="it has not been asked for yet")
 
 
 class Owners:
@@ -32,7 +32,7 @@ class Owners:
         ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
         self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
         self._running = frozenset[str]().union(*map(self._list, machines))
-        self._asked: dict[str, tuple[Owner, float]] = {}
+        self._asked: dict[str, tuple[OwningExecution, float]] = {}
         self._failures = 0
 
     @staticmethod
@@ -44,16 +44,16 @@ class Owners:
             logger.warning("what runs could not be listed", problem=str(problem))
             return frozenset()
 
-    def known(self, execution: str) -> Owner:
+    def known(self, execution: str) -> OwningExecution:
         """Without a call."""
         if execution in self._running:
             return RUNS
         return self._asked[execution][0] if execution in self._asked else UNASKED
 
-    def ask(self, execution: str, *, fresh_s: float | None = None) -> Owner:
+    def ask(self, execution: str, *, fresh_s: float | None = None) -> OwningExecution:
         """Step Functions' own word; an earlier answer of this pass does, unless it is older than `fresh_s`."""
         if not self._ours.fullmatch(execution):
-            return Owner(
+            return OwningExecution(
                 life=Life.UNKNOWN, why=f"{execution!r} is not an execution of ours" if execution else "no tag names one"
             )
         if execution in self._asked:
@@ -61,24 +61,26 @@ class Owners:
             if fresh_s is None or self._clock() - at <= fresh_s:
                 return answer
         elif len(self._asked) >= MOST:
-            return Owner(life=Life.UNKNOWN, why=f"this pass has asked for {MOST} executions already")
+            return OwningExecution(life=Life.UNKNOWN, why=f"this pass has asked for {MOST} executions already")
         answer = self._question(execution)
         self._asked[execution] = (answer, self._clock())
         return answer
 
-    def _question(self, execution: str) -> Owner:
+    def _question(self, execution: str) -> OwningExecution:
         if self._failures >= FAILURES or not self._has_time():
-            return Owner(life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over")
+            return OwningExecution(
+                life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over"
+            )
         try:
             status = executions.status(execution, BRISK)
         except (ClientError, BotoCoreError) as problem:
             self._failures += 1
-            return Owner(life=Life.UNKNOWN, why=str(problem))
+            return OwningExecution(life=Life.UNKNOWN, why=str(problem))
         self._failures = 0
         if status.runs:
             return RUNS
         if status.name == GONE:
-            return Owner(life=Life.OVER, why="Step Functions does not know it any more")
+            return OwningExecution(life=Life.OVER, why="Step Functions does not know it any more")
         if status.ended_at is None or status.name not in OVER:
-            return Owner(life=Life.UNKNOWN, why=f"its status is {status.name}")
-        return Owner(life=Life.OVER, ended_at=status.ended_at, why=status.name)
+            return OwningExecution(life=Life.UNKNOWN, why=f"its status is {status.name}")
+        return OwningExecution(life=Life.OVER, ended_at=status.ended_at, why=status.name)

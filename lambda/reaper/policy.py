@@ -59,7 +59,7 @@ class Life(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class OwningExecution:
     """The execution that a thing's tags name."""
 
     life: Life
@@ -131,7 +131,7 @@ class Rules:
         return max(self.max_least, math.floor(self.max_share * seen))
 
 
-def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
     """Keep unless there is a positive reason to end. `now` is AWS's time, or earlier: later is safer."""
     ours = thing.deployment == rules.deployment
     if not is_alive(thing):
@@ -173,7 +173,7 @@ def _past_deadline(thing: Belonging, late: float, suspect: Suspect | None, now: 
 
 
 def _by_owner(
-    thing: Belonging, owner: Owner, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
+    thing: Belonging, owner: OwningExecution, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
 ) -> Verdict:
     if owner.life is Life.RUNS:
         if deadline is None and thing.sort not in TIMED_BY_AWS:
@@ -197,7 +197,7 @@ def _by_owner(
     return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")
 
 
-def _by_profile(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+def _by_profile(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
     """An instance under our profile without our tag: somebody removed it, or launched by hand."""
     if thing.deployment is not None:
         reason = f"it runs under our instance profile and is tagged as deployment {thing.deployment!r}'s"

@@ -17,20 +17,20 @@ from agent.commits import Committer
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
-from agent.logs import PREFIX, LogShipper
+from agent.logs import OWN_LINE, LogShipper
 from agent.metadata import Metadata
-from agent.orders import Watch
+from agent.orders import OrderWatch
 from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python
 from agent.restore import restore
 from agent.saver import SAVED, Saver, Unsaved
 from agent.store import Missing, Store
-from agent.training import LINGER_S, Child, described
+from agent.training import LINGER_S, TrainerProcess, described
 from contract import names, training
 from contract.errors import NodeLost, TrainingFailed
 from contract.jobs import Job
-from contract.keys import JobPrefix, Kind
+from contract.keys import CommitKind, JobPrefix
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 
@@ -72,12 +72,12 @@ class Attempt:
         self._reporter = Reporter(
             home, first, every_s=job.timing.report_every_s, progress=self._progress.read, note=self._note, now=now
         )
-        self._watch = Watch(
+        self._watch = OrderWatch(
             job, node.rank, home=home, key=JobPrefix(job.id).order(node.attempt), metadata=metadata,
             on_order=self._on_order, note=self._note, now=now,
         )  # fmt: skip
         self._saver = Saver(
-            self._committer(Kind.CHECKPOINTS), self._committer(Kind.ARTIFACTS), self._reporter,
+            self._committer(CommitKind.CHECKPOINTS), self._committer(CommitKind.ARTIFACTS), self._reporter,
             every_s=job.checkpoint_minutes * 60, note=self._note,
         )  # fmt: skip
         self._kernel: KernelLog | None = None
@@ -195,7 +195,7 @@ class Attempt:
     def _train(self, command: Sequence[str], environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        child = Child(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
+        child = TrainerProcess(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
         self._reporter.moment("started")
         self._note(f"started: {shlex.join(command)}")
         self._reporter.enter(Phase.TRAINING)
@@ -208,7 +208,7 @@ class Attempt:
         reason = f"rank {self._node.rank}: the command {described(status)}"
         return Exit(code=status, error=TrainingFailed.__name__, reason=reason)
 
-    def _accompany(self, child: Child) -> int:
+    def _accompany(self, child: TrainerProcess) -> int:
         """Until the child is gone, by itself or because of an order."""
         started = False
         while (status := child.wait(LOOK_S)) is None:
@@ -229,7 +229,7 @@ class Attempt:
         self._reporter.moment("first_step")
         return True
 
-    def _obey(self, child: Child) -> int:
+    def _obey(self, child: TrainerProcess) -> int:
         self._obeyed = order = self._watch.order
         kind = order.kind if order else OrderKind.STOP
         if kind is OrderKind.STOP:
@@ -259,8 +259,8 @@ class Attempt:
 
     def _tool(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
         """A command of the agent's own, its output in the log; given up when an order comes."""
-        child = Child(
-            words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(PREFIX + line)
+        child = TrainerProcess(
+            words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(OWN_LINE + line)
         )
         while (status := child.wait(LOOK_S)) is None:
             if self._watch.came.is_set():
@@ -275,13 +275,13 @@ class Attempt:
         if order.author == f"rank {self._node.rank}":
             self._reporter.hurry()
 
-    def _committer(self, kind: Kind) -> Committer:
+    def _committer(self, kind: CommitKind) -> Committer:
         committer = Committer(
             self._bucket(self._node.region), self._work / kind.value, self._work / "staging" / kind.value,
             kind=kind, job=self._job.id, attempt=self._node.attempt, rank=self._node.rank,
             progress=self._progress, note=self._note, now=time.time, sleep=self._sleep,
         )  # fmt: skip
-        if kind is Kind.CHECKPOINTS:
+        if kind is CommitKind.CHECKPOINTS:
             self._checkpoints = committer
         return committer
 
@@ -297,7 +297,7 @@ class Attempt:
     def _note(self, text: str) -> None:
         self._say(text)
         for line in text.splitlines():
-            self._logs.line(PREFIX + line)
+            self._logs.line(OWN_LINE + line)
 
 
 def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: Unsaved) -> Exit:

@@ -16,11 +16,11 @@ from pathlib import Path
 from agent import snapshot
 from agent.progress import ProgressFile
 from agent.retention import stale_commits
-from agent.snapshot import Changed, Seen
+from agent.snapshot import Changed, FileState
 from agent.store import MIB, Store
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind
+from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 SMALL = 16 * MIB
@@ -38,7 +38,7 @@ class Committer:
         folder: Path,
         staging: Path,
         *,
-        kind: Kind,
+        kind: CommitKind,
         job: str,
         attempt: int,
         rank: int,
@@ -52,8 +52,8 @@ class Committer:
         self._progress, self._note, self._now, self._sleep = progress, note, now, sleep
         self._prefix = BytesPrefix(job)
         self._sent: dict[str, str] = {}
-        self._digests: dict[Seen, str] = {}
-        self._foreign: dict[str, Seen] = {}
+        self._digests: dict[FileState, str] = {}
+        self._foreign: dict[str, FileState] = {}
         self._said: set[str] = set()
         self._last_files: tuple[CommittedFile, ...] = ()
         self.newest: Commit | None = None
@@ -63,7 +63,7 @@ class Committer:
         """Takes note of restored files: those of this rank need not be sent again when they lie in this bucket (`here`);
         those of another rank are not this rank's to commit as long as they stay as they are."""
         for file in files:
-            seen = Seen.of(file.path, (self._folder / file.path).stat())
+            seen = FileState.of(file.path, (self._folder / file.path).stat())
             if rank != self._rank:
                 self._foreign[file.path] = seen
                 continue
@@ -129,7 +129,7 @@ class Committer:
         self.newest, self.newest_key, self._last_files = commit, key, files
         return commit
 
-    def _send(self, files: list[Seen]) -> list[CommittedFile]:
+    def _send(self, files: list[FileState]) -> list[CommittedFile]:
         small = [one for one in files if one.size <= SMALL]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             sent = dict(zip(small, pool.map(self._send_small, small), strict=True))
@@ -138,7 +138,7 @@ class Committer:
                 sent[one] = self._send_large(one)
         return [sent[one] for one in files]
 
-    def _send_small(self, seen: Seen) -> CommittedFile:
+    def _send_small(self, seen: FileState) -> CommittedFile:
         if known := self._known(seen):
             return known
         content = (self._staging / seen.path).read_bytes()
@@ -149,7 +149,7 @@ class Committer:
             self._store.send_bytes(file.key, content, digest.digest())
         return self._remember(seen, file)
 
-    def _send_large(self, seen: Seen) -> CommittedFile:
+    def _send_large(self, seen: FileState) -> CommittedFile:
         if known := self._known(seen):
             return known
         staged = self._staging / seen.path
@@ -160,20 +160,20 @@ class Committer:
             snapshot.check(staged, seen)  # bytes that changed on their way are listed by no commit
         return self._remember(seen, file)
 
-    def _known(self, seen: Seen) -> CommittedFile | None:
+    def _known(self, seen: FileState) -> CommittedFile | None:
         if (digest := self._digests.get(seen)) is None:
             return None
         file = self._listed(seen, digest)
         return file if self._sent.get(file.key) == digest else None
 
-    def _listed(self, seen: Seen, sha256: str) -> CommittedFile:
-        if self._kind is Kind.CHECKPOINTS:
+    def _listed(self, seen: FileState, sha256: str) -> CommittedFile:
+        if self._kind is CommitKind.CHECKPOINTS:
             key = self._prefix.checkpoint(self._rank, sha256, seen.path)
         else:
             key = self._prefix.artifact(self._rank, seen.path)
         return CommittedFile(path=seen.path, size=seen.size, sha256=sha256, key=key, mode=seen.mode)
 
-    def _remember(self, seen: Seen, file: CommittedFile) -> CommittedFile:
+    def _remember(self, seen: FileState, file: CommittedFile) -> CommittedFile:
         self._sent[file.key] = file.sha256
         self._digests[seen] = file.sha256
         return file

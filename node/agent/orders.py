@@ -49,7 +49,7 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
     )
 
 
-class Watch:
+class OrderWatch:
     """Looks every `orders_every_s` in a thread of its own until an order came; `order` is None before that."""
 
     def __init__(

@@ -15,7 +15,7 @@ from agent.retention import RestoreSet, complete_sets
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind, commit_of
+from contract.keys import BytesPrefix, CommitKind, commit_of
 
 AT_A_TIME = 8
 
@@ -60,7 +60,7 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> list[tuple[Re
     """The complete sets of earlier attempts over all buckets, the newest first."""
     found = []
     for store in stores:
-        keys = store.keys(BytesPrefix(job).commits(Kind.CHECKPOINTS))
+        keys = store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS))
         earlier = [key for key in keys if (place := commit_of(key)) and place[0] < attempt]
         found += [(chosen, store) for chosen in complete_sets(earlier)]
     return sorted(found, key=lambda each: (each[0].attempt, each[0].step), reverse=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from contract.aws_errors import code_of
+
 MIB = 1024 * 1024
 PART = 32 * MIB
 """Of an upload in parts: 10,000 parts make 320 GB; boto3 takes larger ones for larger files."""
@@ -20,10 +22,6 @@ AGAIN_S = (0.1, 0.4, 1.6)
 
 class Missing(LookupError):
     """There is no such object."""
-
-
-def code_of(problem: ClientError) -> str:
-    return str(problem.response.get("Error", {}).get("Code", ""))
 
 
 class Store:

@@ -46,7 +46,7 @@ class Lines:
         return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
-class Child:
+class TrainerProcess:
     """Started at once. Raises CannotStart when the command cannot be run."""
 
     def __init__(

@@ -319,10 +319,14 @@ class Rights:
             self.bytes(
                 "WriteAndReadCheckpoints",
                 ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-                *(f"{keys.JOBS}*/{folder}/*" for folder in keys.BYTES_FOLDERS if folder != keys.Kind.ARTIFACTS.value),
+                *(
+                    f"{keys.JOBS}*/{folder}/*"
+                    for folder in keys.BYTES_FOLDERS
+                    if folder != keys.CommitKind.ARTIFACTS.value
+                ),
             ),
             # Artifacts are for people: no node reads one or takes one away again.
-            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.Kind.ARTIFACTS.value}/*"),
+            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.CommitKind.ARTIFACTS.value}/*"),
             self.list_bytes(),
             *self.data(data_buckets),
             Right("WriteTrainingLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),

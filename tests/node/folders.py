@@ -11,7 +11,7 @@ from agent.progress import ProgressFile
 from agent.restore import restore
 from agent.store import Store
 from contract.commits import Commit
-from contract.keys import Kind
+from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
 
 BUCKET = "yard-bytes"
@@ -20,7 +20,9 @@ BUCKET = "yard-bytes"
 class Folder:
     """CHECKPOINT_DIR of one rank in one attempt, with what commits it."""
 
-    def __init__(self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, kind: Kind = Kind.CHECKPOINTS) -> None:
+    def __init__(
+        self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, kind: CommitKind = CommitKind.CHECKPOINTS
+    ) -> None:
         self.path = root / f"a{attempt}r{rank}" / kind.value
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"

@@ -14,7 +14,7 @@ from agent.snapshot import Changed
 from agent.store import Store
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind
+from contract.keys import BytesPrefix, CommitKind
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BUCKET, Folder, bytes_of
 
@@ -30,7 +30,7 @@ def test_a_commit_lists_every_file_and_comes_last(folder: Folder, s3: FakeS3) ->
     commit = folder.commit(7, **{"a.pt": "A", "deep/er/b c+%ü.pt": "B"})
     assert commit is not None
     assert bytes_of(s3, commit) == {"a.pt": "A", "deep/er/b c+%ü.pt": "B"}
-    assert s3.calls[-1] == ("put", BytesPrefix("job-1").commit(Kind.CHECKPOINTS, 1, 7, 0))
+    assert s3.calls[-1] == ("put", BytesPrefix("job-1").commit(CommitKind.CHECKPOINTS, 1, 7, 0))
 
 
 def test_nothing_new_is_no_commit_and_no_request(folder: Folder, s3: FakeS3) -> None:
@@ -162,7 +162,7 @@ def test_staging_leaves_nothing_behind(folder: Folder) -> None:
 
 
 def test_artifacts_keep_their_own_names_and_are_replaced(tmp_path: Path, s3: FakeS3) -> None:
-    folder = Folder(tmp_path, s3, kind=Kind.ARTIFACTS)
+    folder = Folder(tmp_path, s3, kind=CommitKind.ARTIFACTS)
     folder.commit(1, **{"out/model": "A"})
     folder.commit(2, **{"out/model": "B"})
     assert s3.objects[BUCKET, "jobs/job-1/artifacts/rank-0000/out/model"] == b"B"
@@ -176,7 +176,7 @@ def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: F
         folder.commit(step, model=f"weights {step}", config="same")
         folder.committer.thin()
     store = Store(s3, BUCKET)
-    left = [decode(Commit, store.get(key)) for key in store.keys(BytesPrefix("job-1").commits(Kind.CHECKPOINTS))]
+    left = [decode(Commit, store.get(key)) for key in store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS))]
     assert [commit.step for commit in left] == [4, 5, 6]
     for commit in left:
         assert bytes_of(s3, commit) == {"model": f"weights {commit.step}", "config": "same"}

@@ -54,7 +54,7 @@ def test_a_commit_across_a_finished_checkpoint_has_the_files_and_the_step_of_one
     folder.at(55, checkpoint=50)
     real, times = snapshot.look, iter(range(1))
 
-    def finish_another_first(root: Path, note: object) -> dict[str, snapshot.Seen]:
+    def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
         if next(times, None) is not None:
             folder.write("a", "of 60")
             folder.progress.write_text(json.dumps({"step": 61, "checkpoint": 60}))

@@ -1,4 +1,4 @@
-"""Calls that are tried again until trouble has passed."""
+"""Repeats calls until trouble has passed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRIES = 20
 """With full jitter up to a minute about eight minutes; then the next attempt goes on."""
 
 
-class Patience:
+class Retry:
     """Repeats a call until it gets through. `base_s` is the first pause's length, `most_s` the longest's."""
 
     def __init__(self, waits: Waits, chance: random.Random, *, base_s: float, most_s: float) -> None:

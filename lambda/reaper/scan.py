@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from aws.facts import Belonging, Moment
 from ending.policy import is_alive
 from reaper.findings import Case
-from reaper.kinds import Kind
+from reaper.kinds import ResourceKind
 from reaper.marks import Section
 from reaper.owners import Owners
 from reaper.policy import ASKS_OWNER, Action, Rule, Rules, Suspect, judge
@@ -21,10 +21,10 @@ class OutOfTime(Exception):
 
 
 @dataclass(slots=True)
-class Look:
+class Scan:
     """What a pass knows of a kind in a region, and does about it."""
 
-    kind: Kind
+    kind: ResourceKind
     region: str
     section: Section
     """As the pass before left it."""
