@@ -1,4 +1,4 @@
-"""The cleanup's function: for each message of an execution's end, ends what it left, and looks once more a while later."""
+"""The cleanup's function: for each message that an execution has ended, ends what it left behind, and looks once more later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = Logger(service="cleanup")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """What is not done comes back in `terminate_again_s`, and at last goes to the dead-letter queue; the answer names it."""
+    """Returns the messages to deliver again: they come back in `terminate_again_s`, and at last go to the dead-letter queue."""
     env = CleanupEnvironment.read()
     queue = Queue(env.queue)
     return work_through(

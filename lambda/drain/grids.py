@@ -1,4 +1,4 @@
-"""The grids' part of a destroy: nothing of them is created any more, every job is terminated, every training stopped."""
+"""The grids' part of a destroy: stops every execution, terminates every Batch job, stops every training."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Grids:
     regions: list[str]
 
     def end(self) -> list[str]:
-        """A line for everything that is not over yet. Raises NotDrained where a person protects a training."""
+        """Returns a line for everything that is not over yet. Raises NotDrained where a person protects a training."""
         return [*self._executions(), *self._jobs(), *self._trainings()]
 
     def _executions(self) -> list[str]:
-        """Stops what runs. From then on, no child of theirs creates a training."""
+        """Stops the executions that run. From then on, none of their children creates a training."""
         listed = executions.lately(self.env.grid_machine, self.since - IN_FLIGHT_S) or {}
         lines = []
         for arn, status in listed.items():
@@ -48,7 +48,7 @@ class Grids:
         return lines
 
     def _jobs(self) -> list[str]:
-        """Batch that does not answer keeps no training from its end."""
+        """Terminates the jobs. Trainings end all the same where Batch does not answer."""
         jobs = BatchJobs(names.grid_queue(self.env.deployment))
         try:
             alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
@@ -59,7 +59,7 @@ class Grids:
         return [f"- Batch job {job.name} is {job.status}" for job in alive]
 
     def _trainings(self) -> list[str]:
-        """Region by region: one that does not answer keeps no other from its end."""
+        """Stops the trainings region by region; one that does not answer does not keep the others from being stopped."""
         lines: list[str] = []
         for region in self.regions:
             try:

@@ -1,4 +1,4 @@
-"""The reaper's actions: the five-minute pass, the same for one look that changes nothing, and the weekly summary."""
+"""The reaper's actions: the pass every five minutes, the same in report-only mode, and the weekly summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reaper.passes import ReaperPass
 
 
 class Unfinished(Exception):
-    """The pass did all it could, and something failed or refused: Lambda's error metric has to show it."""
+    """The pass did all it could, but something failed or AWS refused it. It is raised so that Lambda's error metric shows it."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:

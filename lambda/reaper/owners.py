@@ -1,4 +1,4 @@
-"""Executions that things name: a list of what runs ahead of the facts, then a question for each that is not in it."""
+"""Tells whether the executions that things name still run: from one list, then by one question for each that is not in it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from reaper.policy import Life, OwningExecution
 
 logger = Logger(service="reaper")
 MOST = 500
-"""Executions a pass asks for; Step Functions answers 300 at once, then 15 a second in a small region."""
+"""Executions that a pass asks for; Step Functions answers 300 at once, then 15 a second in a small region."""
 FAILURES = 3
-"""After so many in a row the service is taken to be away: each may cost seconds of the pass."""
+"""After this many failures in a row a pass asks no more: each may cost seconds."""
 OVER = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
 RUNS = OwningExecution(life=Life.RUNS)
 UNASKED = OwningExecution(life=Life.UNKNOWN, why="it has not been asked for yet")
 
 
 class Owners:
-    """What a pass knows of the executions of the deployment's machines. A failed question is never an answer."""
+    """What a pass knows of the executions of the deployment's machines. After a failed question the answer is "unknown"."""
 
     def __init__(self, machines: Sequence[str], *, clock: Callable[[], float], has_time: Callable[[], bool]) -> None:
         self._clock, self._has_time = clock, has_time
@@ -37,7 +37,7 @@ class Owners:
 
     @staticmethod
     def _list(machine: str) -> frozenset[str]:
-        """What runs. A list that fails says nothing about any execution: each is asked for then."""
+        """The executions that run. A list that fails counts as empty: each execution is asked for then."""
         try:
             return frozenset(executions.running(machine, BRISK))
         except (ClientError, BotoCoreError) as problem:
@@ -45,13 +45,13 @@ class Owners:
             return frozenset()
 
     def known(self, execution: str) -> OwningExecution:
-        """Without a call."""
+        """What is known without a call."""
         if execution in self._running:
             return RUNS
         return self._asked[execution][0] if execution in self._asked else UNASKED
 
     def ask(self, execution: str, *, fresh_s: float | None = None) -> OwningExecution:
-        """Step Functions' own word; an earlier answer of this pass does, unless it is older than `fresh_s`."""
+        """Step Functions' answer; one from earlier in this pass is used again, unless it is older than `fresh_s`."""
         if not self._ours.fullmatch(execution):
             return OwningExecution(
                 life=Life.UNKNOWN, why=f"{execution!r} is not an execution of ours" if execution else "no tag names one"

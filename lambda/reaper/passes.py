@@ -1,4 +1,4 @@
-"""A pass: facts of every region first, owners second, then verdicts; what is past its deadline ends first, and unlimited."""
+"""One pass: reads every region, then asks for the owners, then judges. What is past its deadline ends first, and without a limit."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from reaper.words import when
 
 logger = Logger(service="reaper")
 RESERVE_S = 20.0
-"""With less time left nothing more is looked at: verdicts, marks and words want it."""
+"""With less time left no further region or page is read: the rest is kept for verdicts, marks and the message."""
 ASK_S = 10.0
 """With less time left no more executions are asked for."""
 LAST_S = 5.0
-"""With less time left nothing more is ended: metrics and message want it."""
+"""With less time left nothing more is ended: the rest is kept for metrics and the message."""
 FRESH_S = 30.0
-"""Just before a kill an older answer about an execution is asked for again."""
+"""Just before an end, an answer about an execution that is older than this is asked for again."""
 
 
 @dataclass(slots=True)
 class RegionPass:
-    """What a pass holds of a region until it has looked at all of them."""
+    """What a pass knows of a region until it has read all of them."""
 
     name: str
     book: Book | None
-    """None where the marks could not be read: nothing is marked then, and only what is past its deadline ends."""
+    """None where the marks could not be read: then nothing is marked, and only what is past its deadline ends."""
     scans: list[Scan] = field(default_factory=list)
     sections: dict[str, Section] = field(default_factory=dict)
     news: list[Case] = field(default_factory=list)
 
     spent: int = 0
-    """Of the limit, by a pass of a moment ago: a doubled schedule does not double the limit."""
+    """How many of the limit a pass of a moment ago used: a schedule that fires twice does not double the limit."""
 
     def section(self, kind: str) -> Section:
         return self.book.section(kind) if self.book else Section()
@@ -71,7 +71,7 @@ class ReaperPass:
         self._regions: list[RegionPass] = []
 
     def run(self) -> Findings:
-        """Does all that can be done, whatever fails; what did fail is in the findings."""
+        """Does all that can be done, whatever fails. The findings name what failed."""
         for name in self._where():
             with self._going_on(name):
                 self._look_at(name)
@@ -85,7 +85,7 @@ class ReaperPass:
     # Facts
 
     def _where(self) -> list[str]:
-        """The regions of the settings, and every one where anything was ever launched."""
+        """The regions of the settings, and every other one where anything was ever launched."""
         regions = set(self._env.regions)
         with self._going_on("the list of regions"):
             regions |= self._store.launched_regions()
@@ -104,7 +104,7 @@ class ReaperPass:
             region.scans.append(scan)
             try:
                 scan.stream(self._owners, self._rules, self._has_time)
-            except BotoCoreError as problem:  # the region does not answer: no other kind is worth its time-outs
+            except BotoCoreError as problem:  # the region does not answer: trying other kinds would only cost their time-outs
                 scan.problem = str(problem)
                 raise
             finally:
@@ -123,7 +123,7 @@ class ReaperPass:
             return None
 
     def _end_late(self, scan: Scan) -> None:
-        """What is past its deadline ends at the first look, also where the rest of the listing failed."""
+        """Ends what is past its deadline, without a second look, and even where the rest of the listing failed."""
         self.findings.seen += scan.seen
         late = [case for case in scan.late if not scan.told_lately(case, self._rules)]
         for case in late:
@@ -136,7 +136,7 @@ class ReaperPass:
     # Owners and verdicts
 
     def _verdicts(self, region: RegionPass) -> Iterator[tuple[Scan, Case]]:
-        """What may end at its second look; and the region's marks after this pass."""
+        """Judges the candidates, and yields those that may end because this is their second look. Collects the region's marks."""
         for scan in region.scans:
             cases = list(scan.judged(self._owners, self._rules))
             for case in cases:
@@ -150,7 +150,7 @@ class ReaperPass:
                     yield scan, case
 
     def _limited(self, doomed: Sequence[tuple[Scan, Case]]) -> list[tuple[Scan, Case]]:
-        """As many as a pass may end: what is past its deadline, then the oldest marks. The others wait for the next pass."""
+        """Those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
         late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
         early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
         early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
@@ -161,7 +161,7 @@ class ReaperPass:
     # Acts
 
     def _settle(self, region: RegionPass, chosen: Sequence[tuple[Scan, Case]]) -> None:
-        """Writes the marks, which claims what is to end, then ends it. Where another pass wrote first, it acts, and not this."""
+        """Writes the marks, which claims what is to end, then ends it. Where another pass wrote first, only that one ends things."""
         if self._report_only or region.book is None:
             return
         for scan, case in chosen:
@@ -181,7 +181,7 @@ class ReaperPass:
         region.book.write(region.sections, claim=False)
 
     def _end(self, scan: Scan, cases: Sequence[Case]) -> None:
-        """Looks once more, a chunk at a time, and ends what still has to. What refused is in the findings."""
+        """Reads the facts once more, a chunk at a time, and ends what still has to end. The findings name what AWS refused."""
         for start in range(0, len(cases), FILTER_VALUES):
             chunk = {case.thing.id: case for case in cases[start : start + FILTER_VALUES]}
             if self._left() < LAST_S:
@@ -207,7 +207,7 @@ class ReaperPass:
                     self.findings.ended.append(chunk[id_])
 
     def _still(self, scan: Scan, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
-        """Whether the newest facts, and the execution's newest word, come to the same verdict."""
+        """Whether the newest facts, and a fresh answer about the execution, give the same verdict."""
         case = chunk.get(thing.id)
         if case is None:
             return False
@@ -221,7 +221,7 @@ class ReaperPass:
 
     @contextmanager
     def _going_on(self, what: str) -> Iterator[None]:
-        """Whatever goes wrong in one region, the others are looked at; the handler raises when all is done."""
+        """Notes an error and goes on with the other regions; the handler raises when all is done."""
         try:
             yield
         except Exception as problem:

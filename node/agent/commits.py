@@ -1,8 +1,8 @@
-"""Commits a folder to S3: files are uploaded once each, the object that lists them is written last.
+"""Commits a folder to S3: uploads each file once, and last writes the object that lists them.
 
 Files in CHECKPOINT_DIR should appear by renaming; names that end in `.tmp` are left out. A trainer that replaces several
-files one by one says in PROGRESS_FILE which checkpoint is complete (`checkpoint`); a commit across that change is made
-again. Without a step the commit has step -1 and lies under step 0, where the next one replaces it.
+files one by one says in PROGRESS_FILE which checkpoint is complete (`checkpoint`); a commit during which that changes is
+repeated. A commit without a step has step -1 and is stored under step 0, where the next one replaces it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 SMALL = 16 * MIB
-"""Up to here a file is read once, hashed and sent from memory."""
+"""Files up to this size are read once, hashed and sent from memory."""
 AT_A_TIME = 8
-"""Small files on their way; large ones go one after the other, each in parallel parts."""
+"""Small files sent side by side; large ones are sent one after the other, each in parallel parts."""
 
 
 class Committer:
@@ -60,8 +60,8 @@ class Committer:
         self.newest_key = ""
 
     def adopt(self, files: Iterable[CommittedFile], *, rank: int, here: bool) -> None:
-        """Takes note of restored files: those of this rank need not be sent again when they lie in this bucket (`here`);
-        those of another rank are not this rank's to commit as long as they stay as they are."""
+        """Takes note of restored files. Those of this rank are not sent again where they are in this bucket already (`here`);
+        those of another rank are not committed by this one as long as they do not change."""
         for file in files:
             seen = FileState.of(file.path, (self._folder / file.path).stat())
             if rank != self._rank:
@@ -72,9 +72,9 @@ class Committer:
                 self._sent[file.key] = file.sha256
 
     def commit(self, *, final: bool = False, step: int | None = None) -> Commit | None:
-        """Makes a commit unless nothing changed since the last one, or there is nothing. `step` overrides the trainer's.
+        """Makes a commit, unless nothing changed since the last one or the folder is empty. `step` overrides the trainer's.
 
-        Raises Changed when the folder found no quiet moment, and what boto3 raises; both leave earlier commits as they are.
+        Raises Changed where files kept changing, and what boto3 raises; earlier commits stay as they are.
         """
         for attempt in range(1, TRIES + 1):
             try:
@@ -87,8 +87,8 @@ class Committer:
         return None
 
     def thin(self) -> None:
-        """Deletes this rank's commits that are older than the newest three sets, then the files that no commit of this
-        rank lists any more."""
+        """Deletes this rank's commits that are older than the newest three sets, then the files that none of its remaining
+        commits lists."""
         keys = list(self._store.keys(self._prefix.commits(self._kind)))
         stale = stale_commits(keys, self._rank)
         if not stale:

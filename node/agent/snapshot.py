@@ -1,4 +1,4 @@
-"""A quiet moment of a folder: its files hard-linked into a staging folder, with proof that none changed meanwhile."""
+"""Takes a snapshot of a folder: hard-links its files into a staging folder, and proves that none changed meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 UNFINISHED = ".tmp"
-"""Names with this end are files that a trainer still writes and will rename: left out."""
+"""The ending of files that a trainer still writes and will rename; they are left out."""
 RACY_S = 0.05
-"""A write within one tick of the file system's clock (4 to 10 ms) leaves the time as it was: younger files have to age."""
+"""The least age of a file: two writes within one tick of the file system's clock (4 to 10 ms) leave the same time."""
 KEY_BYTES = 800
 """S3 takes keys of 1,024 bytes, of which the job's prefix needs some."""
 
@@ -25,7 +25,7 @@ class Changed(RuntimeError):
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it was; equal means unchanged."""
+    """A file's size, times and inode; two that are equal mean that the file did not change."""
 
     path: str
     """Relative to the folder, `/` between parts."""
