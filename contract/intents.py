@@ -16,11 +16,11 @@ class LaunchOutcome(str, Enum):
     NO_CAPACITY = "no-capacity"
     QUOTA = "quota"
     UNKNOWN = "unknown"
-    """The answer was lost, or says nothing: the same bytes again before the next rung."""
+    """Whether it launched is not known: send the same bytes again before the next rung."""
     RENEW = "renew"
-    """The token belongs to instances that are gone: the next generation, the same rung."""
+    """The token belongs to instances that are gone: ask the same rung with the next generation."""
     CLOSED = "closed"
-    """The account cannot use this region (or quota's siblings of it): drop its rungs."""
+    """The account cannot use this region: drop its rungs."""
     MISTAKE = "mistake"
     """Repeating cannot help."""
 
@@ -44,7 +44,7 @@ class Step:
 
     rung: Rung
     request: dict[str, Any]
-    """RunInstances, whole but for UserData and ClientToken."""
+    """The arguments of RunInstances without UserData and ClientToken."""
     generation: int = 0
     """Raised when the token's instances were terminated."""
     answer: LaunchAnswer | None = None
@@ -52,7 +52,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """One walk. A repeat reads it and sends the same bytes, which is what a ClientToken wants."""
+    """One walk over the ladder. A repeat reads it and sends the same bytes, as a ClientToken requires."""
 
     job: str
     attempt: int

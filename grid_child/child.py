@@ -1,4 +1,4 @@
-"""One line's child at work: does what the policy says, and keeps what came of it."""
+"""Runs the child of one line: does what the policy decides, and remembers the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECORDED = "its line has its record already"
 
 
 class Child:
-    """A child whose line is known. `run` and `end` return how the process ends."""
+    """The child of one line. `run` and `end` return the exit code of the process."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Child:
         self._told: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> ExitCode:
-        """Until the line has its record, or nothing more can be done here. Raises Unfit, Trouble, Terminated."""
+        """Works until the line has its record, or this child cannot do more. Raises Unfit, Trouble, Terminated."""
         if (stands := self._standing()) is not None:
             return self._leave_it(stands)
         while True:
@@ -81,7 +81,7 @@ class Child:
                     return verdict.exit
 
     def end(self, reason: str, until: float) -> ExitCode:
-        """Somebody ended this child's job on purpose: its training is stopped, and recorded if it ends before `until`."""
+        """Stops the training because somebody ended this child's job on purpose, and records it if it ends before `until`."""
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
         while True:
@@ -97,7 +97,7 @@ class Child:
             self.waits.sleep(pause)
 
     def _look(self) -> None:
-        """DescribeTrainingJob; and ListTags once, unless this child's own submission was accepted."""
+        """Reads the training's state, and once its tags unless this child's own submission was accepted."""
         try:
             seen = self.sagemaker.describe(self.work.line.training)
             if seen is None:
@@ -126,7 +126,7 @@ class Child:
         return Known.STRANGER, f"{arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
 
     def _create(self) -> None:
-        """Not once the grid is to end."""
+        """Submits the training, unless the grid is to end."""
         self._fence()
         if self.facts.unwanted:
             return
@@ -148,9 +148,9 @@ class Child:
         )
 
     def _fence(self) -> None:
-        """Looks whether there is to be a training at all: before a submission, and again after it.
+        """Checks, before a submission and again after it, whether the grid is to end or the line has its record already.
 
-        Who ends the grid, or refuses the line, writes that down first and looks for a training then. One of the two sees the other.
+        Whoever ends the grid, or refuses the line, first writes that and then looks for a training. So one of the two sees the other.
         """
         if self.facts.unwanted:
             return
@@ -164,7 +164,8 @@ class Child:
         return None if body is None else decode(Record, body)
 
     def _leave_it(self, record: Record) -> ExitCode:
-        """The line has its record. Where that knows of no training, an earlier child may have died just after it made one."""
+        """Ends because the line has its record. Stops a training that the record does not name: an earlier child may have been
+        killed just after it created one."""
         if self._submitted and not record.arn and self._ours_after_all() and not records.ended(self._seen):
             self._retry(lambda: self.sagemaker.stop(self.work.line.training))
         self._say("has its record", outcome=record.outcome.value)
@@ -188,8 +189,8 @@ class Child:
     def _refuse(self, reason: str) -> bool:
         """Records that there will be no training; False where there is one after all.
 
-        A second child of the line may submit at this moment. It looks for a record after its submission, this one looks for a
-        training after its record: one of the two sees the other, and stops the training.
+        A second child of the line may submit at this moment. It looks for a record after its submission, and this one looks for a
+        training after its record, so one of the two sees the other and stops the training.
         """
         strange = self.facts.known is Known.STRANGER
         if not strange and self._ours_after_all():
@@ -211,7 +212,7 @@ class Child:
         return self._retry(found)
 
     def _tell(self, event: str, state: str, message: str) -> None:
-        """A line of the log for what is new of its kind."""
+        """Logs an event where its state or message is new."""
         if (state, message) != self._told.get(event):
             self._told[event] = (state, message)
             self._say(event, state=state, message=message)
@@ -229,7 +230,7 @@ class Child:
 
 
 def _message(seen: dict[str, Any]) -> str:
-    """What SageMaker says of the state of things."""
+    """SageMaker's own message about the training's state."""
     transitions = seen.get("SecondaryStatusTransitions") or [{}]
     return str(seen.get("FailureReason") or transitions[-1].get("StatusMessage") or "")
 

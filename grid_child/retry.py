@@ -12,7 +12,7 @@ from grid_child.waits import Waits
 
 T = TypeVar("T")
 TRIES = 20
-"""With full jitter up to a minute about eight minutes; then the next attempt goes on."""
+"""About eight minutes, with full jitter and pauses of up to a minute; after that the child's next attempt goes on."""
 
 
 class Retry:
@@ -22,7 +22,7 @@ class Retry:
         self._waits, self._chance, self._base_s, self._most_s = waits, chance, base_s, most_s
 
     def __call__(self, call: Callable[[], T]) -> T:
-        """Raises the last Trouble after TRIES; everything else at once."""
+        """Raises the last Trouble after TRIES calls, and every other error at once."""
         for tries in range(1, TRIES):
             try:
                 return call()

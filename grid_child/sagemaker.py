@@ -1,4 +1,4 @@
-"""Every SageMaker call of a child, in its line's region."""
+"""Every SageMaker call of a child: creates, reads and stops trainings in its line's region."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from grid_child.policy import SubmitAnswer, answered
 from grid_child.trouble import status_of, trouble_of, words_of
 
 NOT_THERE = frozenset({"ResourceNotFound", "ValidationException"})
-"""SageMaker calls a name that it does not know a ValidationException ("Requested resource not found."). Its words are not relied
-on: were it another objection, a submission under the same name would be refused as in use, and nothing would be made twice."""
+"""SageMaker answers ValidationException ("Requested resource not found.") for a name that it does not know. The message is not checked:
+if it meant something else, a submission under the same name would be refused as in use, so nothing would be created twice."""
 
 
 class SageMaker:
-    """Training jobs of one region. Every method asks once; raises Trouble where that may pass, Unfit where a right is missing."""
+    """SageMaker in one region. Methods do not retry; they raise Trouble where a failure may pass, Unfit where a permission is missing."""
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -29,7 +29,7 @@ class SageMaker:
         return client("sagemaker", self.region)
 
     def create(self, request: Mapping[str, Any]) -> tuple[SubmitAnswer, str]:
-        """What SageMaker said, and its words; never raises for an answer or for the lack of one."""
+        """Submits a training. Returns SageMaker's answer and its message; never raises because of an answer, or a lost one."""
         try:
             made = self._client.create_training_job(**request)
         except ParamValidationError as problem:

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, in three words: unfit (no attempt does better), denied (a right is missing), trouble (it passes)."""
+"""Tells failures of calls apart: Unfit, which no later attempt can change, and Trouble, which passes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperat
 
 
 class Unfit(Exception):
-    """No attempt can do better: the environment, the plan or a right is missing. Its words are for a person."""
+    """No later attempt can succeed: the environment, the plan or a permission is missing. The message is for a person."""
 
 
 class Trouble(Exception):
-    """A throttle, an error of the service or of the network: it passes, and nobody knows whether the call was done."""
+    """A throttle, or an error of the service or the network. It passes; whether the call took effect is not known."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -30,7 +30,7 @@ def words_of(problem: ClientError) -> str:
 
 
 def trouble_of(problem: ClientError | BotoCoreError, what: str) -> Unfit | Trouble:
-    """What a failed call means where no answer of the service says "no" for good but a missing right."""
+    """The failure of a call: Unfit where a permission is missing, Trouble otherwise."""
     if not isinstance(problem, ClientError):
         return Trouble(type(problem).__name__, str(problem))
     if code_of(problem) in DENIED:

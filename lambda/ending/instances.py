@@ -55,10 +55,10 @@ class Ending:
 
     def _end(self, job: str, attempt: int) -> Ended:
         numbers = range(1, attempt + 1)
-        for number in numbers:  # before the intents are read: a launch that missed the closing has written its intent by now
+        for number in numbers:  # before intents are read: a launch that missed the closing has written its own by then
             self.store.close(job, number)
         intents = [held.intent for number in numbers for held in self.store.intents(job, number)]
-        looked_at = time.time()  # taken before any region is asked: a slow one must not make an invisible launch look old enough
+        looked_at = time.time()  # before a region is asked: a slow one must not make an unseen launch seem old enough
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
         for region in self._regions(job, intents):
             try:

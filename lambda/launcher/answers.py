@@ -1,4 +1,4 @@
-"""What an answer of RunInstances means for the ladder; EC2's error codes and nothing else."""
+"""Tells what an error code of RunInstances means for the ladder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNKNOWN = frozenset(
 
 
 def meaning(code: str) -> LaunchOutcome:
-    """Anything that is not known to be worth another try is a mistake, and ends the launch at once."""
+    """The outcome for an error code. An unknown code counts as a mistake, which ends the launch at once."""
     if code in CAPACITY:
         return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:

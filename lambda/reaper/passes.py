@@ -104,7 +104,7 @@ class ReaperPass:
             region.scans.append(scan)
             try:
                 scan.stream(self._owners, self._rules, self._has_time)
-            except BotoCoreError as problem:  # the region does not answer: trying other kinds would only cost their time-outs
+            except BotoCoreError as problem:  # the region does not answer: other kinds would only cost their time-outs
                 scan.problem = str(problem)
                 raise
             finally:

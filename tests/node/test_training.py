@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.failures import CannotStart
-from agent.training import Lines, ChildProcess, described
+from agent.training import ChildProcess, Lines, described
 from tests.waiting import HANG_S, until
 
 
