@@ -1,4 +1,4 @@
-"""S3 keys: decisions in the home bucket (JobPrefix, Control), bytes in the bucket of the attempt's region (BytesPrefix)."""
+"""S3 keys: decisions in the home bucket (JobPrefix), bytes in the bucket of the attempt's region (BytesPrefix)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
+"""The Reaper stack (home region): the reaper, which ends machines that nothing else ended, its alarms, and the drain.
 
-It stands before anything that can start something, and knows the machines by their names: whatever fails in a deploy after it, what
-runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away. Where the
-settings do not keep data, the drain empties the buckets when no machine is left that uses them: that is the reaper's own, the last.
+It is deployed before every stack that can start something, and knows the state machines by their names: if a later stack fails, the
+reaper works already. Each stack that starts something has the drain end what runs before the stack is deleted. Where the settings do
+not keep data, the drain of this stack, which is deleted last of them, empties the buckets once no state machine uses them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReaperExports:
 
 
 class ReaperStack(cdk.Stack):
-    """Refers to the foundation alone; the regions stand before it, so that their buckets are empty when they go."""
+    """Refers only to the foundation. It is deployed after the regions and deleted before them, so that their buckets are empty by then."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class ReaperStack(cdk.Stack):
         return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
-        """The next pass makes good one that failed, and the weekly summary says how many did."""
+        """Without retries: the next pass does what a failed one did not, and the weekly summary counts the failures."""
         lambda_.CfnEventInvokeConfig(
             self,
             "NoSecondTry",

@@ -45,7 +45,7 @@ CLOCK = cdk.Duration.minutes(1)
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
-"""A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
+"""Terminate's patience and half of it: a launch may be under way for five minutes, and EC2 may refuse for the whole patience after."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
 """Of CloudFormation's patience with the region check, which asks once a region."""
 EVERY_JOB = f"{keys.JOBS}*"
@@ -297,7 +297,7 @@ class WorkflowStack(cdk.Stack):
         return letters
 
     def _check_regions(self, regions: tuple[str, ...]) -> None:
-        """A deploy that forgets a region whose stack stands fails here: no later one would change that stack or take it away."""
+        """Fails a deploy that removes a region while its stack exists, because no later deploy would update or destroy that stack."""
         rights = self._rights
         function = self._function(
             "RegionCheck",
@@ -355,7 +355,7 @@ class WorkflowStack(cdk.Stack):
         )
 
     def _wake(self, attendant: lambda_.IFunction) -> None:
-        """The clock makes the attendant look; the other two make it look sooner, and may be lost."""
+        """Wakes the attendant every minute; the other two rules only make it look sooner, and their events may be lost."""
         # A minute that was missed is made good by the next: no tick is worth repeating.
         clock = targets.LambdaFunction(attendant, retry_attempts=0, max_event_age=CLOCK)
         events.Rule(

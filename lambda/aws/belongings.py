@@ -1,4 +1,4 @@
-"""Every EC2 call of the reaper: what a region holds of a deployment, a page at a time, and how each sort of it is ended."""
+"""Every EC2 call of the reaper: lists a deployment's resources in a region page by page, and ends each sort of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE = 1000
 FILTER_VALUES = 200
 """The most values that a filter takes."""
 SKEW_S = 300.0
-"""By so much a function's own clock may be wrong."""
+"""Seconds by which a function's own clock may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Belongings:
             yield Page(tuple(every), moment(raw))
 
     def terminate(self, ids: Sequence[str]) -> dict[str, str]:
-        """A reason for each that refused, as all of these calls answer."""
+        """Terminates them. Returns the reason for each that EC2 refused, as the other calls that end things do."""
         try:
             return ec2.terminate(self._client, ids)
         except BotoCoreError as problem:
@@ -133,7 +133,7 @@ class Belongings:
 
 
 def _tags(marks: Mapping[str, str]) -> dict[str, Any]:
-    """By exact key: other case, or a space more, is another tag."""
+    """The tags by exact key: a key in other case, or with one more space, is another tag."""
     return {
         "deployment": marks.get(tags.DEPLOYMENT),
         "protected": tags.PROTECTED in marks,
@@ -149,7 +149,7 @@ def _epoch(value: datetime | None) -> float | None:
 
 
 def moment(answer: Mapping[str, Any]) -> Moment:
-    """AWS's own time of the answer; without one, the function's clock with what it may be wrong by."""
+    """AWS's time of the answer; without one, the function's clock and the error that it may have."""
     said = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
     try:
         exact = parsedate_to_datetime(said).timestamp()
@@ -160,7 +160,7 @@ def moment(answer: Mapping[str, Any]) -> Moment:
 
 
 def _refusals(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str]:
-    """Ends one after the other. What is gone already needs no end."""
+    """Ends one after the other. One that does not exist any more counts as ended."""
     refused: dict[str, str] = {}
     for id_ in ids:
         try:

@@ -107,7 +107,7 @@ class Ec2:
         return ec2.get_console_output(InstanceId=instance).get("Output", "")
 
     def terminate(self, instances: Sequence[str]) -> dict[str, str]:
-        """Terminates what can be; returns a reason for each instance that refused."""
+        """Terminates them. Returns the reason for each instance that EC2 refused."""
         return terminate(self._client, instances)
 
     def types(self, names: Iterable[str]) -> dict[str, InstanceType]:
@@ -199,9 +199,10 @@ class Ec2:
 
 
 def terminate(ec2: EC2Client, instances: Sequence[str]) -> dict[str, str]:
-    """Terminates what can be; returns a reason for each instance that refused.
+    """Terminates them. Returns the reason for each instance that EC2 refused.
 
-    One bad id fails a call for all: halve. A throttle is about no instance, and halves would only multiply it.
+    One bad id fails the whole call, so a refused call is repeated with each half. A throttled call is not: halves would only add
+    more calls.
     """
     refused: dict[str, str] = {}
     for start in range(0, len(instances), PAGE):

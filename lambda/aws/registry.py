@@ -1,4 +1,4 @@
-"""Every ECR call of the functions: what stands under a tag, by region."""
+"""Every ECR call of the functions: looks up the image under a tag in each region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every Step Functions call of the functions; a dead token is an answer, not an error."""
+"""Every Step Functions call about task tokens; a dead token is an answer, not an error."""
 
 from __future__ import annotations
 

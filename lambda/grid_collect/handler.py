@@ -1,4 +1,4 @@
-"""The actions of a grid's second function: collect what came of the lines, report it, stop what still runs."""
+"""The actions of a grid's second function: collect the lines' results, report them, stop what still runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = Logger(service="grid_collect")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Every action may be asked for twice, and at the same time. Raises GridFailed where there is no plan."""
+    """Does the event's action, which may come twice, even at the same time. Raises GridFailed where there is no plan."""
     env = GridCollectEnvironment.read()
     store = GridStore(env.bucket)
     grid = _grid(store, str(event["grid"]))
@@ -40,10 +40,10 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _collect(
     env: GridCollectEnvironment, store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Either every line has its record, or the lines that need another round are said.
+    """Reports that every line has its record, or returns the lines that need another round.
 
-    Raises StillTraining while trainings run that nobody watches, or jobs whose end the machine did not hear of, for their children
-    may still create what is absent; GridFailed after the last round.
+    Raises StillTraining while trainings run that no child watches, or while jobs run whose children may still create the absent
+    ones; GridFailed after the last round.
     """
     found = GridLook(store, grid).look()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))

@@ -1,4 +1,4 @@
-"""Decides what a line's fate is, and what the lines of a grid come to together."""
+"""Decides what has become of a line, and sums up all lines of a grid."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = (
 )
 """Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
 SHOWN = 20
-"""So many reasons, or lines, are named; of the others the files tell."""
+"""At most this many reasons, or lines, are named; the files have all."""
 MOST_REASON = 300
 """Characters of a reason that lines are grouped by, in the totals."""
 REASONS = 1000
@@ -45,7 +45,7 @@ class Fate(str, Enum):
     """Its training is over: its record can be written."""
     RUNS = "runs"
     KEPT = "kept"
-    """It runs, and a person protects it: nobody of ours ends it."""
+    """Its training runs, and a person protects it: the control plane does not end it."""
     STRANGER = "stranger"
     """Its name belongs to a training that is not this line's."""
     ABSENT = "absent"

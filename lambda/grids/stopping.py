@@ -1,6 +1,6 @@
-"""Ends a grid: no child creates a training any more, jobs are terminated, trainings stopped, until nothing runs or can appear.
+"""Ends a grid: forbids children to create trainings, terminates jobs and stops trainings, until nothing runs or can appear.
 
-Stop, the cleanup after an execution's end, and nobody else end grids by this code; the drain ends whatever is there.
+The state Stop and the cleanup after an execution's end use this code; the drain has its own, which ends every grid's.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ REASON = "The grid ended."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """What is there of a grid that was stopped."""
+    """The result of stopping a grid."""
 
     totals: Totals
     problem: dict[str, str]
-    """Error and cause, with what had not ended when the patience was over, and what a person protects."""
+    """Error and cause, which names what had not ended when the patience was over, and what a person protects."""
     left: list[str]
-    """What had not ended; empty: nothing runs but what is protected, and nothing can."""
+    """What had not ended. Empty means that only protected trainings run, and that no others can appear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,8 @@ class Stopping:
         return Stopped(totals=totals, problem=left_running(problem, left, now - since, found.kept), left=left)
 
     def _terminate(self, grid: Grid) -> list[str]:
-        """The grid's jobs that were not over a moment ago; all of them are told to end. Batch that does not answer keeps no training
-        from its end, and counts as a job that is left."""
+        """Terminates the grid's jobs. Returns those that were not over a moment ago; a Batch that does not answer counts as one, and
+        trainings are stopped all the same."""
         try:
             alive = jobs_of(grid, self.jobs)
         except (ClientError, BotoCoreError) as problem:

@@ -34,7 +34,7 @@ RULES: list[dict[str, str]] = [
     # not be had at that moment.
     {"onStatusReason": "T*", "action": "RETRY"},
     {"onStatusReason": "Your Spot Task*", "action": "RETRY"},
-    # Without this one Batch would try everything again, Exit.FINAL too.
+    # Without this rule Batch would retry every exit, ExitCode.FINAL too.
     {"onReason": "*", "action": "EXIT"},
 ]
 """The first that fits decides; five are the most. No attempt that comes too often does harm: a line is trained once."""

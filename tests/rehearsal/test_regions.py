@@ -98,5 +98,5 @@ def test_a_region_whose_stack_stands_is_not_forgotten(yard: Yard, tmp_path: Path
     with pytest.raises(DeploymentFailed) as refused:
         yard.cdk.deploy(less, "trainyard-workflow")
     stack = names.region_stack("trainyard", GRID)
-    assert f"Region {GRID} was taken out of the settings while its stack {stack} stands" in str(refused.value)
+    assert f"Region {GRID} was removed from the settings while its stack {stack} exists" in str(refused.value)
     assert f"npx cdk destroy --exclusively {stack}" in str(refused.value)

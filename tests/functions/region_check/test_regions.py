@@ -89,8 +89,8 @@ def test_a_region_whose_stack_stands_is_not_forgotten_and_the_answer_says_what_t
     yard.stands(HOME, GRID)
     reason = yard.update([HOME, GRID], [HOME])
     assert reason == (
-        "Region ap-south-1 was taken out of the settings while its stack yard-region-ap-south-1 stands. Put it back, run "
-        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then take it out and deploy again (docs/regions.md)."
+        "Region ap-south-1 was removed from the settings while its stack yard-region-ap-south-1 exists. Put it back, run "
+        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then remove it and deploy again (docs/regions.md)."
     )
 
 
