@@ -244,14 +244,14 @@ class GridStack(cdk.Stack):
         alarms.on_any(
             "grid-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "A grid ended and its trainings could not be shown to have ended in time: they may run. "
+            "A grid ended, and the cleanup could not prove in time that its trainings ended: they may still run. "
             "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
         )
         alarms.on_any(
             "grid-errors",
             cleanup.metric_errors(statistic="Sum"),
-            "The function that cleans up after grids broke or ran out of time; its message comes back after an hour and a half. "
-            "Its log says why; the reaper stops the trainings meanwhile.",
+            "The function that cleans up after grids broke or ran out of time; its message is tried again after an hour and a half. "
+            "Its log says why; meanwhile the reaper stops the trainings.",
         )
 
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:

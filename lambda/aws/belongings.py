@@ -95,13 +95,13 @@ class Belongings:
             return dict.fromkeys(ids, str(problem))
 
     def delete_volumes(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.delete_volume(VolumeId=id_))
+        return end_each(ids, lambda id_: self._client.delete_volume(VolumeId=id_))
 
     def cancel_spot_requests(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.cancel_spot_instance_requests(SpotInstanceRequestIds=[id_]))
+        return end_each(ids, lambda id_: self._client.cancel_spot_instance_requests(SpotInstanceRequestIds=[id_]))
 
     def delete_interfaces(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.delete_network_interface(NetworkInterfaceId=id_))
+        return end_each(ids, lambda id_: self._client.delete_network_interface(NetworkInterfaceId=id_))
 
     def _raw(self, operation: Any, wanted: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
         pages: Any = self._client.get_paginator(operation)
@@ -159,8 +159,8 @@ def moment(answer: Mapping[str, Any]) -> Moment:
     return Moment(earliest=exact, latest=exact)
 
 
-def _refusals(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str]:
-    """Ends one after the other. One that does not exist any more counts as ended."""
+def end_each(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str]:
+    """Ends one after the other. Returns the reason for each that AWS refused; one that does not exist any more counts as ended."""
     refused: dict[str, str] = {}
     for id_ in ids:
         try:

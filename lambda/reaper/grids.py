@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from aws.batch import BatchJob, BatchJobs
-from aws.belongings import Page, moment
+from aws.belongings import Page, end_each, moment
 from aws.facts import Belonging, Moment, Sort
 from aws.service_models import narrow
 from aws.trainings import RUNS, Training, Trainings, training
@@ -54,13 +52,7 @@ class TrainingsLeft:
         return Page(tuple(found), at or moment({}))
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
-        refused: dict[str, str] = {}
-        for name in ids:
-            try:
-                self._trainings.stop(name)
-            except (ClientError, BotoCoreError) as problem:
-                refused[name] = str(problem)
-        return refused
+        return end_each(ids, self._trainings.stop)
 
     def _told(self, one: Training) -> Mapping[str, str]:
         group = one.name.rpartition("-")[0]
@@ -99,13 +91,7 @@ class JobsLeft:
         return self._page([one for one in self._jobs.described(list(ids)) if one.id in there])
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
-        refused: dict[str, str] = {}
-        for job in ids:
-            try:
-                self._jobs.terminate(job, REASON)
-            except (ClientError, BotoCoreError) as problem:
-                refused[job] = str(problem)
-        return refused
+        return end_each(ids, lambda job: self._jobs.terminate(job, REASON))
 
     def _page(self, jobs: Sequence[BatchJob]) -> Page:
         things = (_belonging(Sort.JOB, one.id, self._region, one.status, one.created_at, one.tags) for one in jobs)

@@ -71,7 +71,7 @@ def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str
         "",
         *_shown(running),
         "",
-        "This word comes every week. If it stays away, nobody hears of alarms either.",
+        "This message comes every week. If it does not come, alarms may not reach you either.",
     ]
     state = "all is well" if well else "look at this"
     return f"Trainyard {deployment}: {state}", "\n".join(lines)

@@ -42,7 +42,7 @@ def message(deployment: str, findings: Findings, price: Price) -> str:
     """The message: sections in the order of their urgency, each with the page that helps."""
     sections = [
         _section(
-            f"AWS did not end these {len(findings.refused)}, or they run on although they were told to end. They cost money "
+            f"AWS refused to end these {len(findings.refused)}, or they still run although the reaper ended them. They cost money "
             f'until they end; every pass tries again. What to do: {RUNBOOK}, "A machine is still running".',
             [(case, f"Not ended: {problem}") for case, problem in findings.refused.values()],
             price,

@@ -139,7 +139,7 @@ def test_a_new_workflow_stack_forgets_no_region_where_something_was_launched_and
     yard.launched(HOME, AWAY)
     reason = yard.ask("Create", [HOME])
     assert reason is not None
-    assert "yard-region-eu-west-1 stands" in reason
+    assert "yard-region-eu-west-1 exists" in reason
 
 
 def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_through(yard: Yard) -> None:
@@ -151,7 +151,7 @@ def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_thro
 def test_a_region_that_does_not_answer_is_not_forgotten(yard: Yard, kind: Kind) -> None:
     reason = yard.update([HOME, GRID], [HOME], Mishap("ssm:*", times=math.inf, region=GRID, fault=kind))
     assert reason is not None
-    assert "whether its stack yard-region-ap-south-1 stands is not known" in reason
+    assert "it is not known whether its stack yard-region-ap-south-1 exists" in reason
 
 
 def test_forty_regions_that_do_not_answer_are_told_before_cloudformation_gives_up(yard: Yard) -> None:
