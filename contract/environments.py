@@ -23,7 +23,7 @@ from contract.timings import (
 )
 
 E = TypeVar("E", bound="Environment")
-PREFIX = "TRAINYARD_"
+VARIABLE_PREFIX = "TRAINYARD_"
 
 
 class Environment:
@@ -35,7 +35,7 @@ class Environment:
         """For the stack: the variables of the function."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {
-            PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            VARIABLE_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             for name, value in values.items()
         }
 
@@ -44,7 +44,7 @@ class Environment:
         """For the handler. Raises KeyError naming the variable that is missing."""
         hints, values = get_type_hints(cls), {}
         for field in fields(cls):  # type: ignore[arg-type]
-            name = PREFIX + field.name.upper()
+            name = VARIABLE_PREFIX + field.name.upper()
             text = variables[name]
             values[field.name] = text if hints[field.name] is str else build(hints[field.name], json.loads(text), name)
         return cls(**values)

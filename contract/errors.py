@@ -32,7 +32,7 @@ class NodeLost(JobError):
 
 
 class Stalled(JobError):
-    """Nodes live, progress does not."""
+    """Nodes are alive but make no progress."""
 
 
 class TrainingFailed(JobError):
@@ -48,20 +48,20 @@ class BudgetExceeded(JobError):
 
 
 class SyncIncomplete(JobError):
-    """Something that a node says it committed is not in S3, whole."""
+    """S3 lacks a file that a node reports as committed, or has it incomplete."""
 
 
 class PatienceOver(JobError):
-    """A step met nothing but errors that are no answer of its own (a throttle, an outage) until its patience was over; the cause
-    names the last one."""
+    """Until its patience was over, a step failed only with errors that decide nothing (a throttle, an outage); the cause names the
+    last one."""
 
 
 class StillRunning(JobError):
-    """Instances were told to terminate and have not begun to; the machine asks again."""
+    """Instances were asked to terminate and have not begun to; the machine asks again."""
 
 
 class BuildFailed(Exception):
-    """An image did not get into every region. No error of a job: the Train machine never meets it."""
+    """An image did not reach every region. Only the Build machine raises it, never the Train machine."""
 
 
 class StillBuilding(Exception):
@@ -77,10 +77,10 @@ class GridFailed(Exception):
 
 
 ASKED_AGAIN = (CapacityPending, StillRunning)
-"""No verdicts: the machine asks again."""
+"""Errors that mean "not yet": the machine asks again."""
 
 NEW_ATTEMPT = (Interrupted, NodeLost, Stalled)
-"""What a new attempt from the newest checkpoint can mend."""
+"""Errors after which a new attempt from the newest checkpoint may succeed."""
 
 ALL = tuple(
     sorted((error for error in JobError.__subclasses__()), key=lambda error: error.__name__),

@@ -14,7 +14,7 @@ SHARD = 100
 """Lines in one object of the plan: a child reads one object for its line, and a plan of 10,000 is 100 objects."""
 ARRAY = range(2, 10_001)
 """Sizes that Batch takes for an array; a single line is a plain job."""
-ENDED = frozenset({"Completed", "Failed", "Stopped"})
+ENDED_STATUSES = frozenset({"Completed", "Failed", "Stopped"})
 """Statuses of a training job that are its last."""
 
 
@@ -153,7 +153,7 @@ class Grid:
     """What a person should know of the plan, and what does not keep it from being carried out."""
 
 
-class Outcome(str, Enum):
+class LineOutcome(str, Enum):
     """How a line ended."""
 
     COMPLETED = "Completed"
@@ -171,7 +171,7 @@ class Record:
     line: int
     region: str
     training: str
-    outcome: Outcome
+    outcome: LineOutcome
     reason: str
     """In words for a person; empty where it completed."""
     arn: str = ""
@@ -188,7 +188,7 @@ class Record:
     ended_at: float | None = None
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """How a child ends. Batch's rules know these numbers: what is final is not tried again."""
 
     DONE = 0

@@ -13,7 +13,9 @@ TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 REGISTRY = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*(?::[0-9]{1,5})?")
 """A host with a dot whose last part begins with a letter: no address of numbers, no machine of the own network."""
-PRIVATE = re.compile(r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)")
+PRIVATE_REGISTRY = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
+)
 """A private ECR registry."""
 ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of a Dockerfile's ARG."""
@@ -24,7 +26,7 @@ ORDER = "ORDER"
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class ContainerImage:
     """`registry/repository:tag`, `registry/repository@digest`, or both."""
 
     registry: str
@@ -33,7 +35,7 @@ class Image:
     digest: str = ""
 
     @classmethod
-    def parse(cls, text: str) -> Image:
+    def parse(cls, text: str) -> ContainerImage:
         """Raises ValueError that says what is wrong."""
         registry, slash, rest = text.partition("/")
         if not slash or not REGISTRY.fullmatch(registry):
@@ -55,13 +57,13 @@ class Image:
     @property
     def account(self) -> str:
         """Of a private ECR registry; empty for any other."""
-        found = PRIVATE.fullmatch(self.registry)
+        found = PRIVATE_REGISTRY.fullmatch(self.registry)
         return found["account"] if found else ""
 
     @property
     def region(self) -> str:
         """Of a private ECR registry; empty for any other."""
-        found = PRIVATE.fullmatch(self.registry)
+        found = PRIVATE_REGISTRY.fullmatch(self.registry)
         return found["region"] if found else ""
 
 
@@ -102,17 +104,19 @@ class BuildOrder:
     cache: str = ""
     """The repository in the home region that keeps the layers of earlier builds."""
 
-    def target(self, region: str) -> Image:
-        return Image(registry(self.account, region, self.suffix), self.repository, self.tag)
+    def target(self, region: str) -> ContainerImage:
+        return ContainerImage(registry(self.account, region, self.suffix), self.repository, self.tag)
 
     @property
-    def built(self) -> Image:
+    def built(self) -> ContainerImage:
         """Where the build itself puts its image, and finds its layers the next time; one tag a repository."""
         tag = self.repository.replace("/", "-")[:128].lstrip(".-")
-        return Image(registry(self.account, self.home_region, self.suffix), self.cache, tag)
+        return ContainerImage(registry(self.account, self.home_region, self.suffix), self.cache, tag)
 
     @property
     def readable(self) -> tuple[str, ...]:
         """Private registries that the build reads from: of its cache, its base, its source."""
-        read = [Image.parse(one) for one in (self.base, self.source) if one] + ([] if self.source else [self.built])
+        read = [ContainerImage.parse(one) for one in (self.base, self.source) if one] + (
+            [] if self.source else [self.built]
+        )
         return tuple(dict.fromkeys(image.registry for image in read if image.account))

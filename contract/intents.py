@@ -9,27 +9,27 @@ from typing import Any
 from contract.jobs import Rung
 
 
-class Outcome(str, Enum):
+class LaunchOutcome(str, Enum):
     """What EC2's answer means for the ladder."""
 
     LAUNCHED = "launched"
     NO_CAPACITY = "no-capacity"
     QUOTA = "quota"
     UNKNOWN = "unknown"
-    """The answer was lost, or says nothing: the same bytes again before the next rung."""
+    """Whether it launched is not known: send the same bytes again before the next rung."""
     RENEW = "renew"
-    """The token belongs to instances that are gone: the next generation, the same rung."""
+    """The token belongs to instances that are gone: ask the same rung with the next generation."""
     CLOSED = "closed"
-    """The account cannot use this region (or quota's siblings of it): drop its rungs."""
+    """The account cannot use this region: drop its rungs."""
     MISTAKE = "mistake"
     """Repeating cannot help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class LaunchAnswer:
     """The newest answer to a rung."""
 
-    outcome: Outcome
+    outcome: LaunchOutcome
     at: float
     code: str = ""
     message: str = ""
@@ -44,15 +44,15 @@ class Step:
 
     rung: Rung
     request: dict[str, Any]
-    """RunInstances, whole but for UserData and ClientToken."""
+    """The arguments of RunInstances without UserData and ClientToken."""
     generation: int = 0
     """Raised when the token's instances were terminated."""
-    answer: Answer | None = None
+    answer: LaunchAnswer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """One walk. A repeat reads it and sends the same bytes, which is what a ClientToken wants."""
+    """One walk over the ladder. A repeat reads it and sends the same bytes, as a ClientToken requires."""
 
     job: str
     attempt: int
@@ -69,4 +69,6 @@ class Intent:
     @property
     def launched(self) -> Step | None:
         """The step whose instances exist, or existed."""
-        return next((step for step in self.steps if step.answer and step.answer.outcome is Outcome.LAUNCHED), None)
+        return next(
+            (step for step in self.steps if step.answer and step.answer.outcome is LaunchOutcome.LAUNCHED), None
+        )

@@ -17,7 +17,7 @@ class Market(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Ami:
     """A machine image, pinned."""
 
     id: str
@@ -33,7 +33,7 @@ class Rung:
     zone: str
     instance_type: str
     market: Market
-    image: Image
+    image: Ami
     cluster: bool
     """The type supports cluster placement groups and there is more than one node."""
 
@@ -65,7 +65,7 @@ class Job:
     admitted_at: float
     """When the execution began, UTC epoch seconds."""
     deadline: int
-    """UTC epoch seconds: nothing of the job runs later."""
+    """UTC epoch seconds at which the job has to be over."""
     command: tuple[str, ...]
     code: Code
     nodes: int
@@ -82,7 +82,7 @@ class Job:
     timing: Timing
     environment: dict[str, str]
     secrets: dict[str, str]
-    """Environment name to Secrets Manager ARN; the value is read by the node, and is in no document."""
+    """Environment name to Secrets Manager ARN. The node reads the value; no document contains it."""
     agent: str = ""
     """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in a job of before jobs named theirs."""
     data: tuple[str, ...] = ()

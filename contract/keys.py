@@ -1,4 +1,4 @@
-"""S3 keys: decisions in the home bucket (JobPrefix, Control), bytes in the bucket of the attempt's region (BytesPrefix)."""
+"""S3 keys: decisions in the home bucket (JobPrefix), bytes in the bucket of the attempt's region (BytesPrefix)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
 
 ADMISSION = f"{CONTROL}admission.json"
-"""There while nothing is admitted (a destroy, or a person, closed admission): `{"closed": true, "reason": "..."}`."""
+"""Exists while admission is closed, by a destroy or a person: `{"closed": true, "reason": "..."}`."""
 LAUNCHED_REGIONS = f"{CONTROL}regions/"
 ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
 MARKS = f"{CONTROL}reaper/"
 PASS = f"{CONTROL}attendant/pass.json"
-"""Written by each of the attendant's passes over all jobs, so that the next one knows whether nobody looked for a while."""
+"""Written by each of the attendant's passes over all jobs, so that the next one knows how long no pass has looked."""
 ANY_MARKS = f"{MARKS}*"
 ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
 ANY_AGENT = f"{AGENTS}*"
@@ -51,7 +51,7 @@ def agent(digest: str) -> str:
 
 
 def launched_region(region: str) -> str:
-    """There once something was launched in the region: the reaper looks at it for ever, whatever the settings say."""
+    """Exists once something was launched in the region: from then on the reaper looks there, whatever the settings say."""
     return f"{LAUNCHED_REGIONS}{region}"
 
 
@@ -60,7 +60,7 @@ def marks(region: str) -> str:
     return f"{MARKS}{region}.json"
 
 
-class Kind(str, Enum):
+class CommitKind(str, Enum):
     """The two folders of a job that are committed to S3."""
 
     CHECKPOINTS = "checkpoints"
@@ -108,7 +108,7 @@ class JobPrefix:
         return f"{self.intents(attempt)}{walk}.json"
 
     def closed(self, attempt: int) -> str:
-        """There once Terminate has begun to end the attempt: nobody launches for it any more."""
+        """Exists once Terminate has begun to end the attempt: nothing is launched for it any more."""
         return f"{self.attempt(attempt)}closed.json"
 
     def reports(self, attempt: int) -> str:
@@ -138,11 +138,11 @@ class BytesPrefix:
     def root(self) -> str:
         return f"{JOBS}{self.job}/"
 
-    def commits(self, kind: Kind, attempt: int | None = None) -> str:
+    def commits(self, kind: CommitKind, attempt: int | None = None) -> str:
         whole = f"{self.root}commits/{kind.value}/"
         return whole if attempt is None else f"{whole}a{attempt:04d}/"
 
-    def commit(self, kind: Kind, attempt: int, step: int, rank: int) -> str:
+    def commit(self, kind: CommitKind, attempt: int, step: int, rank: int) -> str:
         return f"{self.commits(kind, attempt)}s{step:012d}/r{rank:04d}.json"
 
     def checkpoint(self, rank: int, sha256: str, path: str) -> str:
@@ -168,7 +168,7 @@ def tokens(job: str) -> str:
     return f"{TOKENS}{job}/"
 
 
-BYTES_FOLDERS = (*(kind.value for kind in Kind), "commits")
+BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 """What nodes may write under their jobs, in buckets of bytes."""
 
 

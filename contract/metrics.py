@@ -2,28 +2,28 @@
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, one value a pass.
 
-CloudWatch takes embedded metrics out of any log line, whoever wrote it: no right keeps a node's log from writing into this
-namespace, as PutMetricData is kept from it. The reaper's own log is the evidence, an alarm is a hint.
+CloudWatch reads embedded metrics from any log line, so a node's log could write into this namespace; IAM only keeps
+PutMetricData from it. The reaper's own log is the evidence; an alarm is a hint.
 """
 
 DEPLOYMENT = "deployment"
 """The dimension."""
 
 PASSES = "ReaperPasses"
-"""1 at the end of each pass that saw every region whole: the heartbeat whose absence is an alarm."""
+"""1 at the end of each pass that read every region completely: without this heartbeat an alarm begins."""
 SEEN = "ReaperSeen"
-"""Instances of ours that run, begin to or are stopped, and trainings of ours that run."""
+"""Our instances that are pending, running, stopping or stopped, and our trainings that run."""
 ENDED = "ReaperEnded"
 """Things that a pass ended (in report-only mode: none)."""
 WOULD_END = "ReaperWouldEnd"
 """Things that a pass in report-only mode would have ended."""
 TOLD = "ReaperTold"
-"""Things that were kept for want of knowledge: somebody should look."""
+"""Things that were kept because too little is known: a person should look."""
 REFUSED = "ReaperRefused"
-"""Things that AWS did not end when told to, or that were told to end before and run on."""
+"""Things that AWS refused to end, or that still run although they were ended before."""
 LIMITED = "ReaperLimited"
 """Things that a pass left for the next one, because it had reached its limit."""
 FAILED_REGIONS = "ReaperFailedRegions"
-"""Regions that could not be looked at whole."""
+"""Regions that could not be read completely."""
 
 ALL = (PASSES, SEEN, ENDED, WOULD_END, TOLD, REFUSED, LIMITED, FAILED_REGIONS)

@@ -7,25 +7,25 @@ from enum import Enum
 
 
 class OrderKind(str, Enum):
-    """What the agents shall do."""
+    """What every agent does that reads the order."""
 
     CHECKPOINT_AND_STOP = "checkpoint-and-stop"
-    """SIGTERM to the training process, wait, commit, end."""
+    """Sends SIGTERM to the training process, waits, commits and ends."""
     STOP = "stop"
-    """End without waiting for a checkpoint."""
+    """Ends without waiting for a checkpoint."""
     DUMP = "dump"
-    """Write stacks to the log, then stop."""
+    """Has the training process write its stacks to the log, then ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Why and by when, for agents and for the person who reads it later."""
+    """An order for all nodes of an attempt, with its reason and time limit."""
 
     kind: OrderKind
     error: str
     """The error name (contract.errors) with which the attempt ends because of this order."""
     reason: str
     by: int
-    """UTC epoch seconds: the node is gone by then."""
+    """UTC epoch seconds by which the node ends."""
     author: str
     """`attendant` or `rank <n>`."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from contract.grid import ENDED, Line, Outcome, Record
+from contract.grid import ENDED_STATUSES, Line, LineOutcome, Record
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 """Where SageMaker writes what trainings print, in the training's region; SageMaker gives the name."""
-_OUTCOMES = {"Completed": Outcome.COMPLETED, "Failed": Outcome.FAILED, "Stopped": Outcome.STOPPED}
+_OUTCOMES = {"Completed": LineOutcome.COMPLETED, "Failed": LineOutcome.FAILED, "Stopped": LineOutcome.STOPPED}
 _FAILURES = {
     "AlgorithmError": "the training's own code or container ended with an error",
     "ClientError": "SageMaker could not run the line as it is: its data, image, role or parameters do not fit",
@@ -31,7 +31,7 @@ _STOPS = {
 
 def ended(answer: Mapping[str, Any]) -> bool:
     """Whether a DescribeTrainingJob answer is the last one: nothing runs, or costs, any more."""
-    return answer["TrainingJobStatus"] in ENDED
+    return answer["TrainingJobStatus"] in ENDED_STATUSES
 
 
 def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
@@ -50,7 +50,7 @@ def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
         region=line.region,
         training=line.training,
         outcome=outcome,
-        reason="" if outcome is Outcome.COMPLETED else reason_of(line, answer),
+        reason="" if outcome is LineOutcome.COMPLETED else reason_of(line, answer),
         arn=answer.get("TrainingJobArn", ""),
         seconds=None if began is None or over is None else round(max(0.0, over - began), 3),
         billable_seconds=billable,
@@ -64,15 +64,15 @@ def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
 
 def refused(line: Line, reason: str) -> Record:
     """The Record of a line for which SageMaker made no training, and will not."""
-    return _without_training(line, Outcome.REFUSED, reason)
+    return _without_training(line, LineOutcome.REFUSED, reason)
 
 
 def not_started(line: Line, reason: str) -> Record:
     """The Record of a line whose grid ended before its training was created."""
-    return _without_training(line, Outcome.STOPPED, reason)
+    return _without_training(line, LineOutcome.STOPPED, reason)
 
 
-def _without_training(line: Line, outcome: Outcome, reason: str) -> Record:
+def _without_training(line: Line, outcome: LineOutcome, reason: str) -> Record:
     return Record(
         index=line.index,
         line=line.line,

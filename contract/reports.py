@@ -1,4 +1,4 @@
-"""What a node says about itself, under its rank: facts only, nothing decided."""
+"""A node's report about itself: facts only, no decisions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """`attempts/<n>/nodes/<rank>.json`, replaced every `report_every_s`; its age is told by S3's clock alone."""
+    """`attempts/<n>/nodes/<rank>.json`, replaced every `report_every_s`; only S3's clock tells its age."""
 
     job: str
     attempt: int
@@ -61,7 +61,7 @@ class NodeReport:
     instance: str
     phase: Phase
     sent_at: float
-    """The node's own clock, for people: nothing is decided on it."""
+    """The node's own clock, only for people: no decision uses it."""
     sequence: int = 0
     phase_s: float = 0.0
     """How long the node had been in this phase when it sent the report. Durations are by its monotonic clock, which no

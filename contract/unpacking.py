@@ -31,7 +31,7 @@ class NoRoom(Refused):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """One entry of a tar or zip archive, in words that both share."""
 
     name: str
@@ -71,7 +71,7 @@ def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, mos
     _check_links(root)
 
 
-def _put(entry: Entry, root: Path) -> None:
+def _put(entry: ArchiveEntry, root: Path) -> None:
     try:
         _place(entry, root)
     except OSError as problem:
@@ -82,7 +82,7 @@ def _put(entry: Entry, root: Path) -> None:
         raise Refused(f"has the entry {named(entry.name)}, which cannot be written: {problem.strerror}") from problem
 
 
-def _place(entry: Entry, root: Path) -> None:
+def _place(entry: ArchiveEntry, root: Path) -> None:
     place = _inside(entry.name, root)
     kind = stat.S_IFMT(entry.mode)
     if kind == stat.S_IFDIR:
@@ -120,7 +120,7 @@ def _is_inside(real: Path, root: Path) -> bool:
     return real == root or root in real.parents
 
 
-def _symbolic_link(entry: Entry, place: Path, root: Path) -> None:
+def _symbolic_link(entry: ArchiveEntry, place: Path, root: Path) -> None:
     check_link(
         entry.name,
         entry.target,
@@ -129,7 +129,7 @@ def _symbolic_link(entry: Entry, place: Path, root: Path) -> None:
     place.symlink_to(entry.target)
 
 
-def _hard_link(entry: Entry, place: Path, root: Path) -> None:
+def _hard_link(entry: ArchiveEntry, place: Path, root: Path) -> None:
     try:
         source = _inside(entry.target, root)
     except Refused:
@@ -148,7 +148,7 @@ def _check_links(root: Path) -> None:
                 raise Refused(f"has the entry {str(path.relative_to(root))!r}, a link out of its folder")
 
 
-def _tar(archive: Path) -> Iterator[Entry]:
+def _tar(archive: Path) -> Iterator[ArchiveEntry]:
     with archive.open("rb") as packed:
         for tar, member, kind in tarred(packed):
 
@@ -159,10 +159,10 @@ def _tar(archive: Path) -> Iterator[Entry]:
                 return source
 
             mode = kind | member.mode & 0o777
-            yield Entry(member.name, mode, member.size, member.linkname, member.islnk(), content, member.mtime)
+            yield ArchiveEntry(member.name, mode, member.size, member.linkname, member.islnk(), content, member.mtime)
 
 
-def _zip(archive: Path) -> Iterator[Entry]:
+def _zip(archive: Path) -> Iterator[ArchiveEntry]:
     with archive.open("rb") as packed:
         for whole, info, kind in zipped(packed, MOST_DIRECTORY):
             if info.flag_bits & 1:
@@ -173,4 +173,4 @@ def _zip(archive: Path) -> Iterator[Entry]:
 
             target = target_of(whole, info) if kind == stat.S_IFLNK else ""
             mode = kind | (info.external_attr >> 16 & 0o777 or 0o644)
-            yield Entry(info.filename, mode, info.file_size, target, False, content)
+            yield ArchiveEntry(info.filename, mode, info.file_size, target, False, content)

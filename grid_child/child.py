@@ -1,4 +1,4 @@
-"""One line's child at work: does what the policy says, and keeps what came of it."""
+"""Runs the child of one line: does what the policy decides, and remembers the result."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from contract import records
 from contract.codec import decode, encode
-from contract.grid import Exit, Record
+from contract.grid import ExitCode, Record
 from contract.timings import ChildTiming
-from grid_child.patience import Patience
 from grid_child.plan import Work
-from grid_child.policy import LONGEST_S, Action, Answer, ChildFacts, Known, Rules, decide, is_ours
-from grid_child.sagemaker import Trainings
+from grid_child.policy import LONGEST_S, Action, ChildFacts, ChildRules, Known, SubmitAnswer, decide, is_ours
+from grid_child.retry import Retry
+from grid_child.sagemaker import SageMaker
 from grid_child.store import Home
 from grid_child.trouble import Trouble
 from grid_child.waits import Waits
@@ -26,7 +26,7 @@ RECORDED = "its line has its record already"
 
 
 class Child:
-    """A child whose line is known. `run` and `end` return how the process ends."""
+    """The child of one line. `run` and `end` return the exit code of the process."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class Child:
         home: Home,
         timing: ChildTiming,
         waits: Waits,
-        patience: Patience,
+        retry: Retry,
         chance: random.Random,
         submitted: bool,
         print_: Callable[[str], Any] | None = None,
     ) -> None:
         """`submitted`: an earlier attempt or round may have created the training."""
         self.work, self.home, self.waits, self.chance = work, home, waits, chance
-        self.trainings = Trainings(work.line.region)
-        self.timing, self._patience, self._print = timing, patience, print_ or _print
-        self.rules = Rules(
+        self.sagemaker = SageMaker(work.line.region)
+        self.timing, self._retry, self._print = timing, retry, print_ or _print
+        self.rules = ChildRules(
             timing=timing,
             earliest=work.earliest,
             turn_s=work.turn_s,
@@ -56,8 +56,8 @@ class Child:
         """The newest description of a training of ours."""
         self._told: dict[str, tuple[str, ...]] = {}
 
-    def run(self) -> Exit:
-        """Until the line has its record, or nothing more can be done here. Raises Unfit, Trouble, Terminated."""
+    def run(self) -> ExitCode:
+        """Works until the line has its record, or this child cannot do more. Raises Unfit, Trouble, Terminated."""
         if (stands := self._standing()) is not None:
             return self._leave_it(stands)
         while True:
@@ -76,12 +76,12 @@ class Child:
                     return self._record(records.record_of(self.work.line, self._seen))
                 case Action.REFUSE:
                     if self._refuse(verdict.reason):
-                        return Exit.DONE
+                        return ExitCode.DONE
                 case Action.LEAVE:
                     return verdict.exit
 
-    def end(self, reason: str, until: float) -> Exit:
-        """Somebody ended this child's job on purpose: its training is stopped, and recorded if it ends before `until`."""
+    def end(self, reason: str, until: float) -> ExitCode:
+        """Stops the training because somebody ended this child's job on purpose, and records it if it ends before `until`."""
         self.facts = replace(self.facts, unwanted=reason, stopping=False, troubles=0)
         pause = self.timing.stop_grace_s / 15
         while True:
@@ -89,17 +89,17 @@ class Child:
             if self.facts.known is Known.OURS and records.ended(self._seen):
                 return self._record(records.record_of(self.work.line, self._seen))
             if self.facts.known in {Known.ABSENT, Known.STRANGER}:
-                return Exit.FINAL
+                return ExitCode.FINAL
             if self.facts.known is Known.OURS and not self.facts.stopping:
                 self._stop()
             if self.waits.time() + pause >= until:
-                return Exit.AGAIN
+                return ExitCode.AGAIN
             self.waits.sleep(pause)
 
     def _look(self) -> None:
-        """DescribeTrainingJob; and ListTags once, unless this child's own submission was accepted."""
+        """Reads the training's state, and once its tags unless this child's own submission was accepted."""
         try:
-            seen = self.trainings.describe(self.work.line.training)
+            seen = self.sagemaker.describe(self.work.line.training)
             if seen is None:
                 self.facts = replace(self.facts, known=Known.ABSENT, troubles=0)
                 return
@@ -120,27 +120,27 @@ class Child:
             self._fence()
 
     def _whose(self, arn: str) -> tuple[Known, str]:
-        tags = self.trainings.tags(arn)
+        tags = self.sagemaker.tags(arn)
         if is_ours(tags, self.work.tags):
             return Known.OURS, ""
         return Known.STRANGER, f"{arn}, with the tags {json.dumps(tags, sort_keys=True, ensure_ascii=False)}"
 
     def _create(self) -> None:
-        """Not once the grid is to end."""
+        """Submits the training, unless the grid is to end."""
         self._fence()
         if self.facts.unwanted:
             return
         self.waits.check()
-        answer, said = self.trainings.create(self.work.line.request)
+        answer, said = self.sagemaker.create(self.work.line.request)
         self._tell("submission", answer.value, said)
         now, before = self.waits.time(), self.facts
-        if answer is Answer.ACCEPTED:
+        if answer is SubmitAnswer.ACCEPTED:
             self.facts = replace(before, answer=answer, known=Known.OURS, status="InProgress")
             self._fence()
             return
         self.facts = replace(
             before,
-            known=Known.UNKNOWN if answer in {Answer.OPEN, Answer.IN_USE} else before.known,
+            known=Known.UNKNOWN if answer in {SubmitAnswer.OPEN, SubmitAnswer.IN_USE} else before.known,
             answer=answer,
             said=said,
             tries=before.tries + 1 if answer is before.answer else 1,
@@ -148,9 +148,9 @@ class Child:
         )
 
     def _fence(self) -> None:
-        """Looks whether there is to be a training at all: before a submission, and again after it.
+        """Checks, before a submission and again after it, whether the grid is to end or the line has its record already.
 
-        Who ends the grid, or refuses the line, writes that down first and looks for a training then. One of the two sees the other.
+        Whoever ends the grid, or refuses the line, first writes that and then looks for a training. So one of the two sees the other.
         """
         if self.facts.unwanted:
             return
@@ -163,55 +163,56 @@ class Child:
         body = self.home.read(self.work.prefix.record(self.work.line.index))
         return None if body is None else decode(Record, body)
 
-    def _leave_it(self, record: Record) -> Exit:
-        """The line has its record. Where that knows of no training, an earlier child may have died just after it made one."""
+    def _leave_it(self, record: Record) -> ExitCode:
+        """Ends because the line has its record. Stops a training that the record does not name: an earlier child may have been
+        killed just after it created one."""
         if self._submitted and not record.arn and self._ours_after_all() and not records.ended(self._seen):
-            self._patience(lambda: self.trainings.stop(self.work.line.training))
+            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
         self._say("has its record", outcome=record.outcome.value)
-        return Exit.DONE
+        return ExitCode.DONE
 
     def _stop(self) -> None:
         try:
-            self.trainings.stop(self.work.line.training)
+            self.sagemaker.stop(self.work.line.training)
         except Trouble as trouble:
             self._tell("trouble", "", str(trouble))
             self.facts = replace(self.facts, troubles=self.facts.troubles + 1)
         else:
             self.facts = replace(self.facts, stopping=True, troubles=0)
 
-    def _record(self, record: Record) -> Exit:
+    def _record(self, record: Record) -> ExitCode:
         first = self.home.create(self.work.prefix.record(record.index), encode(record))
         event = "recorded" if first else "has its record"
         self._say(event, outcome=record.outcome.value, reason=record.reason)
-        return Exit.DONE
+        return ExitCode.DONE
 
     def _refuse(self, reason: str) -> bool:
         """Records that there will be no training; False where there is one after all.
 
-        A second child of the line may submit at this moment. It looks for a record after its submission, this one looks for a
-        training after its record: one of the two sees the other, and stops the training.
+        A second child of the line may submit at this moment. It looks for a record after its submission, and this one looks for a
+        training after its record, so one of the two sees the other and stops the training.
         """
         strange = self.facts.known is Known.STRANGER
         if not strange and self._ours_after_all():
             return False
         self._record(records.refused(self.work.line, reason))
         if not strange and self._ours_after_all() and not records.ended(self._seen):
-            self._patience(lambda: self.trainings.stop(self.work.line.training))
+            self._retry(lambda: self.sagemaker.stop(self.work.line.training))
         return True
 
     def _ours_after_all(self) -> bool:
         def found() -> bool:
-            seen = self.trainings.describe(self.work.line.training)
+            seen = self.sagemaker.describe(self.work.line.training)
             if seen is None or self._whose(seen["TrainingJobArn"])[0] is not Known.OURS:
                 return False
             self._seen = seen
             self.facts = replace(self.facts, known=Known.OURS, status=str(seen["TrainingJobStatus"]))
             return True
 
-        return self._patience(found)
+        return self._retry(found)
 
     def _tell(self, event: str, state: str, message: str) -> None:
-        """A line of the log for what is new of its kind."""
+        """Logs an event where its state or message is new."""
         if (state, message) != self._told.get(event):
             self._told[event] = (state, message)
             self._say(event, state=state, message=message)
@@ -229,7 +230,7 @@ class Child:
 
 
 def _message(seen: dict[str, Any]) -> str:
-    """What SageMaker says of the state of things."""
+    """SageMaker's own message about the training's state."""
     transitions = seen.get("SecondaryStatusTransitions") or [{}]
     return str(seen.get("FailureReason") or transitions[-1].get("StatusMessage") or "")
 

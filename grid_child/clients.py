@@ -1,4 +1,4 @@
-"""Makes boto3 clients when they are needed: most of a child's start is what it imports."""
+"""Makes boto3 clients when they are first needed, because imports take most of a child's start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READ_S = 10.0
 
 
 def client(service: str, region: str) -> Any:
-    """A client that asks once: who calls decides whether and when to ask again, on a clock that SIGTERM interrupts."""
+    """A client without retries: the caller decides whether and when to repeat, with waits that SIGTERM interrupts."""
     with loading():
         import boto3
 

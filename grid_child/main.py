@@ -6,12 +6,12 @@ import random
 import sys
 from collections.abc import Mapping
 
-from contract.grid import Exit
+from contract.grid import ExitCode
 from grid_child.batch import ended_on_purpose
 from grid_child.child import Child
 from grid_child.identity import ChildIdentity, identify
-from grid_child.patience import Patience
 from grid_child.plan import read_work
+from grid_child.retry import Retry
 from grid_child.store import Home
 from grid_child.trouble import Trouble, Unfit
 from grid_child.waits import Terminated, Waits
@@ -26,17 +26,17 @@ def main(variables: Mapping[str, str], *, waits: Waits, chance: random.Random | 
         return _serve(identify(variables), waits, chance or random.Random())
     except Unfit as problem:
         print(f"Nothing better comes of trying again: {problem}", file=sys.stderr, flush=True)
-        return Exit.FINAL
+        return ExitCode.FINAL
     except Trouble as problem:
         print(f"The next attempt goes on: {problem}", file=sys.stderr, flush=True)
-        return Exit.AGAIN
+        return ExitCode.AGAIN
 
 
-def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> Exit:
+def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> ExitCode:
     environment = me.environment
     watch_s = environment.timing.training_watch_s
-    patience = Patience(waits, chance, base_s=watch_s / 60, most_s=watch_s)
-    home = Home(environment.bucket, environment.home_region, patience)
+    retry = Retry(waits, chance, base_s=watch_s / 60, most_s=watch_s)
+    home = Home(environment.bucket, environment.home_region, retry)
     child: Child | None = None
     try:
         work = read_work(me, home, chance)
@@ -45,7 +45,7 @@ def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> Exit:
             home=home,
             timing=environment.timing,
             waits=waits,
-            patience=patience,
+            retry=retry,
             chance=chance,
             submitted=not me.first_look,
         )
@@ -54,12 +54,12 @@ def _serve(me: ChildIdentity, waits: Waits, chance: random.Random) -> Exit:
         return _terminated(me, waits, child)
 
 
-def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> Exit:
+def _terminated(me: ChildIdentity, waits: Waits, child: Child | None) -> ExitCode:
     """SIGTERM: the training is left alone, and the next attempt adopts it, unless somebody ended the job on purpose."""
     until = waits.hear() + LEAVES_S * me.environment.timing.stop_grace_s
     reason = _why(me, waits, until)
     print(reason or "SIGTERM, and nobody ended the job on purpose: the training is left running", flush=True)
-    return child.end(reason, until) if reason and child else Exit.AGAIN
+    return child.end(reason, until) if reason and child else ExitCode.AGAIN
 
 
 def _why(me: ChildIdentity, waits: Waits, until: float) -> str:

@@ -1,4 +1,4 @@
-"""When a line may be submitted, and how long to wait after a no: so that ten thousand children keep one pace without talking."""
+"""Decides when a line may be submitted, and how long to wait after a refusal, so that 10,000 children together keep one pace."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Round:
 
 
 def slot(line: Line, grid: Grid, round_: Round) -> int:
-    """Its place in the order of its region. A later round is short, or about as long as the first: either its own order is taken
-    or the plan's, by all children of a region alike, so that no two lines of a region share a slot."""
+    """The line's place in the order of its region: the plan's order in round 1 and in rounds about as long, the round's own order in
+    shorter ones. All children of a region choose alike, so no two lines of a region share a slot."""
     if round_.number == 1 or len(round_.work) > grid.regions.get(line.region, 0):
         return line.slot
     return list(round_.work).index(line.index)
@@ -35,8 +35,8 @@ def turn_s(line: Line, grid: Grid) -> float:
 def earliest(line: Line, grid: Grid, round_: Round, start_s: float, chance: random.Random) -> float:
     """UTC epoch seconds before which the line is not submitted; the jitter stays within its own slot.
 
-    The first slot comes when the first children are likely to have started (`start_s` after the plan), or else all whose slot is
-    past by then would submit at once. A few lines need not wait for that.
+    The first slot begins when the first children have probably started (`start_s` after the plan): if it began earlier, all whose
+    slot had passed by then would submit at once. A grid of few lines waits less.
     """
     began = grid.planned_at if round_.number == 1 else round_.began_at
     return began + min(start_s, turn_s(line, grid)) + (slot(line, grid, round_) + chance.random()) / grid.pace
@@ -48,5 +48,5 @@ def backoff_s(tries: int, base_s: float, most_s: float, chance: random.Random) -
 
 
 def jittered(seconds: float, chance: random.Random) -> float:
-    """Give or take a fifth."""
+    """`seconds`, a random fifth more or less."""
     return seconds * chance.uniform(0.8, 1.2)

@@ -30,11 +30,11 @@ class Work:
     turn_s: float
     """How long all lines of the region take at the grid's pace."""
     tags: dict[str, str]
-    """By which the line's training is known as ours."""
+    """The tags by which the line's training is recognised as ours."""
 
 
 def read_work(me: ChildIdentity, home: Home, chance: random.Random) -> Work:
-    """Raises Unfit where the plan does not have what this child is to do."""
+    """Reads them. Raises Unfit where the plan lacks this child's line."""
     prefix = GridPrefix(me.environment.grid)
     body = home.read(prefix.description)
     if body is None:
@@ -93,7 +93,8 @@ def _line(home: Home, prefix: GridPrefix, index: int) -> Line:
 
 
 def _tags(grid: Grid, line: Line) -> dict[str, str]:
-    """Raises Unfit where the request does not set them: nobody could tell its training from a stranger's."""
+    """The tags that identify the line's training. Raises Unfit where the request does not set them: without them it could not be
+    told from a stranger's."""
     wanted = {
         tags.DEPLOYMENT: grid.deployment,
         tags.GRID: grid.id,

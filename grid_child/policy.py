@@ -1,4 +1,4 @@
-"""Decides what a child does next: pure, from what it knows of its line, its training and the time."""
+"""Decides what a child does next, from what it knows of its line, its training and the time."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from contract.grid import ENDED, Exit
+from contract.grid import ENDED_STATUSES, ExitCode
 from contract.timings import ChildTiming
 from grid_child.pace import backoff_s, jittered
 
 LONGEST_S = 13 * 86_400.0
-"""Fargate may end a job after 14 days (Batch user guide, "Job timeouts"): a child goes by itself a day before."""
+"""Fargate may end a job after 14 days (Batch user guide, "Job timeouts"): a child exits by itself a day before."""
 
 
 class Known(str, Enum):
-    """What stands under the training's name in its region."""
+    """Whose training has the line's name in its region."""
 
     UNKNOWN = "unknown"
-    """Nobody has looked since a submission of which the outcome is open."""
+    """It is not known whether the last submission created one."""
     ABSENT = "absent"
     OURS = "ours"
     STRANGER = "a stranger's"
 
 
-class Answer(str, Enum):
-    """What CreateTrainingJob said."""
+class SubmitAnswer(str, Enum):
+    """How CreateTrainingJob answered."""
 
     ACCEPTED = "accepted"
     IN_USE = "the name is taken"
@@ -35,7 +35,7 @@ class Answer(str, Enum):
     QUOTA = "the quota is used up"
     REFUSED = "refused"
     OPEN = "no answer"
-    """It may have been done, and it may not."""
+    """The training may have been created or not."""
 
 
 class Action(str, Enum):
@@ -43,23 +43,23 @@ class Action(str, Enum):
     CREATE = "create"
     STOP = "stop"
     RECORD = "record"
-    """The training has ended: write down how."""
+    """Record how the training ended."""
     REFUSE = "refuse"
-    """There is no training and will be none: write down why."""
+    """Record why there is no training and will be none."""
     LEAVE = "leave"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What does not change while a child runs. Seconds."""
+class ChildRules:
+    """The limits of one child, which do not change while it runs. Times in seconds."""
 
     timing: ChildTiming
     earliest: float
-    """Of the submission, UTC epoch seconds."""
+    """When it may submit its training, UTC epoch seconds."""
     turn_s: float
-    """How long all lines of the region take at the grid's pace: what everybody repeats within it keeps the pace."""
+    """How long all lines of the region take at the grid's pace: if each line repeats a call once in this time, the pace is kept."""
     leaves_at: float
-    """When the child goes by itself, UTC epoch seconds."""
+    """When the child exits by itself, UTC epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,38 +68,38 @@ class ChildFacts:
 
     known: Known
     status: str = ""
-    """TrainingJobStatus of a training of ours."""
+    """TrainingJobStatus of our training."""
     holder: str = ""
-    """Whose the name is, where it is a stranger's."""
+    """The training that has the name, where it is a stranger's."""
     unwanted: str = ""
-    """Why there is to be no training (the grid is to end, the line has its record); empty while there is to be one."""
+    """Why there must be no training (the grid is to end, or the line has its record); empty otherwise."""
     stopping: bool = False
-    """StopTrainingJob was taken."""
-    answer: Answer | None = None
-    """The last one to a submission."""
+    """SageMaker has accepted StopTrainingJob."""
+    answer: SubmitAnswer | None = None
+    """The answer to the last submission."""
     said: str = ""
-    """Its words."""
+    """The answer's message."""
     tries: int = 0
-    """Such answers in a row."""
+    """How many submissions in a row got this answer."""
     since: float = 0.0
-    """The first answer that was none of ACCEPTED, UTC epoch seconds."""
+    """When the first submission was not accepted, UTC epoch seconds."""
     troubles: int = 0
-    """Looks or stops in a row that failed."""
+    """How many reads or stops in a row failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Wait, then act."""
+    """What to do after a wait."""
 
     action: Action
     reason: str
     wait_s: float = 0.0
-    exit: Exit = Exit.AGAIN
-    """Of LEAVE."""
+    exit: ExitCode = ExitCode.AGAIN
+    """The exit code, for LEAVE."""
 
 
-def decide(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
-    """Whatever is not certain is looked up; a name is created again only where nothing stands under it."""
+def decide(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Random) -> Verdict:
+    """Looks up whatever is not certain, and creates a training only where none has its name."""
     if now >= rules.leaves_at:
         return Verdict(Action.LEAVE, "its container would soon be ended for its age; the next attempt watches on")
     match facts.known:
@@ -114,8 +114,8 @@ def decide(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -
     return _submit(facts, rules, now, chance)
 
 
-def _watch(facts: ChildFacts, rules: Rules, chance: random.Random) -> Verdict:
-    if facts.status in ENDED:
+def _watch(facts: ChildFacts, rules: ChildRules, chance: random.Random) -> Verdict:
+    if facts.status in ENDED_STATUSES:
         return Verdict(Action.RECORD, f"the training is {facts.status}")
     if facts.unwanted and not facts.stopping and facts.status != "Stopping":
         return Verdict(Action.STOP, facts.unwanted, _again_s(facts.troubles, rules, chance))
@@ -123,19 +123,19 @@ def _watch(facts: ChildFacts, rules: Rules, chance: random.Random) -> Verdict:
     return Verdict(Action.LOOK, f"the training is {facts.status}", jittered(every, chance))
 
 
-def _submit(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) -> Verdict:
+def _submit(facts: ChildFacts, rules: ChildRules, now: float, chance: random.Random) -> Verdict:
     patience, watch = rules.timing.training_patience_s, rules.timing.training_watch_s
     patient = not facts.since or now - facts.since < patience
     if facts.unwanted:
-        return Verdict(Action.LEAVE, facts.unwanted, exit=Exit.FINAL)
+        return Verdict(Action.LEAVE, facts.unwanted, exit=ExitCode.FINAL)
     match facts.answer:
         case None:
             return Verdict(Action.CREATE, "its turn", max(0.0, rules.earliest - now))
-        case Answer.REFUSED:
+        case SubmitAnswer.REFUSED:
             return Verdict(Action.REFUSE, f"SageMaker refused the request: {facts.said}")
-        case Answer.QUOTA if not patient:
+        case SubmitAnswer.QUOTA if not patient:
             return Verdict(Action.REFUSE, out_of_quota(facts.said, patience))
-        case Answer.QUOTA:
+        case SubmitAnswer.QUOTA:
             most = min(max(watch, rules.turn_s), 10 * watch)
             return Verdict(Action.CREATE, facts.said, watch / 4 + backoff_s(facts.tries, watch, most, chance))
     if not patient:
@@ -146,7 +146,7 @@ def _submit(facts: ChildFacts, rules: Rules, now: float, chance: random.Random) 
     return Verdict(Action.CREATE, facts.said, backoff_s(facts.tries, watch / 30, most, chance))
 
 
-def _again_s(troubles: int, rules: Rules, chance: random.Random) -> float:
+def _again_s(troubles: int, rules: ChildRules, chance: random.Random) -> float:
     watch = rules.timing.training_watch_s
     return backoff_s(troubles, watch / 30, watch, chance) if troubles else 0.0
 
@@ -180,17 +180,17 @@ PASSING = frozenset(
 """Errors that say nothing of the request: the child's own credentials are renewed, the service recovers."""
 
 
-def answered(code: str, status: int) -> Answer:
+def answered(code: str, status: int) -> SubmitAnswer:
     """What an error of CreateTrainingJob means; status 0 where nobody answered."""
     if code in THROTTLES or status == 429:
-        return Answer.THROTTLED
+        return SubmitAnswer.THROTTLED
     if code == "ResourceLimitExceeded":
-        return Answer.QUOTA
+        return SubmitAnswer.QUOTA
     if code == "ResourceInUse":
-        return Answer.IN_USE
+        return SubmitAnswer.IN_USE
     if code in PASSING or not 400 <= status < 500:
-        return Answer.OPEN
-    return Answer.REFUSED
+        return SubmitAnswer.OPEN
+    return SubmitAnswer.REFUSED
 
 
 def out_of_quota(said: str, patience_s: float) -> str:

@@ -1,4 +1,4 @@
-"""Every SageMaker call of a child, in its line's region."""
+"""Every SageMaker call of a child: creates, reads and stops trainings in its line's region."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from contract.aws_errors import code_of
 from grid_child.clients import client
-from grid_child.policy import Answer, answered
-from grid_child.trouble import code_of, status_of, trouble_of, words_of
+from grid_child.policy import SubmitAnswer, answered
+from grid_child.trouble import status_of, trouble_of, words_of
 
 NOT_THERE = frozenset({"ResourceNotFound", "ValidationException"})
-"""SageMaker calls a name that it does not know a ValidationException ("Requested resource not found."). Its words are not relied
-on: were it another objection, a submission under the same name would be refused as in use, and nothing would be made twice."""
+"""SageMaker answers ValidationException ("Requested resource not found.") for a name that it does not know. The message is not checked:
+if it meant something else, a submission under the same name would be refused as in use, so nothing would be created twice."""
 
 
-class Trainings:
-    """Training jobs of one region. Every method asks once; raises Trouble where that may pass, Unfit where a right is missing."""
+class SageMaker:
+    """SageMaker in one region. Methods do not retry; they raise Trouble where a failure may pass, Unfit where a permission is missing."""
 
     def __init__(self, region: str) -> None:
         self.region = region
@@ -27,17 +28,17 @@ class Trainings:
     def _client(self) -> Any:
         return client("sagemaker", self.region)
 
-    def create(self, request: Mapping[str, Any]) -> tuple[Answer, str]:
-        """What SageMaker said, and its words; never raises for an answer or for the lack of one."""
+    def create(self, request: Mapping[str, Any]) -> tuple[SubmitAnswer, str]:
+        """Submits a training. Returns SageMaker's answer and its message; never raises because of an answer, or a lost one."""
         try:
             made = self._client.create_training_job(**request)
         except ParamValidationError as problem:
-            return Answer.REFUSED, str(problem)
+            return SubmitAnswer.REFUSED, str(problem)
         except ClientError as problem:
             return answered(code_of(problem), status_of(problem)), f"{code_of(problem)}: {words_of(problem)}"
         except BotoCoreError as problem:
-            return Answer.OPEN, f"{type(problem).__name__}: {problem}"
-        return Answer.ACCEPTED, str(made["TrainingJobArn"])
+            return SubmitAnswer.OPEN, f"{type(problem).__name__}: {problem}"
+        return SubmitAnswer.ACCEPTED, str(made["TrainingJobArn"])
 
     def describe(self, name: str) -> dict[str, Any] | None:
         """DescribeTrainingJob's answer, None where there is no training of that name."""

@@ -1,4 +1,4 @@
-"""Every S3 call of a child: the plan, marks and records of its grid, in the home bucket."""
+"""Every S3 call of a child: reads and writes the plan, marks and records of its grid in the home bucket."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from contract.aws_errors import code_of
 from grid_child.clients import client
-from grid_child.patience import Patience
-from grid_child.trouble import code_of, trouble_of
+from grid_child.retry import Retry
+from grid_child.trouble import trouble_of
 
 ABSENT = frozenset({"NoSuchKey", "404"})
 EXISTS = frozenset({"PreconditionFailed", "412"})
 
 
 class Home:
-    """The home bucket. Trouble is waited out; raises Trouble when that takes too long, Unfit where a right is missing."""
+    """The home bucket. Repeats calls after Trouble, and raises it when that takes too long; raises Unfit where a permission is missing."""
 
-    def __init__(self, bucket: str, region: str, patience: Patience) -> None:
-        self.bucket, self.region, self._patience = bucket, region, patience
+    def __init__(self, bucket: str, region: str, retry: Retry) -> None:
+        self.bucket, self.region, self._retry = bucket, region, retry
 
     @cached_property
     def _client(self) -> Any:
@@ -30,16 +31,16 @@ class Home:
         return found[0] if found else None
 
     def read_dated(self, key: str) -> tuple[bytes, float] | None:
-        """Body and the time at which S3 took it (UTC epoch seconds), None where there is no such object."""
-        return self._patience(lambda: self._get(key))
+        """The body and the time at which S3 stored it (UTC epoch seconds); None where there is no such object."""
+        return self._retry(lambda: self._get(key))
 
     def exists(self, key: str) -> bool:
-        """A GET: of a HEAD that fails S3 does not say why."""
+        """Whether the object exists. Uses GET, because S3 does not say why a HEAD fails."""
         return self.read(key) is not None
 
     def create(self, key: str, body: bytes) -> bool:
-        """The object is there afterwards; whether this call made it, as far as anybody knows."""
-        return self._patience(lambda: self._create(key, body))
+        """Creates the object. False where it exists already, perhaps by an earlier try of this call whose answer was lost."""
+        return self._retry(lambda: self._create(key, body))
 
     def _get(self, key: str) -> tuple[bytes, float] | None:
         try:

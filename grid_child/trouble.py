@@ -1,25 +1,23 @@
-"""What can go wrong with a call, in three words: unfit (no attempt does better), denied (a right is missing), trouble (it passes)."""
+"""Tells failures of calls apart: Unfit, which no later attempt can change, and Trouble, which passes."""
 
 from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from contract.aws_errors import code_of
+
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
 
 
 class Unfit(Exception):
-    """No attempt can do better: the environment, the plan or a right is missing. Its words are for a person."""
+    """No later attempt can succeed: the environment, the plan or a permission is missing. The message is for a person."""
 
 
 class Trouble(Exception):
-    """A throttle, an error of the service or of the network: it passes, and nobody knows whether the call was done."""
+    """A throttle, or an error of the service or the network. It passes; whether the call took effect is not known."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
-
-
-def code_of(problem: ClientError) -> str:
-    return str(problem.response.get("Error", {}).get("Code", ""))
 
 
 def status_of(problem: ClientError) -> int:
@@ -32,7 +30,7 @@ def words_of(problem: ClientError) -> str:
 
 
 def trouble_of(problem: ClientError | BotoCoreError, what: str) -> Unfit | Trouble:
-    """What a failed call means where no answer of the service says "no" for good but a missing right."""
+    """The failure of a call: Unfit where a permission is missing, Trouble otherwise."""
     if not isinstance(problem, ClientError):
         return Trouble(type(problem).__name__, str(problem))
     if code_of(problem) in DENIED:

@@ -1,4 +1,4 @@
-"""Sleeping that SIGTERM ends at once."""
+"""Sleeps that SIGTERM ends at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Clock(Protocol):
 
 
 class Terminated(BaseException):
-    """SIGTERM came. No `except Exception` on the way sees it."""
+    """SIGTERM came. It is a BaseException, so that no `except Exception` catches it."""
 
 
 class Waits:
@@ -29,7 +29,7 @@ class Waits:
         return self.clock.time()
 
     def called(self, *_: Any) -> None:
-        """The handler of SIGTERM: the first one counts."""
+        """The handler of SIGTERM; only the first one counts."""
         if self.called_at is None:
             self.called_at = self.clock.time()
         if self._asleep and not self._heard:
@@ -41,7 +41,7 @@ class Waits:
             raise Terminated
 
     def hear(self) -> float:
-        """When SIGTERM came; from now on sleeps are left alone."""
+        """Returns when SIGTERM came. From now on it no longer interrupts sleeps."""
         self._heard = True
         return self.clock.time() if self.called_at is None else self.called_at
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from contract.codec import decode
-from contract.images import BASE, ORDER, PRIVATE, BuildOrder, Context, Image
+from contract.images import BASE, ORDER, PRIVATE_REGISTRY, BuildOrder, ContainerImage, Context
 
 PLATFORM = "linux/amd64"
 
@@ -43,7 +43,7 @@ def build(order: BuildOrder) -> list[str]:
 
 def logins(order: BuildOrder) -> list[str]:
     """Region and registry of each private registry that the build reads from."""
-    found = ((registry, PRIVATE.fullmatch(registry)) for registry in order.readable)
+    found = ((registry, PRIVATE_REGISTRY.fullmatch(registry)) for registry in order.readable)
     return [part for registry, match in found if match for part in (match["region"], registry)]
 
 
@@ -70,8 +70,8 @@ def digest(text: str) -> str:
 
 def pinned(address: str, digest: str) -> str:
     """The same image by its digest, which no later push can move."""
-    image = Image.parse(address)
-    return str(Image(image.registry, image.repository, digest=digest))
+    image = ContainerImage.parse(address)
+    return str(ContainerImage(image.registry, image.repository, digest=digest))
 
 
 QUESTIONS: dict[str, Callable[[BuildOrder], Sequence[str]]] = {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The first code of a node, the same for every job: whatever happens from here on, the machine powers off.
+# The first code that runs on a node, the same for every job. Whatever happens from here on, the machine powers off.
 #
 # Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_AGENT_SHA256,
 # TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent
@@ -11,8 +11,8 @@ units=$root/etc/systemd/system
 
 say() { echo "trainyard: $*" >&2; }
 
-# The service outlives this script, which a shutdown ends with everything else of cloud-init; the direct call is for the day
-# on which the service manager does not answer.
+# A shutdown ends this script with the rest of cloud-init, so a service powers the machine off. The direct call is for a service
+# manager that does not answer.
 leave() {
   trap - EXIT
   say "powering off"
@@ -34,7 +34,7 @@ SCRIPT
 
 cat > "$home/arm-power-off" <<SCRIPT
 #!/bin/bash
-# arm-power-off EPOCH: the power goes at that second, also after a reboot. A time that is over becomes now.
+# arm-power-off EPOCH: the machine powers off at that second, also after a reboot. A time in the past means now.
 set -euo pipefail
 soonest=\$((\$(date +%s) + 2))
 at=\$(date -u -d "@\$((\$1 > soonest ? \$1 : soonest))" '+%Y-%m-%d %H:%M:%S UTC')
@@ -55,7 +55,7 @@ systemctl restart trainyard-power-off.timer
 SCRIPT
 chmod 755 "$home/power-off" "$home/arm-power-off"
 
-# Without default dependencies a shutdown does not stop the service itself, so that it lives to see the soft way hang.
+# Without default dependencies a shutdown does not stop this service, so that it can force the power off when the soft way hangs.
 cat > "$units/trainyard-power-off.service" <<UNIT
 [Unit]
 Description=Trainyard: power off
@@ -67,8 +67,8 @@ ExecStart=$home/power-off
 UNIT
 "$home/arm-power-off" $(($(date +%s) + ${TRAINYARD_POWER_OFF_S:-2700}))
 
-# User data runs at the first boot alone, so a node that rebooted would idle until its timer. Its attempt counts it as lost:
-# every later boot ends at once. /run is empty after a reboot, which is how a boot knows that it is not the first.
+# User data runs only at the first boot, so a node that rebooted would idle until its timer. Its attempt counts it as lost, so
+# every later boot powers off at once. /run is empty after a reboot: by that a boot knows that it is not the first.
 touch "$root/run/trainyard-first-boot"
 cat > "$units/trainyard-later-boot.service" <<UNIT
 [Unit]

@@ -197,12 +197,12 @@ def bring_up(
             raise
     stacks, left_out = needed(json.loads((folder / "manifest.json").read_text()), wanted) if wanted else ([], [])
     with parts.part("deploy"):
-        watch = Watch(parts)
+        watch = DeployProgress(parts)
         deployed = cdk.deploy(folder, *stacks, each_line=watch.line)
     return folder, Deployed(deployed.outputs, left_out)
 
 
-class Watch:
+class DeployProgress:
     """Makes parts of the lines in which the command line tells of stacks."""
 
     def __init__(self, parts: Parts) -> None:

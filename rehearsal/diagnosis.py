@@ -11,14 +11,14 @@ from typing import Any
 from rich.console import Console
 
 from rehearsal.deployment import DeploymentFailed
-from rehearsal.yard import Job
+from rehearsal.yard import StartedJob
 
 LINES = 12
 """Of a log on the screen; the whole lies in a file."""
 TROUBLE = re.compile(r"error|exception|traceback|fail|refused|denied|timed out|cannot|critical", re.IGNORECASE)
 
 
-def diagnose(job: Job, console: Console, out: Path) -> None:
+def diagnose(job: StartedJob, console: Console, out: Path) -> None:
     """Writes history, function logs and the nodes' consoles into `out`; prints the cause and what speaks of it."""
     execution = job.describe()
     console.rule(f"[red]{job.name}: {execution['status']}")
@@ -58,7 +58,7 @@ def matters(lines: Sequence[str]) -> list[str]:
     return [line for text in lines if TROUBLE.search(text) for line in text.splitlines()][-LINES:]
 
 
-def _files(job: Job) -> dict[str, list[str]]:
+def _files(job: StartedJob) -> dict[str, list[str]]:
     """File name to lines."""
     found = {"history": [f"{event['timestamp']:%H:%M:%S}  {event['type']}{_details(event)}" for event in job.history()]}
     found |= {f"function-{name}": lines for name, lines in job.yard.aws.workers.logs().items()}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from contract import tags
-from contract.environments import PREFIX
+from contract.environments import VARIABLE_PREFIX
 from localaws.conditions import EXECUTION
 
 ALL = "all"
@@ -32,7 +32,7 @@ def _whole(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FaultKey:
     """One key of a fault."""
 
     default: str
@@ -42,51 +42,51 @@ class Key:
     fits: Callable[[str], bool]
 
 
-def seconds(default: str, what: str) -> Key:
+def seconds(default: str, what: str) -> FaultKey:
     """Real-world seconds, which the rehearsal divides by its speed."""
-    return Key(default, what, "seconds, 0 or more", lambda text: _seconds(text) and float(text) >= 0)
+    return FaultKey(default, what, "seconds, 0 or more", lambda text: _seconds(text) and float(text) >= 0)
 
 
-def number(default: str, what: str, least: int = 0) -> Key:
-    return Key(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
+def number(default: str, what: str, least: int = 0) -> FaultKey:
+    return FaultKey(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
 
 
-def choice(default: str, what: str, *among: str) -> Key:
-    return Key(default, what, " or ".join(among), lambda text: text in among)
+def choice(default: str, what: str, *among: str) -> FaultKey:
+    return FaultKey(default, what, " or ".join(among), lambda text: text in among)
 
 
-def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> Key:
+def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
     """A phase of the node's life, or a step of the training."""
     among = MOMENTS[MOMENTS.index(least) :]
-    return Key(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
+    return FaultKey(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
 
 
-JOB = Key("", "name of the job; empty: every job", "a job's name", lambda _: True)
-RANK = Key("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
-EVERY_RANK = Key(ALL, RANK.what, RANK.allowed, RANK.fits)
+JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
+RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
+EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "so many first attempts of the job", least=1)
 AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """A fault that there is. `keys` may name none."""
 
     what: str
     outcome: str
-    keys: Mapping[str, Key]
+    keys: Mapping[str, FaultKey]
     handlers: str = ""
     """How the handlers begin of functions that are dead while it lasts."""
 
 
-GRID = Key("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
-LINE = Key("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
+GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
+LINE = FaultKey("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
 FOR_EVER = seconds("", "how long; empty: for ever")
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
 HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
 
-FAULTS: dict[str, Kind] = {
-    "abort-in-state": Kind(
+FAULTS: dict[str, FaultKind] = {
+    "abort-in-state": FaultKind(
         "somebody stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
         "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
         {
@@ -95,7 +95,7 @@ FAULTS: dict[str, Kind] = {
             "job": JOB,
         },
     ),
-    "agent-crash": Kind(
+    "agent-crash": FaultKind(
         "the node's agent is killed by SIGKILL, its training process lives on",
         "User data sees it at once and powers the machine off, which ends the training too. NodeLost: a new attempt from the "
         "newest checkpoint, or Failed when none is left.",
@@ -106,7 +106,7 @@ FAULTS: dict[str, Kind] = {
             "job": JOB,
         },
     ),
-    "attendant-dead": Kind(
+    "attendant-dead": FaultKind(
         "no invocation of the attendant does anything: by clock, event or token",
         "A lost heartbeat, and then an invocation that fails, only lead to another look; nobody touches the nodes. The job goes "
         "on, or ends, as soon as the attendant lives again.",
@@ -117,99 +117,99 @@ FAULTS: dict[str, Kind] = {
         },
         handlers="attendant.",
     ),
-    "child-killed": Kind(
+    "child-killed": FaultKind(
         "a child of a grid is killed by SIGKILL, once, some time after its start",
         "Batch starts the next attempt, which adopts the training by its name.",
         {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
     ),
-    "cleanup-dead": Kind(
+    "cleanup-dead": FaultKind(
         "no invocation of the cleanup function does anything",
         "The message comes back, time after time, until the function lives again, and its errors are an alarm. Meanwhile the "
         "reaper ends the instances at the second look after its grace period.",
         {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
         handlers="cleanup.",
     ),
-    "cleanup-event-lost": Kind(
+    "cleanup-event-lost": FaultKind(
         "the event that tells of the execution's end never arrives",
         "The reaper ends what is left at the second look after its grace period.",
         {"job": JOB},
     ),
-    "clock-late": Kind(
+    "clock-late": FaultKind(
         "the one-minute clock is so late, each time",
         "Everything takes so much longer to be seen; the heartbeat is longer than that. Nothing else.",
         {"seconds": seconds("120", "how late")},
     ),
-    "clock-skew": Kind(
+    "clock-skew": FaultKind(
         "the node's clock is wrong: `date`, systemd's timers and the agent's `time.time()` (by stand-ins of the rehearsal); "
         "not the trainer's clock, not the signatures of AWS calls",
         "Reports and log lines carry wrong times, which nothing is decided on. The node's own order ahead of the deadline and "
         "its power-off timer move by the skew.",
         {
-            "seconds": Key("300", "ahead; below 0: behind", "seconds", _seconds),
+            "seconds": FaultKey("300", "ahead; below 0: behind", "seconds", _seconds),
             "rank": EVERY_RANK,
             "job": JOB,
         },
     ),
-    "create-response-lost": Kind(
+    "create-response-lost": FaultKind(
         "the answer to CreateTrainingJob is lost after the training exists",
         "The child finds the training under its name, sees by its tags that it is its own, and adopts it.",
         {"line": LINE, "job": GRID},
     ),
-    "disk-full": Kind(
+    "disk-full": FaultKind(
         "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
         "large`, where a full disk says ENOSPC; empty files, links and folders can still be made",
         "While training: the trainer's own error, TrainingFailed, with its last lines. Before that: NodeLost, a new attempt.",
         {"at": moment("training", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
     ),
-    "events-dropped": Kind(
+    "events-dropped": FaultKind(
         "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
         "The clock alone brings the job to its end.",
         {"seconds": FOR_EVER, "after": AFTER},
     ),
-    "events-late": Kind(
+    "events-late": FaultKind(
         "every event arrives so much later",
         "The clock sees it first; an event that arrives after the end finds nothing to do.",
         {"seconds": seconds("120", "how much later")},
     ),
-    "late-tags": Kind(
+    "late-tags": FaultKind(
         "tags reach the node's metadata so late, those of the launch and the master's address",
         "The agent waits for them, up to the boot allowance. Nothing else.",
         {"seconds": seconds("300", "from the call that sets a tag"), "job": JOB},
     ),
-    "freeze": Kind(
+    "freeze": FaultKind(
         "every process of the node stands still (SIGSTOP), its agent among them; its connections stay open",
         "Its peers hang with it. Silent for longer than allowed: NodeLost, a new attempt.",
         {"at": moment("training", "when", least="agent"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
     ),
-    "no-capacity": Kind(
+    "no-capacity": FaultKind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
         "The launcher tries the next rung.",
         {"rungs": number("1", "how many", least=1), "job": JOB},
     ),
-    "no-network": Kind(
+    "no-network": FaultKind(
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
         "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
     ),
-    "node-lost": Kind(
+    "node-lost": FaultKind(
         "a node vanishes without notice",
         "NodeLost, whatever its peers die of: a new attempt from the newest checkpoint. Where EC2 calls it running, once its silence "
         "is longer than allowed.",
         {
             "step": number("5", "once rank 0 reports so many steps"),
-            "rank": Key("1", RANK.what, RANK.allowed, RANK.fits),
+            "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
             "attempts": ATTEMPTS,
             "running": seconds("0", "how long EC2 calls it running all the same: for minutes, where a host fails"),
             "job": JOB,
         },
     ),
-    "quota-reached": Kind(
+    "quota-reached": FaultKind(
         "CreateTrainingJob answers ResourceLimitExceeded: no capacity is left of what the account may use",
         "The child waits and asks again, up to its patience (a day).",
         {"seconds": seconds("120", "how long"), "after": AFTER, "job": GRID},
     ),
-    "reaper-down": Kind(
+    "reaper-down": FaultKind(
         "no invocation of the reaper does anything: its heartbeat stays out",
         "The alarm on its silence goes off within twenty minutes, and says OK once it lives again. The other layers go on.",
         {
@@ -219,22 +219,22 @@ FAULTS: dict[str, Kind] = {
         },
         handlers="reaper.",
     ),
-    "response-lost": Kind(
+    "response-lost": FaultKind(
         "the answer to the first RunInstances is lost after the instances exist",
         "The launcher repeats the same call with its token and gets the same instances.",
         {"job": JOB},
     ),
-    "sagemaker-throttled": Kind(
+    "sagemaker-throttled": FaultKind(
         "CreateTrainingJob and DescribeTrainingJob answer ThrottlingException, whoever asks",
         "The children ask again, further and further apart; no line is lost, none is created twice.",
         {"seconds": seconds("60", "how long"), "after": AFTER},
     ),
-    "slow-boot": Kind(
+    "slow-boot": FaultKind(
         "so long from launch to the first line of user data",
         "The attendant waits for the first report, up to the boot allowance (900 s). Beyond it: NodeLost.",
         {"seconds": seconds("600", "how long"), "rank": EVERY_RANK, "job": JOB},
     ),
-    "spot-interrupted": Kind(
+    "spot-interrupted": FaultKind(
         "the instances of a line's managed spot training are taken away: SIGTERM, 120 s, SIGKILL",
         "SageMaker waits for instances and starts the command again, with the checkpoints in place.",
         {
@@ -244,29 +244,29 @@ FAULTS: dict[str, Kind] = {
             "job": GRID,
         },
     ),
-    "task-retired": Kind(
+    "task-retired": FaultKind(
         "Fargate retires the task of a child, once: SIGTERM, 30 s, SIGKILL, and nobody asked Batch for it",
         "The child asks Batch, leaves its training running, and the next attempt adopts it.",
         {"line": LINE, "after": seconds("30", "from its start"), "job": GRID},
     ),
-    "terminate-refused": Kind(
+    "terminate-refused": FaultKind(
         "TerminateInstances refuses the job's instances, as with termination protection (OperationNotPermitted)",
         "Terminate asks again until its patience is over; the cleanup and the reaper go on asking. What the reaper was refused is a "
         "message and an alarm, and it ends once it is allowed.",
         {"seconds": FOR_EVER, "after": AFTER, "job": JOB},
     ),
-    "terminator-dead": Kind(
+    "terminator-dead": FaultKind(
         "no invocation of the Terminate step's function does anything",
         "Terminate is asked again until its patience is over, then the execution ends by error, which wakes the cleanup.",
         {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
         handlers="terminator.",
     ),
-    "timer-off": Kind(
+    "timer-off": FaultKind(
         "no timer of the node's systemd ever fires, its power-off timer included",
         "The other layers end the node.",
         {"rank": EVERY_RANK, "job": JOB},
     ),
-    "user-data-fails": Kind(
+    "user-data-fails": FaultKind(
         "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",
         "The script's trap powers the machine off, at the latest where what the line was for is missed. A killed shell has no "
         "trap: the boot allowance ends the attempt, the node's timer the node, whichever comes first. NodeLost, a new attempt.",
@@ -326,12 +326,12 @@ class Fault:
 
 def _job(marks: Mapping[str, str]) -> str:
     """Of an instance, a training, a grid's child or an execution."""
-    return next((marks[key] for key in (tags.JOB, tags.GRID, f"{PREFIX}GRID", EXECUTION) if key in marks), "")
+    return next((marks[key] for key in (tags.JOB, tags.GRID, f"{VARIABLE_PREFIX}GRID", EXECUTION) if key in marks), "")
 
 
 def _line(marks: Mapping[str, str]) -> str:
     """Of a training by its tag; a grid's child has its place in the array, which begins at a line."""
-    place = int(marks.get(f"{PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
+    place = int(marks.get(f"{VARIABLE_PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
     return marks.get(tags.LINE, str(place))
 
 

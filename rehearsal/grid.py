@@ -13,19 +13,19 @@ from typing import Any
 
 from contract import names, tags
 from contract.codec import decode
-from contract.grid import Grid, GridPrefix, Line, Outcome, Record
+from contract.grid import Grid, GridPrefix, Line, LineOutcome, Record
 from localaws.services import batch, sagemaker
 from localaws.services.batch_jobs import Job as BatchJob
 from localaws.services.sagemaker_run import Run
 from rehearsal.deployment import ACCOUNT
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 
 PLACEHOLDER = "REPLACE-WITH-ACCOUNT"
 """In the names of buckets in an example's manifest: the person's account."""
 UPLOADS = "uploads/"
 
 
-class GridJob(Job):
+class GridJob(StartedJob):
     """One execution of the Grid machine, as the console, the bucket and the services show it."""
 
     @property
@@ -152,7 +152,7 @@ def build_image(yard: Yard, folder: Path, limit_s: float = 180.0) -> dict[str, A
     arn = yard.client("stepfunctions").start_execution(
         stateMachineArn=machine_arn, name=name, input=json.dumps(request)
     )["executionArn"]
-    ended = Job(yard, name, arn).wait(limit_s)
+    ended = StartedJob(yard, name, arn).wait(limit_s)
     if ended["status"] != "SUCCEEDED":
         raise RuntimeError(f"the image of {folder} was not built: {ended.get('cause', ended['status'])}")
     output: dict[str, Any] = json.loads(ended["output"])
@@ -220,7 +220,7 @@ def shortcomings(summary: GridSummary) -> list[str]:
     lines = []
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
-    if summary.outcomes != {Outcome.COMPLETED.value: summary.lines}:
+    if summary.outcomes != {LineOutcome.COMPLETED.value: summary.lines}:
         lines.append(f"of {summary.lines} lines the results say {summary.outcomes or 'nothing'}")
     if summary.trainings != summary.lines:
         lines.append(f"{summary.lines} lines, and SageMaker had {summary.trainings} trainings")
@@ -237,7 +237,7 @@ def shortcomings(summary: GridSummary) -> list[str]:
 def _at_home(yard: Yard, record: Record) -> bool:
     """Whether the artifact that the record names stands, in the bucket of its line's region."""
     if not record.artifact:
-        return record.outcome is not Outcome.COMPLETED
+        return record.outcome is not LineOutcome.COMPLETED
     bucket, _, key = record.artifact.removeprefix("s3://").partition("/")
     s3 = yard.client("s3", record.region)
     if bucket != names.bytes_bucket(yard.context["trainyard"]["deployment"], ACCOUNT, record.region):

@@ -10,7 +10,7 @@ from typing import Any
 
 from rehearsal.deployment import context
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, Unreadable, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
 
 SPEED = 30.0
 """Durations divided by thirty: a training has its instances after 6 to 8 s, a child looks at it every 2 s."""
@@ -35,7 +35,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
         options.text = read("--manifest", options.manifest)
         options.request = _object("--input", options.input) if options.input else {}
         options.faults = parse_faults(options.fault)
-    except (Unreadable, UnknownFault) as problem:
+    except (UnreadableFile, UnknownFault) as problem:
         problems.append(str(problem))
     else:
         if "manifest" in options.request:
@@ -50,9 +50,9 @@ def _object(option: str, file: Path) -> dict[str, Any]:
     try:
         found = json.loads(read(option, file))
     except ValueError as problem:
-        raise Unreadable(f"{option} {file}: is not JSON: {problem}") from None
+        raise UnreadableFile(f"{option} {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"{option} {file}: wanted a JSON object")
+        raise UnreadableFile(f"{option} {file}: wanted a JSON object")
     return found
 
 
@@ -77,7 +77,7 @@ def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
         else:
             try:
                 _object("--image", image / "build.json")
-            except Unreadable as unreadable:
+            except UnreadableFile as unreadable:
                 yield str(unreadable)
 
 

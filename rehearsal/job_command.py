@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.faults import UnknownFault, parse_faults
-from rehearsal.options import Parser, Unreadable, add_conditions, folder_problem, numbers, read
+from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
 
 SPEED = 10.0
 """Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
@@ -29,7 +29,7 @@ def arguments(given: list[str]) -> argparse.Namespace:
     try:
         options.request = _request(options.job)
         options.faults = parse_faults(options.fault)
-    except (Unreadable, UnknownFault) as wrong:
+    except (UnreadableFile, UnknownFault) as wrong:
         problems.append(str(wrong))
     parser.refuse(problems)
     return options
@@ -40,9 +40,9 @@ def _request(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as problem:
-        raise Unreadable(f"--job {file}: is not JSON: {problem}") from None
+        raise UnreadableFile(f"--job {file}: is not JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise Unreadable(f"--job {file}: wanted a JSON object, the request without `code`")
+        raise UnreadableFile(f"--job {file}: wanted a JSON object, the request without `code`")
     if "code" in found:
-        raise Unreadable(f"--job {file}: has `code`; --code DIR is uploaded in its place, so leave it out")
+        raise UnreadableFile(f"--job {file}: has `code`; --code DIR is uploaded in its place, so leave it out")
     return found

@@ -12,7 +12,7 @@ from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave
 from rehearsal.screen import Screen
 from rehearsal.summary import shortcomings, summarise
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 
 STACKS = ("workflow", "reaper")
 """What a job needs, with all that these depend on: the reaper is one of the layers that end what a job leaves."""
@@ -64,7 +64,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     return 1 if wrong else 0
 
 
-def time_execution(job: Job, parts: Parts, offset: float) -> None:
+def time_execution(job: StartedJob, parts: Parts, offset: float) -> None:
     """Its states, and what the slowest node of the last attempt did in them; `offset` is the rehearsal's beginning, since the epoch."""
     for name, at, until in job.spans():
         parts.known(name, at - offset, until - at)

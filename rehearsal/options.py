@@ -85,18 +85,18 @@ def folder_problem(option: str, folder: Path) -> str | None:
     return None
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that the command line names; the message says what is wrong with it."""
 
 
 def read(option: str, file: Path) -> str:
     """Its text. Raises Unreadable."""
     if file.is_dir():
-        raise Unreadable(f"{option} {file}: is a folder; it must be a file")
+        raise UnreadableFile(f"{option} {file}: is a folder; it must be a file")
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise Unreadable(f"{option} {file}: there is no such file") from None
+        raise UnreadableFile(f"{option} {file}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else "is not a string in UTF-8"
-        raise Unreadable(f"{option} {file}: {reason}") from None
+        raise UnreadableFile(f"{option} {file}: {reason}") from None

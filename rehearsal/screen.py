@@ -17,7 +17,7 @@ from rehearsal.parts import Part, Parts
 
 if TYPE_CHECKING:
     from rehearsal.summary import Summary
-    from rehearsal.yard import Job
+    from rehearsal.yard import StartedJob
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
@@ -51,7 +51,7 @@ class Screen:
         else:
             self.say(f"{part.name}: {part.took_s:.1f} s{f' ({part.note})' if part.note else ''}")
 
-    def follow(self, job: Job, limit_s: float, every_s: float = 1.0) -> None:
+    def follow(self, job: StartedJob, limit_s: float, every_s: float = 1.0) -> None:
         """Shows states and nodes until the execution is over; raises TimeoutError after `limit_s` seconds."""
         show = self._live if self.console.is_terminal else self._lines
         deadline = time.monotonic() + limit_s
@@ -64,12 +64,12 @@ class Screen:
             refresh()
 
     @contextmanager
-    def _live(self, job: Job) -> Iterator[Callable[[], None]]:
+    def _live(self, job: StartedJob) -> Iterator[Callable[[], None]]:
         with Live(console=self.console, transient=True, refresh_per_second=4) as live:
             yield lambda: live.update(self._picture(job))
 
     @contextmanager
-    def _lines(self, job: Job) -> Iterator[Callable[[], None]]:
+    def _lines(self, job: StartedJob) -> Iterator[Callable[[], None]]:
         last: list[str] = []
 
         def refresh() -> None:
@@ -82,7 +82,7 @@ class Screen:
 
         yield refresh
 
-    def _picture(self, job: Job) -> Table:
+    def _picture(self, job: StartedJob) -> Table:
         states = job.states()
         attempt = attempt_of(states)
         path = Text("  ")

@@ -8,7 +8,7 @@ from typing import Any
 from contract import tags
 from contract.reports import NodeReport
 from localaws.services import ec2
-from rehearsal.yard import Job
+from rehearsal.yard import StartedJob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Summary:
         return asdict(self)
 
 
-def summarise(job: Job, *, wall_s: float) -> Summary:
+def summarise(job: StartedJob, *, wall_s: float) -> Summary:
     """Reads everything back from where the product's documentation says it is."""
     aws, execution, history = job.yard.aws, job.describe(), job.history()
     states = job.states()
@@ -113,7 +113,7 @@ def _world(reports: dict[int, NodeReport]) -> int:
     return max((report.progress.world_size for report in reports.values() if report.progress), default=0)
 
 
-def _boot_s(job: Job) -> float | None:
+def _boot_s(job: StartedJob) -> float | None:
     """From RunInstances to the first line of user data, of the slowest node of the first attempt."""
     times = [
         machine.booted_at - machine.launched_at
@@ -125,14 +125,14 @@ def _boot_s(job: Job) -> float | None:
     return max(times, default=None)
 
 
-def _conditions(job: Job) -> dict[str, Any]:
+def _conditions(job: StartedJob) -> dict[str, Any]:
     conditions = job.yard.aws.conditions
     whole = asdict(conditions) | {"faults": {fault.name: dict(fault.given) for fault in conditions.faults}}
     del whole["faults_since"]
     return whole
 
 
-def _calls(job: Job) -> dict[str, int]:
+def _calls(job: StartedJob) -> dict[str, int]:
     counts: dict[str, int] = {}
     for (role, _), number in job.yard.aws.recorder.counts().items():
         counts[role.rsplit("/", 1)[-1]] = counts.get(role.rsplit("/", 1)[-1], 0) + number

@@ -162,15 +162,15 @@ class Yard:
         finally:
             self.aws.conditions = before
 
-    def start(self, request: Mapping[str, Any], name: str) -> Job:
+    def start(self, request: Mapping[str, Any], name: str) -> StartedJob:
         """Starts an execution with the request as its input."""
         arn = self.client("stepfunctions").start_execution(
             stateMachineArn=self.places.machine, name=name, input=json.dumps(request)
         )["executionArn"]
-        return Job(self, name, arn)
+        return StartedJob(self, name, arn)
 
 
-class Job:
+class StartedJob:
     """One execution, as the console and the buckets show it."""
 
     def __init__(self, yard: Yard, name: str, arn: str) -> None:

@@ -30,7 +30,7 @@ from stacks.parts.batch import Children, tasks_of_this_account
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
-from stacks.parts.grid_machine import OF_AN_ARRAY, GridMachine, Jobs
+from stacks.parts.grid_machine import OF_AN_ARRAY, ChildSubmission, GridMachine
 from stacks.parts.grid_rights import SAGEMAKER, GridRights
 from stacks.parts.logs import log_group
 from stacks.parts.network import Network
@@ -102,7 +102,7 @@ class GridStack(cdk.Stack):
             physical_name=names.grid_machine(deployment),
             plan=plan,
             collect=collect,
-            jobs=Jobs(
+            jobs=ChildSubmission(
                 queue=children.queue.attr_job_queue_arn,
                 definition=names.child_definition(deployment),
                 deployment=deployment,
@@ -244,14 +244,14 @@ class GridStack(cdk.Stack):
         alarms.on_any(
             "grid-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "A grid ended and its trainings could not be shown to have ended in time: they may run. "
+            "A grid ended, and the cleanup could not prove in time that its trainings ended: they may still run. "
             "The letter names the execution; the reaper stops its trainings about ten minutes after it ended.",
         )
         alarms.on_any(
             "grid-errors",
             cleanup.metric_errors(statistic="Sum"),
-            "The function that cleans up after grids broke or ran out of time; its message comes back after an hour and a half. "
-            "Its log says why; the reaper stops the trainings meanwhile.",
+            "The function that cleans up after grids broke or ran out of time; its message is tried again after an hour and a half. "
+            "Its log says why; meanwhile the reaper stops the trainings.",
         )
 
     def _outputs(self, machine: str, letters: DeadLetters, training: iam.Role) -> None:

@@ -1,8 +1,8 @@
-"""The Reaper stack (home region): what ends machines that nobody else ended, the alarms, and the drain.
+"""The Reaper stack (home region): the reaper, which ends machines that nothing else ended, its alarms, and the drain.
 
-It stands before anything that can start something, and knows the machines by their names: whatever fails in a deploy after it, what
-runs is looked after. Stacks that start something have its drain end what runs before anything of them is taken away. Where the
-settings do not keep data, the drain empties the buckets when no machine is left that uses them: that is the reaper's own, the last.
+It is deployed before every stack that can start something, and knows the state machines by their names: if a later stack fails, the
+reaper works already. Each stack that starts something has the drain end what runs before the stack is deleted. Where the settings do
+not keep data, the drain of this stack, which is deleted last of them, empties the buckets once no state machine uses them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReaperExports:
 
 
 class ReaperStack(cdk.Stack):
-    """Refers to the foundation alone; the regions stand before it, so that their buckets are empty when they go."""
+    """Refers only to the foundation. It is deployed after the regions and deleted before them, so that their buckets are empty by then."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class ReaperStack(cdk.Stack):
         return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
-        """The next pass makes good one that failed, and the weekly summary says how many did."""
+        """Without retries: the next pass does what a failed one did not, and the weekly summary counts the failures."""
         lambda_.CfnEventInvokeConfig(
             self,
             "NoSecondTry",
@@ -177,40 +177,40 @@ class ReaperStack(cdk.Stack):
         alarms.on_silence(
             "reaper-silent",
             self._counted(metrics.PASSES),
-            "No pass of the reaper has seen every region whole for a quarter of an hour: machines whose time is over may run. "
-            "Look at the reaper's log for the last pass and its error, and at running machines by hand until it works again.",
+            "For 15 minutes no pass of the reaper has read every region completely: machines may run that should have ended. "
+            "Find the last pass and its error in the reaper's log, and look for running machines by hand until it works again.",
         )
         alarms.on_any(
             "reaper-errors",
             reaper.metric_errors(statistic="Sum"),
-            "A pass of the reaper ended with an error: a region failed, something refused to end, or the pass broke. "
+            "A pass of the reaper ended with an error: a region failed, AWS refused to end something, or the pass broke. "
             "Its log says which; the next pass comes five minutes later.",
         )
         alarms.on_any(
             "reaper-refused",
             self._counted(metrics.REFUSED),
-            "AWS did not end something that the reaper told it to end: it runs, and costs. "
-            "The message of the reaper names it; end it by hand.",
+            "AWS did not end something that the reaper asked it to end: it still runs and costs money. "
+            "The reaper's message names it; end it by hand.",
         )
         alarms.on_any(
             "reaper-limited",
             self._counted(metrics.LIMITED),
-            "More was to be ended before its deadline than one pass may end. Either many executions ended at once, or the reaper is "
-            "wrong: look at what its message names before the next pass ends more, and set report_only if it is wrong.",
+            "The reaper would end more things before their deadline than one pass may. Either many executions ended at once, or the "
+            "reaper is wrong: read its message before the next pass ends more, and set report_only if it is wrong.",
         )
         alarms.on_any(
             "reaper-failed-regions",
             self._counted(metrics.FAILED_REGIONS),
-            "A region could not be looked at whole in three passes of four: nothing is known of the machines there. "
+            "In three of four passes a region could not be read completely, so machines may run there that should have ended. "
             "The reaper's log has AWS's own error; look at the region by hand.",
             steps=3,
-            of=4,  # passes do not keep to the quarter-hours of the clock: a step of five minutes may have none
+            of=4,  # passes do not begin with CloudWatch's steps of five minutes, so one step may have no pass
         )
         alarms.on_any(
             "reaper-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "A pass or the weekly summary of the reaper failed or was not delivered, and its letter lies in the dead-letter queue. "
-            "Read the letters, mend what they name, and purge the queue.",
+            "A pass or the weekly summary of the reaper failed or was not delivered; a letter in the dead-letter queue says why. "
+            "Read the letters, correct what they name, and purge the queue.",
         )
 
     def _counted(self, name: str) -> cloudwatch.Metric:

@@ -45,7 +45,7 @@ CLOCK = cdk.Duration.minutes(1)
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
-"""A launch may be under way for five minutes, half of Terminate's patience, before EC2 refuses for all of that patience."""
+"""In Terminate's patiences: a launch may be under way for five minutes, half of it, and then EC2 may refuse for a whole one."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
 """Of CloudFormation's patience with the region check, which asks once a region."""
 EVERY_JOB = f"{keys.JOBS}*"
@@ -285,19 +285,19 @@ class WorkflowStack(cdk.Stack):
         alarms.on_any(
             "cleanup-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "An execution ended and its machines could not be shown to have ended in time: they may run. "
+            "An execution ended, and the cleanup could not prove in time that its machines ended: they may still run. "
             "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
         )
         alarms.on_any(
             "cleanup-errors",
             function.metric_errors(statistic="Sum"),
-            "The function that cleans up after executions broke or ran out of time; its message comes back after twelve minutes. "
-            "Its log says why; the reaper ends the machines meanwhile.",
+            "The function that cleans up after executions broke or ran out of time; its message is tried again after twelve minutes. "
+            "Its log says why; meanwhile the reaper ends the machines.",
         )
         return letters
 
     def _check_regions(self, regions: tuple[str, ...]) -> None:
-        """A deploy that forgets a region whose stack stands fails here: no later one would change that stack or take it away."""
+        """Fails a deploy that removes a region while its stack exists, because no later deploy would update or destroy that stack."""
         rights = self._rights
         function = self._function(
             "RegionCheck",
@@ -355,7 +355,7 @@ class WorkflowStack(cdk.Stack):
         )
 
     def _wake(self, attendant: lambda_.IFunction) -> None:
-        """The clock makes the attendant look; the other two make it look sooner, and may be lost."""
+        """Wakes the attendant every minute; the other two rules only make it look sooner, and their events may be lost."""
         # A minute that was missed is made good by the next: no tick is worth repeating.
         clock = targets.LambdaFunction(attendant, retry_attempts=0, max_event_age=CLOCK)
         events.Rule(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import tarfile
+from pathlib import Path
+from typing import Any
+
+Entry = tuple[str | tarfile.TarInfo, bytes | str]
 
 
-def tarred(*entries: tuple[str, bytes | str] | tarfile.TarInfo, mode: str = "w:gz") -> bytes:
+def tarred(*entries: Entry | tarfile.TarInfo, mode: str = "w:gz") -> bytes:
     """An archive of files (name and content) and of whatever else a TarInfo says."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode=mode) as archive:  # type: ignore[call-overload]
@@ -16,13 +20,44 @@ def tarred(*entries: tuple[str, bytes | str] | tarfile.TarInfo, mode: str = "w:g
                 continue
             name, content = entry
             body = content.encode() if isinstance(content, str) else content
-            info = tarfile.TarInfo(name)
+            info = tarfile.TarInfo(name) if isinstance(name, str) else name
             info.size = len(body)
             archive.addfile(info, io.BytesIO(body))
     return packed.getvalue()
 
 
+def tar_of(folder: Path, *entries: Entry | tarfile.TarInfo) -> Path:
+    """A job's code archive in `folder`."""
+    file = folder / "code.tar.gz"
+    file.write_bytes(tarred(*entries))
+    return file
+
+
+def header(name: str, **facts: Any) -> tarfile.TarInfo:
+    """The header of an entry that says more than its name: `mode`, `mtime`, `type`."""
+    made = tarfile.TarInfo(name)
+    for fact, value in facts.items():
+        setattr(made, fact, value)
+    return made
+
+
 def link(name: str, target: str, *, hard: bool = False) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type, info.linkname = (tarfile.LNKTYPE if hard else tarfile.SYMTYPE), target
-    return info
+    return header(name, type=tarfile.LNKTYPE if hard else tarfile.SYMTYPE, linkname=target)
+
+
+FILE = ("train.py", b"print()")
+UNSAFE_TARS: dict[str, list[Entry | tarfile.TarInfo]] = {
+    "an absolute path": [("/etc/evil", b"x")],
+    "a path that climbs": [("a/../../evil", b"x")],
+    "a link out": [link("evil", "../outside")],
+    "an absolute link": [link("evil", "/etc/passwd")],
+    "a file through a link made inside": [link("a/b/up", ".."), link("a/b/evil", "up/../..")],
+    "a link that leads out only once another one exists": [link("a/evil", "x/../.."), link("a/x", "..")],
+    "a hard link out": [link("evil", "../outside", hard=True)],
+    "a hard link to an absolute path": [link("evil", "/etc/passwd", hard=True)],
+    "a hard link to nothing": [link("evil", "train.py", hard=True)],
+    "a hard link to a link": [FILE, link("soft", "train.py"), link("evil", "soft", hard=True)],
+    "a device": [header("evil", type=tarfile.CHRTYPE)],
+    "a pipe": [header("evil", type=tarfile.FIFOTYPE)],
+    "the folder itself": [(".", b"evil")],
+}

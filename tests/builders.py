@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contract import tags
 from contract.environments import AdmissionEnvironment, GridLimits, Limits
-from contract.intents import Answer, Intent, Outcome, Step
-from contract.jobs import Code, Image, Job, Market, Rung
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
+from contract.jobs import Ami, Code, Job, Market, Rung
 from contract.places import Place, Zone
 from contract.timing import Timing
 
 NOW = 1_800_000_000.0
-IMAGE = Image(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
+IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
 ZONES = tuple(
     Zone(
         name=f"eu-central-1{letter}",
@@ -80,7 +80,7 @@ ADMISSION = AdmissionEnvironment(
     limits=LIMITS,
     timing=Timing(),
 )
-LAUNCHED = Answer(outcome=Outcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"), master_address="10.0.0.4")
+LAUNCHED = LaunchAnswer(outcome=LaunchOutcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"), master_address="10.0.0.4")
 INTENT = Intent(
     job="job-1",
     attempt=1,

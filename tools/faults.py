@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rehearsal.faults import FAULTS, Kind
+from rehearsal.faults import FAULTS, FaultKind
 
 PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
 HEAD = """# The faults of a rehearsal
@@ -32,7 +32,7 @@ def page() -> str:
     return "\n".join([HEAD, *(_section(name, kind) for name, kind in FAULTS.items())])
 
 
-def _section(name: str, kind: Kind) -> str:
+def _section(name: str, kind: FaultKind) -> str:
     keys = [f"- `{key}={one.default}`: {one.what} ({one.allowed})" for key, one in kind.keys.items()]
     return "\n".join(
         [f"## {name}\n", f"{_sentence(kind.what)}\n", *keys, *([""] if keys else []), f"Outcome: {kind.outcome}\n"]

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 from contract import archives
-from refusals.entries import Entry, entries
+from refusals.entries import ListedEntry, entries
 
 MOST_LISTED = 20_000
 """Entries that a listing keeps; code has fewer, and what has more is taken without a look."""
@@ -85,7 +85,7 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
     return Listing(names=frozenset(names), links=frozenset(links))
 
 
-def _check(entry: Entry, links: Collection[str]) -> None:
+def _check(entry: ListedEntry, links: Collection[str]) -> None:
     """Raises Refused as a node would; what only its disk could tell (a way through another link) is left to it."""
     archives.inside(entry.name)
     if entry.hard:

@@ -26,15 +26,16 @@ from admission.policy import (
 from admission.request import read
 from aws import pinned, secrets
 from aws.ec2 import Ec2
-from aws.errors import CHANGED, DENIED, code_of
+from aws.errors import CHANGED, S3_DENIED
 from aws.facts import Object
 from aws.patience import patient
 from aws.s3 import Bucket, JobStore, Raced
 from aws.ssm import parameter
 from contract import keys, links, names
+from contract.aws_errors import code_of
 from contract.codec import decode
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Image, Job
+from contract.jobs import Ami, Job
 from contract.places import Place
 from refusals.addresses import Address
 from refusals.wording import refusal, shut
@@ -160,7 +161,7 @@ def _listing(code: Object) -> Listing | None:
         with pinned.opened(pinned.pinned(code)) as file:
             return listing(file, code.key, lambda: time.monotonic() > until)
     except ClientError as problem:
-        if code_of(problem) not in DENIED | CHANGED:
+        if code_of(problem) not in S3_DENIED | CHANGED:
             raise
         return None
 
@@ -174,13 +175,13 @@ def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tup
             found[location] = look(Bucket(address.bucket), address.key)
         except ClientError as problem:
             code = code_of(problem)
-            if code not in DENIED:
+            if code not in S3_DENIED:
                 raise
             denied[location] = code
     return found, denied
 
 
-def _image(setting: str, ec2: Ec2) -> Image | None:
+def _image(setting: str, ec2: Ec2) -> Ami | None:
     """The image that a setting names: an AMI id as it is, anything else a parameter that holds one."""
     if not setting:
         return None

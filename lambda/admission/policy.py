@@ -12,15 +12,15 @@ from fnmatch import fnmatchcase
 from admission import volumes
 from admission.archive import Listing
 from admission.limits import DEFAULT_HOURS, allowed
-from admission.request import Request
+from admission.request import JobRequest
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Code, Image, Job, Market, Rung
+from contract.jobs import Ami, Code, Job, Market, Rung
 from contract.places import Place
 from refusals.addresses import Address
-from refusals.fields import ARCHIVES
+from refusals.fields import ARCHIVE_SUFFIXES
 from refusals.places import is_offered
 from refusals.wording import denial, plain, refusal
 
@@ -66,7 +66,7 @@ class RequestFacts:
     """Of the region that is asked for; None where no stack describes it."""
     types: dict[str, InstanceType] = field(default_factory=dict)
     zones: dict[str, set[str]] = field(default_factory=dict)
-    images: dict[str, Image | None] = field(default_factory=dict)
+    images: dict[str, Ami | None] = field(default_factory=dict)
     """Family to image."""
     code: Object | None = None
     archive: Listing | None = None
@@ -83,7 +83,7 @@ class RequestFacts:
     """The job of another execution that has the name already."""
 
 
-def _region(request: Request, env: AdmissionEnvironment) -> str:
+def _region(request: JobRequest, env: AdmissionEnvironment) -> str:
     return request.region or env.home_region
 
 
@@ -94,7 +94,7 @@ def family(kind: InstanceType) -> str:
     return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
-def questions(request: Request, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
+def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
     """What to ask AWS; nothing about buckets and secrets that are none of the deployment's business."""
     region = _region(request, env)
     trains = region in env.regions
@@ -108,7 +108,11 @@ def questions(request: Request, execution: Execution, env: AdmissionEnvironment)
 
 
 def admit(
-    request: Request, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment, problems: Iterable[str] = ()
+    request: JobRequest,
+    execution: Execution,
+    facts: RequestFacts,
+    env: AdmissionEnvironment,
+    problems: Iterable[str] = (),
 ) -> Job:
     """The job; raises InvalidRequest with every reason against it, `problems` (found while reading) first."""
     ladder, against = _ladder(request, facts, env)
@@ -188,7 +192,7 @@ def taken(execution: Execution, job: Job | None) -> str:
     return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
 
 
-def _limit_problems(request: Request, env: AdmissionEnvironment) -> list[str]:
+def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
     limits, may_be = env.limits, allowed(env.limits)
     problems = []
     if request.nodes > limits.max_nodes:
@@ -210,7 +214,7 @@ def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
     return any(fnmatchcase(instance_type, pattern) for pattern in env.limits.instance_types)
 
 
-def _ladder(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
+def _ladder(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
     """Every type in the order of the request, in each zone of ours that offers it."""
     rungs, region = list[Rung](), _region(request, env)
     problems, place, patterns = _region_problems(region, facts, env), facts.place, ", ".join(env.limits.instance_types)
@@ -246,7 +250,7 @@ def _region_problems(region: str, facts: RequestFacts, env: AdmissionEnvironment
     return []
 
 
-def _rungs(request: Request, kind: InstanceType, image: Image, place: Place, zones: set[str]) -> list[Rung]:
+def _rungs(request: JobRequest, kind: InstanceType, image: Ami, place: Place, zones: set[str]) -> list[Rung]:
     return [
         Rung(
             region=place.region,
@@ -270,7 +274,7 @@ def _no_image(kind: InstanceType, region: str, env: AdmissionEnvironment) -> str
     )
 
 
-def _place_problems(request: Request, name: str, image: Image, rungs: list[Rung], place: Place) -> list[str]:
+def _place_problems(request: JobRequest, name: str, image: Ami, rungs: list[Rung], place: Place) -> list[str]:
     problems = []
     if request.volume_gb is not None and request.volume_gb < image.snapshot_gb:
         problems.append(
@@ -297,7 +301,7 @@ def _s3_problem(field: str, location: str, facts: RequestFacts, env: AdmissionEn
     return []
 
 
-def _code_problems(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+def _code_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     if not request.code:
         return []
     if against := _s3_problem("code", request.code, facts, env):
@@ -318,7 +322,7 @@ def readable(code: Object) -> bool:
     return not code.archived and 0 < code.size <= MOST_CODE
 
 
-def _data_problems(request: Request, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
+def _data_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
     problems = []
     for number, location in enumerate(request.data):
         where = f"data.{number}"
@@ -342,7 +346,7 @@ def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
 
 
 def _secret_problems(
-    request: Request, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
 ) -> list[str]:
     paths = " or ".join(f"{path}..." for path in _secret_paths(execution, env))
     foreign = [
@@ -356,8 +360,8 @@ def _secret_problems(
     ]
 
 
-def _code(request: Request, job: str, found: Object) -> Code:
-    ending = next(ending for ending in ARCHIVES if request.code.endswith(ending))
+def _code(request: JobRequest, job: str, found: Object) -> Code:
+    ending = next(ending for ending in ARCHIVE_SUFFIXES if request.code.endswith(ending))
     return Code(
         key=keys.JobPrefix(job).code(f"code{ending}"),
         source=request.code,

@@ -91,7 +91,7 @@ Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_addres
 Variable = Annotated[str, AfterValidator(_variable)]
 
 
-class Request(BaseModel):
+class JobRequest(BaseModel):
     """What to train, on what, and for how long at most."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard request")
@@ -188,13 +188,13 @@ EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
 _STAND_IN = {"code": "s3://any/a.zip", "command": ["any"], "instance_types": ["any.any"]}
 
 
-def read(raw: object, limits: Limits) -> tuple[Request, list[str]]:
+def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     """The request and a line for every problem; a field that is wrong holds its default, or what EMPTY says.
 
     So what is right can still be judged, and a person hears of everything at once.
     """
     try:
-        request, problems = Request.model_validate(raw), list[str]()
+        request, problems = JobRequest.model_validate(raw), list[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
         problems = [line(error, allowed(limits), ENTRIES) for error in errors]
@@ -204,14 +204,14 @@ def read(raw: object, limits: Limits) -> tuple[Request, list[str]]:
     return request, problems
 
 
-def _rest(raw: object, wrong: set[str]) -> Request:
+def _rest(raw: object, wrong: set[str]) -> JobRequest:
     """The fields that are as they should be."""
     fields = raw if isinstance(raw, Mapping) and wrong else {}
-    right = {name: fields[name] for name in Request.model_fields if name in fields and name not in wrong}
-    request = Request.model_validate({**_STAND_IN, **right})
+    right = {name: fields[name] for name in JobRequest.model_fields if name in fields and name not in wrong}
+    request = JobRequest.model_validate({**_STAND_IN, **right})
     return request.model_copy(update={name: empty for name, empty in EMPTY.items() if name not in right})
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the request, for `docs/request.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Request.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **JobRequest.model_json_schema()}

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from contract.commits import Commit
 
 SHOWN = 20
-"""Files named in an error; a list of thousands helps nobody."""
+"""The most files that an error names."""
 
 
 def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
-    """What a commit names and S3 does not have, or has in another size: one line each."""
+    """One line for each file that a commit names and S3 lacks, or has in another size."""
     lines = []
     for commit in commits:
         for file in commit.files:

@@ -1,1 +1,1 @@
-"""Train's attendant: looks at reports and instances whenever something may have changed, and says what it means."""
+"""The attendant: judges running attempts by their nodes' reports and instances, once a minute and whenever one may have changed."""

@@ -1,4 +1,4 @@
-"""Everything that is known of an attempt when it is judged."""
+"""The facts by which an attempt is judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contract.reports import Exit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFacts:
-    """Instances are looked at before reports: a node that is gone reported before it went."""
+    """The facts of one attempt. Instances are read before reports, so that a node that is gone has sent its last report by then."""
 
     job: Job
     attempt: int
@@ -22,23 +22,23 @@ class AttemptFacts:
     ids: tuple[str, ...]
     """Instance ids by rank, from the intent."""
     instances: Mapping[str, Instance] | None
-    """By id; None when EC2 could not be asked, which proves nothing."""
+    """By id; None where EC2 did not answer, which proves nothing."""
     nodes: Mapping[int, Heard]
-    """By rank; none for a node that was never heard of."""
+    """By rank; a node that never reported is not in it."""
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
     """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
     gaps_s: tuple[float, ...] | None = None
-    """Seconds between the attendant's passes over all jobs, from now backwards; None: nobody has missed any."""
+    """Seconds between the attendant's passes over all jobs, from now backwards; None where no pass was missed."""
 
     @property
     def ends(self) -> dict[int, Exit]:
-        """How the work of each node ended that is over; its last commits may still be on their way."""
+        """How the work of each node ended whose work is over; its last commits may still be on their way."""
         return {rank: node.end for rank, node in sorted(self.nodes.items()) if node.end is not None}
 
     @property
     def obeyed(self) -> Order | None:
-        """The attempt's order, or one that a node obeys and could not write down for the others."""
+        """The attempt's order, or one that a node obeys and could not write to S3 for the others."""
         if self.order is not None:
             return self.order.order
         given = (node.report.order for _, node in sorted(self.nodes.items()))
@@ -46,11 +46,11 @@ class AttemptFacts:
 
     @property
     def ordered_s(self) -> float:
-        """How long ago the order came; an order that only nodes know of came before everything."""
+        """How long ago the order came; infinite for an order that only nodes know of, so that it precedes every error."""
         return float("inf") if self.order is None else self.order.age_s
 
     def _told(self) -> Order | None:
-        """The order of a node whose agent is older than the field `order`."""
+        """The order of a node whose agent does not have the report's field `order` yet."""
         end = next((end for end in self.ends.values() if end.ordered), None)
         if end is None:
             return None

@@ -23,8 +23,8 @@ logger = Logger(service="attendant")
 AT_ONCE = 8
 """Jobs looked at side by side."""
 LOOKS_A_REPORT = 4
-"""A command's error is its own once the other nodes were heard after it. They report every `report_every_s`: with so many looks in
-that time the verdict does not wait for the clock."""
+"""Looks within one `report_every_s`: an error counts as the command's own once the other nodes have reported after it, and with this
+many looks the verdict need not wait for the clock."""
 A_LOOK_S = 15.0
 """Longer than one look takes."""
 
@@ -48,14 +48,14 @@ def _told(done: Iterable[Verdict]) -> dict[str, int]:
 
 
 def _pass(store: JobStore) -> list[Verdict]:
-    """The clock's look at every job; the next one reads in the note when this one was."""
+    """Looks at every job, once a minute. Notes the time, which the next pass reads."""
     before = gaps(store.last_pass())
     store.note_pass(before)
     return _look_at(store, store.tokens(), before)
 
 
 def _waits(event: Mapping[str, Any], done: Iterable[Verdict]) -> bool:
-    """Whether this very event told of the error that waits to be explained: of a thousand nodes' errors one invocation waits."""
+    """Whether this event reported the error that still waits to be explained: only one invocation waits, however many nodes fail."""
     key = event["detail"].get("object", {}).get("key")
     return any(verdict.awaits == key for verdict in done if verdict.awaits)
 
@@ -67,9 +67,9 @@ def _has_time(context: Any, env: AttendantEnvironment) -> bool:
 
 
 def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
-    """Keeps the token of a Train state, and looks at once: a redriven execution finds its nodes gone here.
+    """Keeps the token of a Train state, and looks at once: after a redrive, this look finds the nodes gone.
 
-    The look may fail without failing Train: the clock looks again.
+    Train does not fail if the look does: the clock looks again.
     """
     digest = hashlib.sha256(event["token"].encode()).hexdigest()
     key = keys.token(event["job"], event["attempt"], digest)
@@ -83,7 +83,7 @@ def _token(store: JobStore, event: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _tokens(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment) -> Iterable[Token]:
-    """The waiting attempts that an event of S3 or EC2 may concern: events are hints, never evidence."""
+    """The waiting attempts that an event from S3 or EC2 may be about. Events are hints, never evidence."""
     detail = event["detail"]
     if event["source"] == "aws.s3":
         job = keys.job_of(detail["object"]["key"])
@@ -93,7 +93,7 @@ def _tokens(store: JobStore, event: Mapping[str, Any], env: AttendantEnvironment
 
 
 def _look_at(store: JobStore, tokens: list[Token], gaps_s: tuple[float, ...]) -> list[Verdict]:
-    """Looks at each; one that fails does not keep the others from being looked at, and is raised at the end."""
+    """Looks at each attempt. A look that fails does not stop the others; the failures are raised at the end."""
     done, failures = list[Verdict](), []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looks = {pool.submit(look, store, token, now=time.time(), gaps_s=gaps_s): token for token in tokens}

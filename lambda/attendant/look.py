@@ -1,4 +1,4 @@
-"""One look at one attempt: gathers the facts, has them judged, and acts on Train's token."""
+"""Looks at one attempt: gathers the facts, judges them, and acts on Train's token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aws.facts import Instance
 from aws.heard import heard, strange
 from aws.s3 import JobStore, Raced, Token
 from contract.errors import NodeLost
-from contract.intents import Answer
+from contract.intents import LaunchAnswer
 from contract.jobs import Job
 
 logger = Logger(service="attendant")
@@ -26,7 +26,7 @@ TOLD = 20
 
 
 def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Verdict:
-    """Judges the attempt that `token` waits for, and acts. May run twice, late, or beside itself: a dead token is not an error."""
+    """Judges the attempt that `token` waits for, and acts. May run twice, late, or at the same time: a dead token is not an error."""
     verdict = _verdict(store, token, now, gaps_s=gaps_s)
     logger.info(
         "judged",
@@ -47,7 +47,7 @@ def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]
 
 
 def _send(token: Token, verdict: Verdict) -> bool:
-    """False when the token is spent: by this verdict, or long before."""
+    """Sends the verdict to Train. False where the token is used up, by this verdict or an earlier one."""
     if verdict.action is Action.SUCCEED:
         states.success(token.token, {"reason": verdict.reason, "progress": verdict.progress})
         return False
@@ -68,7 +68,7 @@ def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, 
         )
     answer, timing = step.answer, job.timing
     job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
-    # Instances before reports: a node that is gone reported before it went.
+    # Instances before reports: a node that is gone has sent its last report by then.
     instances = _instances(job, step.rung.region, answer)
     reports = store.reports(job.id, token.attempt)
     if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
@@ -90,7 +90,7 @@ def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, 
 
 
 def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[int, str]:
-    """What the consoles say of ranks that are lost; a console that cannot be had changes nothing about that."""
+    """The consoles of ranks that are lost. A console that cannot be read does not change the verdict."""
     found = {}
     for rank in ranks:
         instance, output = facts.ids[rank], ""
@@ -102,7 +102,7 @@ def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[in
     return found
 
 
-def _instances(job: Job, region: str, answer: Answer) -> dict[str, Instance] | None:
+def _instances(job: Job, region: str, answer: LaunchAnswer) -> dict[str, Instance] | None:
     try:
         return {one.id: one for one in Ec2(region).by_id(answer.instances)}
     except (ClientError, BotoCoreError) as problem:

@@ -1,7 +1,7 @@
 """Judges an attempt: all nodes' reports and instances and the time in, one verdict with its reason out.
 
-A cause explains its effects: a lost node the errors of its peers, an order the exits that it caused, the earliest error of the
-code those that follow it (docs/decisions/0015-a-cause-explains-its-effects.md has the rules).
+A cause explains its effects: a lost node explains the errors of its peers, an order the exits that it caused, and the code's
+earliest error those that follow it (docs/decisions/0015-a-cause-explains-its-effects.md has the rules).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
 
 SURE_S = 2.0
-"""S3 tells whole seconds: of two of its moments that are closer, nobody knows which came first."""
+"""S3's times have whole seconds: of two that are closer than this, it is not known which came first."""
 
 
 class Action(str, Enum):
@@ -27,7 +27,7 @@ class Action(str, Enum):
 
     HEARTBEAT = "heartbeat"
     AWAIT = "await"
-    """A heartbeat; a command has failed, and a look seconds later may know why."""
+    """A heartbeat: a command has failed, and a look some seconds later may find out why."""
     ORDER = "order"
     """A heartbeat, and an order for the nodes."""
     SUCCEED = "succeed"
@@ -44,13 +44,13 @@ class Verdict:
     order: Order | None = None
     progress: dict[str, object] = field(default_factory=dict)
     unheard: tuple[int, ...] = ()
-    """Ranks that are lost without a report: only their console can say why."""
+    """Lost ranks that never reported: only their console can say why."""
     awaits: str = ""
-    """Key of the urgent report whose error is not explained yet."""
+    """The key of the urgent report whose error is not explained yet."""
 
 
 def judge(facts: AttemptFacts, *, now: float) -> Verdict:
-    """One verdict over all nodes; one lost node fails the gang. Without a reason to end, a heartbeat."""
+    """One verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""
     lost = why_lost(facts, now)
     return (
         _succeeded(facts)
@@ -77,8 +77,8 @@ def _bad(end: Exit) -> bool:
 
 
 def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
-    """The first error that no order explains. It is the code's own only once every other node has ended, or was heard after it:
-    until then one of them may be lost, and the error no more than a broken connection."""
+    """Judges the first error that no order explains. It is the code's own only once every other node has ended, or has reported
+    after it: until then one of them may be lost, and the error may only be a broken connection."""
     errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
     if not errors:
         return None
@@ -104,8 +104,8 @@ def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
 
 
 def _first(facts: AttemptFacts, ranks: list[int]) -> int:
-    """Whose error came first by S3's clock. Among those within its precision a node that calls itself lost explains the others;
-    then the nodes' own clocks are better than a guess."""
+    """The rank whose error came first by S3's clock. Among errors too close to tell, one that a node reports as NodeLost explains
+    the others; otherwise the nodes' own clocks decide."""
     earliest = max(facts.nodes[rank].failed_s for rank in ranks)
     close = [rank for rank in ranks if facts.nodes[rank].failed_s >= earliest - SURE_S]
 
@@ -122,7 +122,7 @@ def _heard_after(facts: AttemptFacts, rank: int, failed: int) -> bool:
 
 
 def _of_order(facts: AttemptFacts, rank: int) -> bool:
-    """Whether the order came first, so that the node's end is its effect: a peer that obeyed sooner broke its connection."""
+    """Whether the order came before the node's error, and so explains it: a peer that obeyed sooner broke its connections."""
     return facts.obeyed is not None and facts.ordered_s >= facts.nodes[rank].failed_s - SURE_S
 
 
@@ -138,12 +138,12 @@ def _loss(facts: AttemptFacts, rank: int, why: str) -> Verdict:
 
 
 def _error(facts: AttemptFacts) -> str:
-    """The error of an attempt that lost a node: an order explains that nodes go away."""
+    """The error of an attempt that lost a node: the order's where there is one, since an order makes nodes leave."""
     return facts.obeyed.error if facts.obeyed else NodeLost.__name__
 
 
 def _stopped(facts: AttemptFacts) -> Verdict | None:
-    """All nodes are over, and an order explains it; until its time is over they may take theirs."""
+    """Fails with the order's error once every node has stopped because of it."""
     order = facts.obeyed
     exits = [node for node in facts.nodes.values() if node.report.exit is not None]
     if order is None or len(exits) < facts.job.nodes:
@@ -154,7 +154,7 @@ def _stopped(facts: AttemptFacts) -> Verdict | None:
 
 
 def _overdue(facts: AttemptFacts, now: float) -> Verdict | None:
-    """Past an order's time, or past the deadline: the nodes had their chance."""
+    """Fails an attempt whose nodes still run after an order's time, or after the deadline."""
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
     if order is not None and now > order.by + grace:
         late = f"Nodes were still running {now - order.by:.0f} s later."
@@ -165,7 +165,7 @@ def _overdue(facts: AttemptFacts, now: float) -> Verdict | None:
 
 
 def _stalled(facts: AttemptFacts) -> Verdict | None:
-    """Nodes that live and get nowhere; how long a training may take between two steps is not judged here."""
+    """Fails an attempt in which a node stays in one phase too long. Progress within the training is not judged."""
     timing = facts.job.timing
     allowed = {
         Phase.RESTORING: ("restore_allowance_s", timing.restore_allowance_s),
@@ -185,7 +185,7 @@ def _stalled(facts: AttemptFacts) -> Verdict | None:
 
 
 def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
-    """The one order of an attempt, created once: a last checkpoint ahead of the deadline."""
+    """Orders a last checkpoint shortly before the deadline, once in an attempt."""
     if facts.order is not None or now < facts.job.stop_at:
         return None
     order = Order(
@@ -199,6 +199,6 @@ def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
 
 
 def _fail(error: str, *sentences: str) -> Verdict:
-    """With a name that the machine knows: a node may write any text for one, Lambda's own errors and 300 characters among them."""
+    """The verdict, with an error name of the contract: a node may write any text, such as the name of one of Lambda's errors."""
     known = error if error in BY_NAME else TrainingFailed.__name__
     return Verdict(action=Action.FAIL, error=known, reason=" ".join(sentences).strip())

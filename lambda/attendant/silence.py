@@ -1,4 +1,4 @@
-"""Tells lost nodes from those that are slow, or that nobody can hear: by EC2's word, and by how long they have been silent."""
+"""Tells lost nodes from slow ones and from those whose reports cannot arrive: by EC2's state and by how long they are silent."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Collection
 from attendant.facts import AttemptFacts
 from aws.facts import ENDING, Pass
 
-GONE = ENDING | {"stopping", "stopped"}
-"""States in which a node works no more. A stopped one has not ended, but its work has."""
+NOT_WORKING = ENDING | {"stopping", "stopped"}
+"""States in which a node no longer works. The work of a stopped one has ended, even though the instance has not."""
 UNSEEN_S = 60.0
-"""An instance that EC2 does not know so long after its launch, and of which nobody has heard, is gone. EC2 calls itself
-eventually consistent without a figure; seconds are usual, so a minute, and ten of the visibility setting at most."""
+"""An instance that never reported and that EC2 does not know this long after its launch is gone. EC2 is eventually consistent
+without a stated bound, and usually needs seconds."""
 KEPT = 15
 """Passes that are remembered, a minute each: more than twice the allowed silence."""
 TOGETHER = 2.0
-"""Several nodes that fall silent together, while EC2 says that all of them run, have so many times the allowed silence: their way
-to S3 is more likely gone than all of their hosts."""
+"""The allowed silence is multiplied by this where several nodes fall silent together while EC2 says that all of them run: their
+connection to S3 has more likely failed than all of their hosts."""
 
 
 def gaps(before: Pass | None) -> tuple[float, ...]:
@@ -25,11 +25,11 @@ def gaps(before: Pass | None) -> tuple[float, ...]:
 
 
 def counted(silent_s: float, facts: AttemptFacts) -> float:
-    """How much of a silence counts as the node's.
+    """How much of a silence counts against the node.
 
-    While S3 answers nobody, nodes cannot be heard and the attendant cannot look. So of the time between two passes only half of the
-    allowed silence counts: after a gap, however long, every node that lives is heard before it is lost, and a clock that is always
-    slow delays the end of a lost node and does not prevent it.
+    While S3 does not answer, nodes cannot report and the attendant cannot look. So between two passes at most half of the allowed
+    silence counts: after a gap of any length, a node that lives can report before it counts as lost. A clock that is always late
+    delays the end of a lost node, but does not prevent it.
     """
     if facts.gaps_s is None:
         return silent_s
@@ -37,12 +37,12 @@ def counted(silent_s: float, facts: AttemptFacts) -> float:
     for gap_s in facts.gaps_s:
         total_s += min(gap_s, left_s, most_s)
         left_s = max(0.0, left_s - gap_s)
-    # What lies before the passes that are remembered counts; before the first one ever it was nobody's time.
+    # Time before the remembered passes counts whole, unless there were no passes before them.
     return total_s + (left_s if len(facts.gaps_s) == KEPT else min(left_s, most_s))
 
 
 def why_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
-    """The nodes that went away before their work was over, each with how that is known."""
+    """The nodes that were lost before their work was over, each with how that is known."""
     working = [rank for rank in range(len(facts.ids)) if rank not in facts.ends]
     allowed_s = facts.job.timing.silence_s * (TOGETHER if _together(facts, working) else 1.0)
     lost = {rank: _gone(facts, rank, now) or _silent(facts, rank, now, allowed_s) for rank in working}
@@ -50,12 +50,12 @@ def why_lost(facts: AttemptFacts, now: float) -> dict[int, str]:
 
 
 def _gone(facts: AttemptFacts, rank: int, now: float) -> str:
-    """EC2's word. It may call a host running for minutes that has vanished, and in one look not know an instance that runs: what was
-    ever heard of exists, and EC2 knows instances for an hour after their end. For such a node its silence counts alone."""
+    """How EC2 shows that the node is gone; empty where it does not. EC2 may call a vanished host running for minutes, and one answer
+    may lack an instance that runs: for a node that has ever reported, an answer without it proves nothing, and only silence counts."""
     if facts.instances is None:
         return ""
     instance, timing = facts.instances.get(facts.ids[rank]), facts.job.timing
-    if instance is not None and instance.state in GONE:
+    if instance is not None and instance.state in NOT_WORKING:
         return f"is {instance.state} before its work was done ({instance.why or 'EC2 gives no reason'})"
     age_s = now - facts.launched_at
     if instance is None and rank not in facts.nodes and age_s > min(UNSEEN_S, 12 * timing.visibility_s):
@@ -74,7 +74,7 @@ def _silent(facts: AttemptFacts, rank: int, now: float, allowed_s: float) -> str
 
 
 def _together(facts: AttemptFacts, working: Collection[int]) -> bool:
-    """Whether nobody at all is heard of any more, at least two nodes were, and EC2 does not say that one of them is gone."""
+    """Whether all nodes, of which at least two have reported, are silent while EC2 says that all of them run."""
     silence_s = facts.job.timing.silence_s
     if any(counted(node.age_s, facts) <= silence_s for node in facts.nodes.values()):
         return False
@@ -84,6 +84,6 @@ def _together(facts: AttemptFacts, working: Collection[int]) -> bool:
 
 def _state(facts: AttemptFacts, rank: int) -> str:
     if facts.instances is None:
-        return "running"  # nobody says otherwise
+        return "running"  # EC2 did not answer, so nothing says otherwise
     instance = facts.instances.get(facts.ids[rank])
     return instance.state if instance else "unknown"

@@ -1,4 +1,4 @@
-"""Words for a person: what happened to an attempt, what followed from it, and where to look."""
+"""Words for a person what happened to an attempt, what followed from it, and where to look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LINE = 200
 
 
 def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> str:
-    """The earliest error: how it ended, who followed, the last lines of output, where the whole log is."""
+    """Words the earliest error: how the command ended, which ranks failed after it, its last lines, and where the whole log is."""
     end = facts.ends[rank]
     lines = [f"{end.reason or f'rank {rank}: the command {_how(end)}'}."]
     if followed := after(facts, [one for one in others if facts.ends[one].code or facts.ends[one].error]):
@@ -25,7 +25,7 @@ def own_failure(facts: AttemptFacts, rank: int, others: Sequence[int]) -> str:
 
 
 def loss(facts: AttemptFacts, rank: int, why: str) -> str:
-    """A lost node, the order that explains it if there is one, and what its peers died of."""
+    """Words a lost node, the order that explains it if there is one, and how its peers ended after it."""
     told = [
         f"rank {rank} ({facts.ids[rank]}) {why}.",
         facts.obeyed.reason if facts.obeyed else "",
@@ -36,7 +36,7 @@ def loss(facts: AttemptFacts, rank: int, why: str) -> str:
 
 
 def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
-    """What followed, in one sentence for all ranks that ended in the same way: `Ranks 0, 1 exited with code 1 after it: ...`."""
+    """One sentence for all ranks that ended in the same way: `Ranks 0, 1 exited with code 1 after it: ...`."""
     ways: dict[str, list[int]] = {}
     for rank in ranks:
         ways.setdefault(_how(facts.ends[rank]), []).append(rank)

@@ -1,4 +1,4 @@
-"""Every Batch call of the functions: the jobs of a queue that are not over, by their tags, and their end."""
+"""Every Batch call of the functions: lists a queue's jobs that are not over by their tags, and terminates them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ALIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 DESCRIBED = 100
 """The most that DescribeJobs takes."""
 REFUSED = "ClientException"
-"""Batch's code for everything that the request has wrong ..."""
+"""Batch's code for every mistake in a request ..."""
 ABSENT = ("does not exist", "not found")
-"""... and in its message, for a queue that is not there: Batch has had both wordings."""
+"""... and the words of its message where the queue does not exist; Batch has used both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class BatchJob:
     """A job, or an array as a whole."""
 
     id: str
@@ -32,7 +32,7 @@ class Job:
     tags: Mapping[str, str]
 
 
-class Jobs:
+class BatchJobs:
     """The jobs of one queue, in the function's own region."""
 
     def __init__(self, queue: str, made: Any = None) -> None:
@@ -42,21 +42,21 @@ class Jobs:
         self.answer: Mapping[str, Any] = {}
         """Batch's last one, for the time that it says."""
 
-    def alive(self, tags: Mapping[str, str]) -> list[Job]:
-        """All that are not over and carry these tags; children of arrays are not listed. None where there is no such queue.
+    def alive(self, tags: Mapping[str, str]) -> list[BatchJob]:
+        """All that are not over and carry these tags, without the children of arrays; none where the queue does not exist.
 
-        One that moves on between two statuses may be listed under neither: who has to be sure asks until there is none.
+        A job that changes its status meanwhile may be missing: a caller that has to be sure asks until there is none.
         """
         ids = dict.fromkeys(one for status in ALIVE for one in self._listed(status))
         return [one for one in self.described(list(ids)) if one.status in ALIVE and tags.items() <= one.tags.items()]
 
-    def described(self, ids: list[str]) -> list[Job]:
+    def described(self, ids: list[str]) -> list[BatchJob]:
         """Those that Batch still knows: it forgets a job some days after its end."""
         chunks = (ids[start : start + DESCRIBED] for start in range(0, len(ids), DESCRIBED))
         return [_job(one) for some in chunks for one in self._describe(some)]
 
     def terminate(self, job: str, reason: str) -> None:
-        """Of an array, every child. What is over is left as it is."""
+        """Terminates the job, or every child of an array. One that is over is left as it is."""
         self._client.terminate_job(jobId=job, reason=reason)
 
     def _describe(self, ids: list[str]) -> list[Mapping[str, Any]]:
@@ -79,8 +79,8 @@ class Jobs:
         return ids
 
 
-def _job(raw: Mapping[str, Any]) -> Job:
-    return Job(
+def _job(raw: Mapping[str, Any]) -> BatchJob:
+    return BatchJob(
         id=raw["jobId"],
         name=raw["jobName"],
         status=raw["status"],

@@ -1,4 +1,4 @@
-"""Every EC2 call of the reaper: what a region holds of a deployment, a page at a time, and how each sort of it is ended."""
+"""Every EC2 call of the reaper: lists a deployment's resources in a region page by page, and ends each sort of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import ec2
-from aws.errors import code_of
 from aws.facts import Belonging, Moment, Sort
 from aws.service_models import narrow
 from contract import tags
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
@@ -25,7 +25,7 @@ PAGE = 1000
 FILTER_VALUES = 200
 """The most values that a filter takes."""
 SKEW_S = 300.0
-"""By so much a function's own clock may be wrong."""
+"""Seconds by which a function's own clock may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +88,20 @@ class Belongings:
             yield Page(tuple(every), moment(raw))
 
     def terminate(self, ids: Sequence[str]) -> dict[str, str]:
-        """A reason for each that refused, as all of these calls answer."""
+        """Terminates them. Returns the reason for each that EC2 refused, as the other calls that end things do."""
         try:
             return ec2.terminate(self._client, ids)
         except BotoCoreError as problem:
             return dict.fromkeys(ids, str(problem))
 
     def delete_volumes(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.delete_volume(VolumeId=id_))
+        return end_each(ids, lambda id_: self._client.delete_volume(VolumeId=id_))
 
     def cancel_spot_requests(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.cancel_spot_instance_requests(SpotInstanceRequestIds=[id_]))
+        return end_each(ids, lambda id_: self._client.cancel_spot_instance_requests(SpotInstanceRequestIds=[id_]))
 
     def delete_interfaces(self, ids: Sequence[str]) -> dict[str, str]:
-        return _refusals(ids, lambda id_: self._client.delete_network_interface(NetworkInterfaceId=id_))
+        return end_each(ids, lambda id_: self._client.delete_network_interface(NetworkInterfaceId=id_))
 
     def _raw(self, operation: Any, wanted: list[dict[str, Any]]) -> Iterator[Mapping[str, Any]]:
         pages: Any = self._client.get_paginator(operation)
@@ -133,7 +133,7 @@ class Belongings:
 
 
 def _tags(marks: Mapping[str, str]) -> dict[str, Any]:
-    """By exact key: other case, or a space more, is another tag."""
+    """The tags by exact key: a key in other case, or with one more space, is another tag."""
     return {
         "deployment": marks.get(tags.DEPLOYMENT),
         "protected": tags.PROTECTED in marks,
@@ -149,7 +149,7 @@ def _epoch(value: datetime | None) -> float | None:
 
 
 def moment(answer: Mapping[str, Any]) -> Moment:
-    """AWS's own time of the answer; without one, the function's clock with what it may be wrong by."""
+    """AWS's time of the answer; without one, the function's clock and the error that it may have."""
     said = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date", "")
     try:
         exact = parsedate_to_datetime(said).timestamp()
@@ -159,8 +159,8 @@ def moment(answer: Mapping[str, Any]) -> Moment:
     return Moment(earliest=exact, latest=exact)
 
 
-def _refusals(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str]:
-    """Ends one after the other. What is gone already needs no end."""
+def end_each(ids: Sequence[str], end: Callable[[str], object]) -> dict[str, str]:
+    """Ends one after the other. Returns the reason for each that AWS refused; one that does not exist any more counts as ended."""
     refused: dict[str, str] = {}
     for id_ in ids:
         try:

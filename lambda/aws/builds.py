@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_logs.client import CloudWatchLogsClient

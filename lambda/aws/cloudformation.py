@@ -1,4 +1,4 @@
-"""Every word to CloudFormation: answers of custom resources, for which it waits an hour, and the question how a stack is."""
+"""Every call to CloudFormation: answers custom resources, for which it waits an hour, and asks for a stack's status."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def written(
 
 
 def rolls_back(stack: str) -> bool:
-    """Whether the stack, by its ARN, goes back to what it was. Its events are no different from those of a step ahead."""
+    """Whether the stack, by its ARN, is rolled back. A custom resource's event does not tell that from an update."""
     cloudformation: CloudFormationClient = client("cloudformation")
     (found,) = cloudformation.describe_stacks(StackName=stack)["Stacks"]
     return "ROLLBACK" in found["StackStatus"]

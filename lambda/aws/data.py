@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import DENIED, code_of
+from aws.errors import S3_DENIED
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -61,4 +62,4 @@ def size_of(bucket: str, prefix: str, region: str, pages: int) -> tuple[int, boo
 
 def _denied(problem: ClientError) -> Exception:
     code = code_of(problem)
-    return Denied(code) if code in DENIED or code == NOT_THERE else problem
+    return Denied(code) if code in S3_DENIED or code == NOT_THERE else problem

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, client
-from aws.errors import code_of
 from aws.facts import Instance, InstanceType
 from contract import tags
-from contract.jobs import Image
+from contract.aws_errors import code_of
+from contract.jobs import Ami
 
 if TYPE_CHECKING:
     from types_boto3_ec2.client import EC2Client
@@ -107,7 +107,7 @@ class Ec2:
         return ec2.get_console_output(InstanceId=instance).get("Output", "")
 
     def terminate(self, instances: Sequence[str]) -> dict[str, str]:
-        """Terminates what can be; returns a reason for each instance that refused."""
+        """Terminates them. Returns the reason for each instance that EC2 refused."""
         return terminate(self._client, instances)
 
     def types(self, names: Iterable[str]) -> dict[str, InstanceType]:
@@ -156,7 +156,7 @@ class Ec2:
                 return ""
             raise
 
-    def image(self, image: str) -> Image | None:
+    def image(self, image: str) -> Ami | None:
         """The image with its root device, None where the region or account does not have it."""
         try:
             found = self._client.describe_images(ImageIds=[image])["Images"]
@@ -172,7 +172,7 @@ class Ec2:
             for m in found[0]["BlockDeviceMappings"]
             if m.get("DeviceName") == root and "Ebs" in m
         ]
-        return Image(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
+        return Ami(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
 
     def _described(self, **arguments: Any) -> Iterator[Instance]:
         for page in self._client.get_paginator("describe_instances").paginate(**arguments):
@@ -199,9 +199,10 @@ class Ec2:
 
 
 def terminate(ec2: EC2Client, instances: Sequence[str]) -> dict[str, str]:
-    """Terminates what can be; returns a reason for each instance that refused.
+    """Terminates them. Returns the reason for each instance that EC2 refused.
 
-    One bad id fails a call for all: halve. A throttle is about no instance, and halves would only multiply it.
+    One bad id fails the whole call, so a refused call is repeated with each half. A throttled call is not: halves would only add
+    more calls.
     """
     refused: dict[str, str] = {}
     for start in range(0, len(instances), PAGE):

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from botocore.exceptions import ClientError
-
-DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
+S3_DENIED = frozenset({"403", "AccessDenied", "400", "NoSuchBucket", "301", "PermanentRedirect"})
 """S3 does not let the caller look there."""
 OVERWRITTEN = frozenset({"PreconditionFailed", "412", "NoSuchVersion"})
 """The object is no longer the version that was looked at."""
 CHANGED = OVERWRITTEN | {"NoSuchKey", "404"}
 """The same, or there is no object any more."""
-
-
-def code_of(problem: ClientError) -> str:
-    """The error's code, as in `AccessDenied`."""
-    return problem.response["Error"]["Code"]

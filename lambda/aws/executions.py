@@ -1,4 +1,4 @@
-"""Every Step Functions call about executions: which run, how one ended, stop it, start one."""
+"""Every Step Functions call about executions: lists those that run, asks how one ended, stops and starts one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
-from aws.errors import code_of
 from aws.facts import GONE, Status
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient
@@ -64,9 +64,9 @@ def _late(one: ExecutionListItemTypeDef, since: float) -> bool:
 
 
 def status(arn: str, config: Config = PATIENT) -> Status:
-    """How the execution is. One that Step Functions does not know (any more: after 90 days) is GONE.
+    """The execution's status; GONE where Step Functions does not know it, or no longer (after 90 days).
 
-    Raises ClientError or a botocore connection error where that is not known: throttled, denied, a garbled ARN.
+    Raises ClientError or a botocore connection error where the status is not known: throttled, denied, a wrong ARN.
     """
     try:
         answer = _client(config).describe_execution(executionArn=arn)

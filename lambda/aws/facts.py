@@ -1,4 +1,4 @@
-"""What AWS says, as plain values that policies can take."""
+"""AWS's answers as plain values for policies."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contract.orders import Order
 from contract.reports import Exit, NodeReport
 
 ENDING = frozenset({"shutting-down", "terminated"})
-"""States after which an instance neither runs nor costs, and from which it never returns."""
+"""States of an instance that no longer runs or costs anything, and never will again."""
 
 GONE = "GONE"
-"""The status of an execution that Step Functions does not know, or no longer."""
+"""The status of an execution that Step Functions does not know (any more)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Instance:
     job: str = ""
     attempt: int = 0
     why: str = ""
-    """EC2's own word on the last change of state."""
+    """The reason that EC2 gives for the last change of state."""
     protected: bool = False
     """A person wants to keep it (tags.PROTECTED): nothing of the control plane ends it."""
 
@@ -46,7 +46,7 @@ class Status:
     name: str
     """RUNNING, PENDING_REDRIVE, SUCCEEDED, FAILED, TIMED_OUT, ABORTED, or GONE."""
     started_at: float | None = None
-    """UTC epoch seconds; None of one that is GONE."""
+    """UTC epoch seconds; None where it is GONE."""
     ended_at: float | None = None
     """UTC epoch seconds."""
     error: str = ""
@@ -78,7 +78,7 @@ class Object:
     version: str = ""
     etag: str = ""
     archived: bool = False
-    """In a class of storage from which it has to be restored before it can be read."""
+    """Its storage class requires a restore before it can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +87,13 @@ class Seen:
 
     key: str
     report: NodeReport | None
-    """None of what nobody can read."""
+    """None where it cannot be read."""
     age_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What is known of a node: its newest report, and how long ago S3 heard of it last."""
+    """A node's newest report, and how long ago by S3's clock the node last wrote one."""
 
     report: NodeReport
     age_s: float
@@ -147,14 +147,14 @@ class Sort(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belonging:
-    """Something that may be a deployment's, with no more than it takes to judge and to name it: there may be 100,000."""
+    """A resource that may belong to a deployment, with only the facts that judge and name it: there may be 100,000."""
 
     id: str
     sort: Sort
     region: str
     state: str
     born_at: float | None
-    """UTC epoch seconds by AWS's clock. None: AWS does not say, as it never does of network interfaces."""
+    """UTC epoch seconds by AWS's clock; None where AWS does not say, as for every network interface."""
     deployment: str | None
     """Value of the deployment's tag, None where there is no such tag."""
     profile: str = ""
@@ -163,7 +163,7 @@ class Belonging:
     """A person wants to keep it (tags.PROTECTED)."""
     execution: str = ""
     deadline: str = ""
-    """Of the tags, as they stand there: anybody may have changed them."""
+    """The tags' values, unchecked: anybody may have changed them."""
     job: str = ""
     owner: str = ""
     instance_type: str = ""
@@ -171,7 +171,7 @@ class Belonging:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A time of AWS's clock, UTC epoch seconds: one number where AWS said it, otherwise somewhere between the two."""
+    """A time by AWS's clock in UTC epoch seconds, between `earliest` and `latest`; the two are equal where AWS gave it."""
 
     earliest: float
     latest: float

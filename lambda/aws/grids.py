@@ -39,7 +39,7 @@ class GridStore(Bucket):
                 yield decode(Line, written[index % SHARD])
 
     def recorded(self, grid: Grid) -> bytearray:
-        """For each line, 1 where its record stands."""
+        """For each line, 1 where its record exists."""
         prefix, found = GridPrefix(grid.id), bytearray(grid.lines)
         for key, _, _ in self.listed(prefix.records):
             index = _index(key, prefix)
@@ -48,7 +48,7 @@ class GridStore(Bucket):
         return found
 
     def records(self, grid: Grid) -> Iterator[Record]:
-        """All that stand, by index, a page of them in memory."""
+        """All records by index, with one page of them in memory."""
         prefix = GridPrefix(grid.id)
         keys = (key for key, _, _ in self.listed(prefix.records) if 0 <= _index(key, prefix) < grid.lines)
         while page := list(islice(keys, PAGE)):
@@ -57,7 +57,7 @@ class GridStore(Bucket):
             yield from (decode(Record, body) for body in bodies if body is not None)
 
     def record(self, grid: Grid, record: Record) -> None:
-        """Whoever writes first has the final word."""
+        """Writes the record, unless there is one: the first is final."""
         self.ensure(GridPrefix(grid.id).record(record.index), encode(record))
 
     def work(self, grid: str, round_: int, indices: Sequence[int]) -> list[int]:
@@ -68,7 +68,7 @@ class GridStore(Bucket):
         return written
 
     def stop(self, grid: str, why: str, now: float) -> float:
-        """No child creates a training any more. When that was said first, UTC epoch seconds."""
+        """Forbids children to create trainings. Returns when that was first done, UTC epoch seconds."""
         key = GridPrefix(grid).stopped
         try:
             self.create(key, as_json({"at": now, "why": why}))
@@ -77,7 +77,7 @@ class GridStore(Bucket):
         return now
 
     def put_file(self, key: str, file: IO[bytes], kind: str) -> None:
-        """5 GB at most, read from where the file stands."""
+        """Uploads at most 5 GB, from the file's current position."""
         self._client.put_object(Bucket=self.name, Key=key, Body=file, ContentType=kind)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_iam.client import IAMClient

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
 from aws.facts import Object
-from aws.s3 import ABSENT, ARCHIVES
+from aws.s3 import ABSENT, ARCHIVE_CLASSES
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -51,7 +51,7 @@ def head(bucket: str, key: str) -> Pinned | None:
         size=answer["ContentLength"],
         version="" if version == "null" else version,
         etag=answer["ETag"],
-        archived=answer.get("StorageClass") in ARCHIVES and not restored,
+        archived=answer.get("StorageClass") in ARCHIVE_CLASSES and not restored,
     )
 
 

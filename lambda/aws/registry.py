@@ -1,4 +1,4 @@
-"""Every ECR call of the functions: what stands under a tag, by region."""
+"""Every ECR call of the functions: looks up the image under a tag in each region."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",

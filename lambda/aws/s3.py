@@ -16,9 +16,9 @@ from botocore.exceptions import ClientError
 from aws import copies
 from aws.bodies import whole
 from aws.clients import PATIENT, client
-from aws.errors import code_of
 from aws.facts import Given, Object, Pass, Seen
 from contract import keys
+from contract.aws_errors import code_of
 from contract.codec import Garbled, decode, encode
 from contract.commits import Commit
 from contract.intents import Intent, Step
@@ -36,7 +36,7 @@ NO_BUCKET = frozenset({"NoSuchBucket", "404"})
 CONFLICT = frozenset({"ConditionalRequestConflict", "409"})
 """Another conditional write of the same key was under way: this one did nothing, and says nothing of what is there now."""
 RACED = frozenset({"PreconditionFailed", "412"}) | CONFLICT
-ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
+ARCHIVE_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Classes of storage whose objects have to be restored before they can be read."""
 AGAIN_S = (0.1, 0.4, 1.6)
 """Pauses before a conditional write is sent again that met another one."""
@@ -116,7 +116,7 @@ class Bucket:
         return self._conditional(key, body, IfNoneMatch="*")
 
     def ensure(self, key: str, body: bytes) -> None:
-        """The object is there afterwards, whoever wrote it; mostly one call, and no right to read is wanted."""
+        """Writes the object unless it exists. Usually one call, and needs no permission to read."""
         try:
             self._put_if(key, body, IfNoneMatch="*")
         except ClientError as problem:
@@ -176,7 +176,7 @@ class Bucket:
             size=answer["ContentLength"],
             version=answer.get("VersionId", ""),
             etag=answer.get("ETag", ""),
-            archived=answer.get("StorageClass") in ARCHIVES and not restored,
+            archived=answer.get("StorageClass") in ARCHIVE_CLASSES and not restored,
         )
 
     def copy(self, source: Object, key: str) -> None:
@@ -256,7 +256,7 @@ class JobStore(Bucket):
         return Held(intent=intent, etag=self.replace(key, encode(intent), etag))
 
     def close(self, job: str, attempt: int) -> None:
-        """From now on nobody launches for the attempt."""
+        """Closes the attempt: from now on nothing is launched for it."""
         self.put(keys.JobPrefix(job).closed(attempt), as_json({"job": job, "attempt": attempt}))
 
     def closed(self, job: str, attempt: int) -> bool:
@@ -269,16 +269,16 @@ class JobStore(Bucket):
         return max((number for number, key in listed if key != prefix.closed(number)), default=0)
 
     def close_admission(self, reason: str) -> None:
-        """From now on Admit refuses every request, and says why."""
+        """Closes admission: from now on Admit refuses every request with this reason."""
         self.put(keys.ADMISSION, as_json({"closed": True, "reason": reason}))
 
     def open_admission(self, reason: str) -> None:
-        """Where it is closed for this reason: what a person has closed, a person opens."""
+        """Opens admission where it is closed for this reason; one that a person closed, a person has to open."""
         if self.admission_closed() == reason:
             self.delete(keys.ADMISSION)
 
     def admission_closed(self) -> str | None:
-        """Why nothing is admitted; None where requests are. A note that nobody can read closes as well."""
+        """Why admission is closed; None where it is open. A note that cannot be read closes it as well."""
         body = self.get(keys.ADMISSION)
         if body is None:
             return None
@@ -327,7 +327,7 @@ class JobStore(Bucket):
         raise Raced(key)
 
     def order(self, job: str, attempt: int) -> Given | None:
-        """None where there is none. One that nobody can read is none: nodes may write it, and their agents leave it aside."""
+        """The order; None where there is none, or one that cannot be read: nodes may write it, and agents ignore such a one."""
         found = self.get_aged(keys.JobPrefix(job).order(attempt))
         try:
             return None if found is None else Given(order=decode(Order, found[0]), age_s=found[1])

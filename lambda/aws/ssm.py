@@ -8,7 +8,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_ssm.client import SSMClient

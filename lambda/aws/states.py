@@ -1,4 +1,4 @@
-"""Every Step Functions call of the functions; a dead token is an answer, not an error."""
+"""Every Step Functions call about task tokens; a dead token is an answer, not an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from aws.clients import client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 if TYPE_CHECKING:
     from types_boto3_stepfunctions.client import SFNClient

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import SIDE_BY_SIDE, client
-from aws.errors import code_of
+from contract.aws_errors import code_of
 
 PAGE = 100
 """The most that ListTrainingJobs gives at once."""

@@ -1,1 +1,1 @@
-"""Cleanup: what an execution left behind that ended by no step of its own, woken by its end."""
+"""Cleanup: ends what an execution left behind that did not end by its own steps."""

@@ -1,4 +1,4 @@
-"""The cleanup's function: for each message of an execution's end, ends what it left, and looks once more a while later."""
+"""The cleanup's function: for each message that an execution has ended, ends what it left behind, and looks once more later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aws.s3 import JobStore
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
-from ending.aftermath import Found, clear
+from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from messages.policy import read
 from messages.work import work_through
@@ -21,7 +21,7 @@ logger = Logger(service="cleanup")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """What is not done comes back in `terminate_again_s`, and at last goes to the dead-letter queue; the answer names it."""
+    """Returns the messages to deliver again: they come back in `terminate_again_s`, and at last go to the dead-letter queue."""
     env = CleanupEnvironment.read()
     queue = Queue(env.queue)
     return work_through(
@@ -46,5 +46,5 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
     )
     found = clear(ending, notice.execution)
     logger.info("cleaned up", execution=notice.execution, found=found, second=notice.second)
-    if found is Found.CLEARED and not notice.second:
+    if found is Aftermath.CLEARED and not notice.second:
         queue.send(notice.again(), in_s=env.timing.cleanup_again_s)

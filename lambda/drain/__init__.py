@@ -1,1 +1,1 @@
-"""Drain: before a destroy takes anything away, nothing is admitted, no execution runs, and every instance is gone."""
+"""Drain: before a destroy deletes anything, closes admission, stops every execution and ends every instance."""

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from aws.s3 import Bucket
 
 RESERVE_S = 30.0
-"""Of the function's time, for what follows a page of a thousand deletes."""
+"""Part of the function's time that is kept for what follows a page of a thousand deletes."""
 
 
 def emptied(bucket: Bucket, *, spare: str, left: Callable[[], float]) -> list[str]:
-    """Deletes every version of every object but `spare`, as long as `left` seconds allow; nothing is returned only after a whole
-    look that found nothing. A bucket that does not exist is empty."""
+    """Deletes every version of every object but `spare`, as long as `left` seconds allow. The list of what is left is empty only
+    after a whole listing that found nothing to delete. A bucket that does not exist is empty."""
     if not bucket.exists():
         return []
     deleted, stayed = 0, dict[str, str]()

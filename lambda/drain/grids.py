@@ -1,4 +1,4 @@
-"""The grids' part of a destroy: nothing of them is created any more, every job is terminated, every training stopped."""
+"""The grids' part of a destroy: stops every execution, terminates every Batch job, stops every training."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import executions
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
 from aws.trainings import RUNS, STOPPING, Training, Trainings
 from contract import grid, names, tags
 from contract.environments import DrainEnvironment
-from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected_trainings
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected_trainings
 
 logger = Logger(service="drain")
-REASON = STOPPED[1]
+REASON = STOP_REASON[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +31,25 @@ class Grids:
     regions: list[str]
 
     def end(self) -> list[str]:
-        """A line for everything that is not over yet. Raises NotDrained where a person protects a training."""
+        """Returns a line for everything that is not over yet. Raises NotDrained where a person protects a training."""
         return [*self._executions(), *self._jobs(), *self._trainings()]
 
     def _executions(self) -> list[str]:
-        """Stops what runs. From then on, no child of theirs creates a training."""
+        """Stops the executions that run. From then on, none of their children creates a training."""
         listed = executions.lately(self.env.grid_machine, self.since - IN_FLIGHT_S) or {}
         lines = []
         for arn, status in listed.items():
             if status in Status.RUNS:
                 logger.info("stopped", execution=arn)
-                executions.stop(arn, *STOPPED)
+                executions.stop(arn, *STOP_REASON)
                 lines.append(f"- {arn} was running a moment ago")
             if self.there:
                 GridStore(self.env.bucket).stop(arn.rpartition(":")[2], REASON, time.time())
         return lines
 
     def _jobs(self) -> list[str]:
-        """Batch that does not answer keeps no training from its end."""
-        jobs = Jobs(names.grid_queue(self.env.deployment))
+        """Terminates the jobs. Trainings end all the same where Batch does not answer."""
+        jobs = BatchJobs(names.grid_queue(self.env.deployment))
         try:
             alive = jobs.alive({tags.DEPLOYMENT: self.env.deployment})
             for job in alive:
@@ -59,7 +59,7 @@ class Grids:
         return [f"- Batch job {job.name} is {job.status}" for job in alive]
 
     def _trainings(self) -> list[str]:
-        """Region by region: one that does not answer keeps no other from its end."""
+        """Stops the trainings region by region; one that does not answer does not keep the others from being stopped."""
         lines: list[str] = []
         for region in self.regions:
             try:

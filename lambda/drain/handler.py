@@ -1,4 +1,4 @@
-"""The drain's actions: CloudFormation's custom resource, the look that a destroy repeats, and the answer at its end."""
+"""The drain's actions: CloudFormation's custom resource, the pass that a destroy repeats, and the answer at its end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from botocore.exceptions import ClientError
 
 from aws import executions
 from aws.cloudformation import REQUEST, send
-from aws.errors import code_of
 from aws.s3 import JobStore
 from contract import names
+from contract.aws_errors import code_of
 from contract.environments import DrainEnvironment
-from drain.look import Look
+from drain.look import DrainPass
 from drain.policy import NotDrained, closed
 
 logger = Logger(service="drain")
 NOT_MADE = "not-made"
-"""At the end of the id of a resource whose Create failed, which CloudFormation then deletes. One that never answered has an id that
-CloudFormation made up."""
+"""The end of the id of a resource whose Create failed, which CloudFormation then deletes. A resource that never answered has an id
+that CloudFormation made up."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
-    """Every action may be asked for twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
+    """Does what the event's `action` asks for, which may come twice. An error in CloudFormation's request is answered at once."""
     env = DrainEnvironment.read()
     match event.get("action"):
         case "drain":
@@ -38,8 +38,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> None:
 
 
 def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> None:
-    """A Create opens admission where a destroy has closed it; Delete closes it, and its answer comes when the drain machine is
-    done. What is taken back because its Create failed drains nothing: the rest of the deployment may be healthy."""
+    """Create and Update open admission again that a destroy closed. Delete closes it, and is answered when the drain machine is
+    done. The Delete of a resource whose Create failed drains nothing: the rest of the deployment may be healthy."""
     problem, kind = None, event["RequestType"]
     logger.info("asked", request=kind)
     try:
@@ -55,7 +55,7 @@ def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
 
 
 def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> bool:
-    """Closes admission and starts the machine that waits; False where nobody has to wait for it: it is not there."""
+    """Closes admission and starts the drain machine. False where that machine does not exist, so that nobody waits for it."""
     store, since = JobStore(env.bucket), time.time()
     if store.exists():
         store.close_admission(closed(env.deployment))
@@ -66,22 +66,22 @@ def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
     except ClientError as problem:
         if code_of(problem) != "StateMachineDoesNotExist":
             raise
-        _look(env, since, context).drain()  # a stack that was never whole has, as a rule, nothing to drain
+        _look(env, since, context).drain()  # the stack was never complete, so there is usually nothing to drain
         return False
     return True
 
 
-def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> Look:
-    return Look(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
+def _look(env: DrainEnvironment, since: float, context: LambdaContext) -> DrainPass:
+    return DrainPass(env=env, since=since, left=lambda: context.get_remaining_time_in_millis() / 1000)
 
 
 def _physical(env: DrainEnvironment) -> str:
-    """Constant: an update replaces nothing, and so deletes nothing."""
+    """The resource's id. It is constant, so that an update never replaces, and so never deletes, the resource."""
     return names.drain_machine(env.deployment)
 
 
 def _reason(problem: Mapping[str, str] | None) -> str | None:
-    """In words for the person who reads the stack's events."""
+    """The problem in words for the person who reads the stack's events."""
     if problem is None:
         return None
     return problem["cause"] if problem["error"] == NotDrained.__name__ else f"{problem['error']}: {problem['cause']}"

@@ -1,4 +1,4 @@
-"""One look of a destroy at the deployment: stops, ends and empties what is there, and says what is left."""
+"""One pass of the drain over the deployment: stops executions, ends instances, empties buckets, and says what is left."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOPPED, refuse_protected, settling, standing, unfinished
-from ending.aftermath import Found, clear
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected, settling, standing, unfinished
+from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from ending.policy import alive
 
 logger = Logger(service="drain")
 AT_ONCE = 8
-"""Executions dealt with side by side."""
+"""Executions handled side by side."""
 RESERVE_S = 60.0
-"""Of the function's time, for the instances, when there are more executions than it can deal with."""
+"""Part of the function's time that is kept for the instances when there are more executions than it can handle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DrainPass:
     """`left` is what remains of the function's time in seconds; `since` is when admission was closed, UTC epoch seconds."""
 
     env: DrainEnvironment
@@ -40,9 +40,10 @@ class Look:
     left: Callable[[], float]
 
     def drain(self) -> None:
-        """Returns when nothing runs, nothing can appear, and, where nobody needs the data any more, the buckets are empty.
+        """Returns once nothing runs, nothing can appear, and the buckets are empty where the settings do not keep their data.
 
-        Raises StillRunning while waiting may help, NotDrained where it does not: something is protected, or the patience over.
+        Raises StillRunning while waiting may help, and NotDrained once it does not: a person protects something, or the patience
+        is over.
         """
         try:
             left = self._left()
@@ -64,7 +65,7 @@ class Look:
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
-        """All of the deployment, and a line for each region that did not answer."""
+        """All instances of the deployment, and a line for each region that did not answer."""
         found, dark = list[Instance](), list[str]()
         for region in regions:
             try:
@@ -75,7 +76,7 @@ class Look:
         return found, dark
 
     def _executions(self, store: JobStore | None) -> list[str]:
-        """Stops what runs, then ends what it and those before it left behind."""
+        """Stops the executions that run, and ends what they and those that ended lately left behind."""
         listed = executions.lately(self.env.machine, self.since - IN_FLIGHT_S)
         if listed is None:
             return []
@@ -86,14 +87,14 @@ class Look:
         return left + settling(now=time.time(), since=self.since, settle_s=settle)
 
     def _execution(self, store: JobStore | None, arn: str, status: str) -> str:
-        """Why the execution is not over and done with; empty when it is. One that fails keeps no other from its end."""
+        """Why the execution is not cleaned up yet; empty when it is. A failure here does not keep the others from ending."""
         if self.left() < RESERVE_S:
             return f"- {arn} was not looked at yet"
         try:
             if status in Status.RUNS:
                 logger.info("stopped", execution=arn)
-                executions.stop(arn, *STOPPED)
-            if store is not None and clear(self._ending(store), arn) is Found.RUNS:
+                executions.stop(arn, *STOP_REASON)
+            if store is not None and clear(self._ending(store), arn) is Aftermath.RUNS:
                 return f"- {arn} still runs"
         except StillRunning as problem:
             return f"- {problem}"
@@ -107,7 +108,7 @@ class Look:
         return Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
 
     def _end(self, before: list[Instance], regions: list[str]) -> list[str]:
-        """Ends every instance of the deployment, whatever its job; all that are not terminated are left."""
+        """Ends every instance of the deployment, whatever its job. Returns a line for each that is not terminated yet."""
         if all(one.state == "terminated" for one in before):
             return []
         instances, dark = self._instances(regions)
@@ -117,11 +118,11 @@ class Look:
         return dark + standing(instances, refused)
 
     def _data_is_used(self) -> bool:
-        """A stack whose machine exists uses the data: it is not being destroyed, or its own drain is the one that asks."""
+        """Whether a state machine of the deployment exists: its stack still uses the data, or its own drain is this one."""
         return any(map(executions.exists, (self.env.machine, self.env.grid_machine)))
 
     def _empty(self) -> list[str]:
-        """The note that closes admission goes last."""
+        """Empties every bucket; the note that closes admission is deleted last."""
         home = Bucket(self.env.bucket)
         env = self.env
         account = env.machine.split(":")[4]

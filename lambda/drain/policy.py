@@ -9,13 +9,13 @@ from contract import tags
 from contract.errors import StillRunning
 from ending.policy import protected
 
-STOPPED = ("Aborted", "The deployment is being destroyed.")
+STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 """Error and cause of the executions that a destroy stops."""
 IN_FLIGHT_S = 600.0
-"""For so long after its execution's end a launch may be on its way: a launcher's function runs for five minutes at most."""
-RUNBOOK = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
+"""How long after its execution's end a launch may still be on its way: a launcher's function runs for at most five minutes."""
+BY_HAND = 'docs/runbook.md, "Turn it off now", says how to end things by hand.'
 LINES = 15
-"""That a person reads of a list; CloudFormation takes 4 KB of an answer in all."""
+"""Lines of a list that are shown: CloudFormation takes 4 KB of an answer in all."""
 
 
 class NotDrained(Exception):
@@ -28,7 +28,7 @@ def closed(deployment: str) -> str:
 
 
 def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
-    """Raises NotDrained where a person wants to keep an instance: its network would have to go from under it."""
+    """Raises NotDrained where a person protects an instance: a destroy would delete its network."""
     kept = protected(instances)
     if not kept:
         return
@@ -38,14 +38,14 @@ def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
             [
                 f"Deployment {deployment} was not destroyed. These instances carry the tag {tags.PROTECTED}, so they are kept:",
                 *short(lines),
-                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {RUNBOOK}",
+                f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {BY_HAND}",
             ]
         )
     )
 
 
 def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
-    """Raises NotDrained where a person wants to keep a training: what it writes to goes away."""
+    """Raises NotDrained where a person protects a training: a destroy would delete what it writes to."""
     if names:
         lines = [f"- training {name} in {region}" for name in names]
         raise NotDrained(
@@ -53,14 +53,14 @@ def refuse_protected_trainings(names: Sequence[str], region: str) -> None:
                 [
                     f"The deployment was not destroyed. These trainings carry the tag {tags.PROTECTED}, so they are kept:",
                     *short(lines),
-                    f"Take the tag off, or wait for their end, then destroy again. {RUNBOOK}",
+                    f"Take the tag off, or wait for their end, then destroy again. {BY_HAND}",
                 ]
             )
         )
 
 
 def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[str]:
-    """A line for each instance that is not gone. One that shuts down still holds its network interface."""
+    """A line for each instance that is not terminated. One that is shutting down still holds its network interface."""
     return [
         f"- {one.id} in {one.region} is {one.state}" + (f": {refused[one.id]}" if one.id in refused else "")
         for one in instances
@@ -69,7 +69,7 @@ def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[
 
 
 def settling(*, now: float, since: float, settle_s: float) -> list[str]:
-    """Step Functions' list lags: an execution that Admit let in just before admission was closed may not be in it yet."""
+    """A line until `settle_s` after admission was closed: Step Functions' list may lack an execution that began just before."""
     if now >= since + settle_s:
         return []
     return [f"- executions that began just before admission was closed may appear for {since + settle_s - now:.0f} s"]
@@ -84,7 +84,7 @@ def unfinished(left: Sequence[str], *, now: float, since: float, patience_s: flo
             [
                 f"The deployment was not destroyed: {(now - since) / 60:.0f} minutes after its executions were stopped there is left:",
                 *short(left),
-                f"End it by hand, then destroy again. {RUNBOOK}",
+                f"End it by hand, then destroy again. {BY_HAND}",
             ]
         )
     )

@@ -1,4 +1,4 @@
-"""After an execution's end by no step of its own: nothing of its job runs, and its report says how it ended."""
+"""Cleans up after an execution that did not end by its own steps: ends its job's instances and writes how it ended."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from ending.instances import Ended, Ending
 from ending.report import cause_of_end, report, tells_of
 
 
-class Found(str, Enum):
-    """What a look at an execution came to."""
+class Aftermath(str, Enum):
+    """What the cleanup found of an execution."""
 
     RUNS = "runs"
-    """It runs, perhaps again: its own steps end its instances."""
+    """It runs, perhaps after a redrive: its own steps end its instances."""
     SUCCEEDED = "succeeded"
-    """It passed its own Terminate."""
+    """It succeeded, so its own Terminate ended its instances."""
     NO_JOB = "no job"
-    """It never got past Admit: nothing was launched for it."""
+    """It never got past Admit, so nothing was launched for it."""
     CLEARED = "cleared"
-    """Nothing of its job runs."""
+    """It is over, and no instance of its job runs."""
 
 
-def clear(end: Ending, execution: str) -> Found:
-    """Ends what an execution that is over left behind, and writes its report where none tells of this end.
+def clear(end: Ending, execution: str) -> Aftermath:
+    """Ends the instances of an execution that is over, and writes the job's report unless it already tells of this end.
 
-    Looks at the execution first, whatever an event said of it. Raises StillRunning as long as something of its job runs or may
-    appear; ClientError or a botocore connection error where AWS does not answer.
+    Asks Step Functions first, whatever an event said. Raises StillRunning as long as an instance of the job runs or may
+    appear, and ClientError or a botocore connection error where AWS does not answer.
     """
     status = executions.status(execution)
     if status.runs:
-        return Found.RUNS
+        return Aftermath.RUNS
     if status.name == "SUCCEEDED":
-        return Found.SUCCEEDED
+        return Aftermath.SUCCEEDED
     name = execution.rpartition(":")[2]
     job = end.store.job(name) if names.JOB_PATTERN.fullmatch(name) else None
     if job is None or not job.belongs_to(execution, status.started_at):
-        return Found.NO_JOB
+        return Aftermath.NO_JOB
     last = end.store.last_attempt(name)
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
     _tell(end, name, last, status, ended)
-    return Found.CLEARED
+    return Aftermath.CLEARED
 
 
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
-    """The machine's own report of this very end, which says more, stays."""
+    """Writes the report, unless the machine itself reported this end: its report says more."""
 
     def told(before: object, _tag: str) -> dict[str, Any] | None:
         ours = report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)

@@ -24,12 +24,12 @@ logger = Logger(service="terminator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What an ending that is proven came to."""
+    """The result of an ending that is proven."""
 
     instances: list[str]
-    """That were told to end by this call."""
+    """Ids of those that this call terminated."""
     kept: list[Instance]
-    """That run on, because a person protects them."""
+    """Those that run on because a person protects them."""
     intents: list[Intent]
 
 
@@ -55,10 +55,10 @@ class Ending:
 
     def _end(self, job: str, attempt: int) -> Ended:
         numbers = range(1, attempt + 1)
-        for number in numbers:  # before the intents are read: a launch that did not see it is seen here
+        for number in numbers:  # before intents are read: a launch that missed the closing has written its own by then
             self.store.close(job, number)
         intents = [held.intent for number in numbers for held in self.store.intents(job, number)]
-        looked_at = time.time()  # not later: a slow region must not make another one's invisible instances old
+        looked_at = time.time()  # before a region is asked: a slow one must not make an unseen launch seem old enough
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
         for region in self._regions(job, intents):
             try:
@@ -79,10 +79,10 @@ class Ending:
         return Ended(instances=ended, kept=kept, intents=intents)
 
     def _regions(self, job: str, intents: list[Intent]) -> list[str]:
-        """Where the job may have launched: its own places, so that one region's silence keeps no job of another from its end."""
+        """The regions where the job may have launched, and no others: a region that does not answer delays only its own jobs."""
         try:
             admitted = self.store.job(job)
-        except Garbled:  # somebody's hand was in it: look everywhere
+        except Garbled:  # somebody changed the document: every region has to be asked
             admitted = None
         planned = {step.rung.region for intent in intents for step in intent.steps}
         return sorted({*(admitted.places if admitted else self.regions), *planned})
@@ -90,7 +90,7 @@ class Ending:
     def _end_in(
         self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]
     ) -> tuple[list[Instance], list[Instance], dict[str, str]]:
-        """Ends what runs in a region; what that was, what EC2 shows of the job afterwards, and the refusals by id."""
+        """Ends what runs in a region. Returns what ran, what EC2 shows of the job afterwards, and the refusals by id."""
         shown = self._look(ec2, job, intents)
         found = to_end(shown, attempt)
         if not found:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from aws.facts import ENDING, Instance
-from contract.intents import Intent, Outcome, Step
+from contract.intents import Intent, LaunchOutcome, Step
 
 
 class Endable(Protocol):
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Endable)
 
 
 def is_alive(thing: Endable) -> bool:
-    """Whether it has not begun to end. A stopped instance is alive: it is not over, and its volume costs."""
+    """Whether it has not begun to end. A stopped instance counts as alive: it can be started again, and its volume costs money."""
     return thing.state not in ENDING
 
 
@@ -35,28 +35,28 @@ def alive(things: Iterable[T]) -> list[T]:
 
 
 def protected(things: Iterable[T]) -> list[T]:
-    """Those that are alive and that nothing of the control plane may end, because a person protects them."""
+    """Those that are alive and protected by a person: nothing of the control plane may end them."""
     return [one for one in alive(things) if one.protected]
 
 
 def to_end(instances: Iterable[Instance], attempt: int) -> list[Instance]:
-    """Instances of a job that have to end in this attempt: all that are alive and that nobody protects.
+    """Instances of a job that have to end with this attempt: all that are alive, unprotected, and of this attempt or an earlier one.
 
-    A later attempt's are kept: a Terminate that comes late, or twice, must not end what was launched after it. An attempt
-    that nobody can read counts as 0 and ends.
+    Those of a later attempt are kept: a Terminate that comes late, or twice, must not end what was launched after it. An
+    instance whose attempt cannot be read counts as attempt 0 and ends.
     """
     return [one for one in alive(instances) if one.attempt <= attempt and not one.protected]
 
 
 def remembered(intents: Iterable[Intent]) -> set[str]:
-    """Ids that launches wrote down; an instance whose tags were removed is found by them."""
+    """Ids that launches wrote down, by which an instance is found whose tags were removed."""
     return {id_ for intent in intents for step in intent.steps if step.answer for id_ in step.answer.instances}
 
 
 def may_appear(intents: Iterable[Intent], shown: Collection[str], *, now: float, visibility_s: float) -> list[str]:
-    """Why instances may still appear that no look has shown (`shown`: the ids that EC2 knows), a line for each reason.
+    """One line for each reason why an instance may still appear that EC2 does not show yet; `shown` are the ids that it shows.
 
-    A walk that is held may launch until its function's time is over, and an effect is visible `visibility_s` later at most.
+    A launcher may launch until its function's time is over, and EC2 shows a launch at most `visibility_s` later.
     """
     reasons = []
     for intent in intents:
@@ -73,14 +73,14 @@ def may_appear(intents: Iterable[Intent], shown: Collection[str], *, now: float,
 
 
 def _unseen(step: Step, shown: Collection[str]) -> bool:
-    """The launch may have had an effect, or had one, that EC2 does not show."""
+    """Whether the launch made, or may have made, instances that EC2 does not show."""
     if step.answer is None:
         return False
-    return step.answer.outcome is Outcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
+    return step.answer.outcome is LaunchOutcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
 
 
 def told(instances: Sequence[Instance], refused: Mapping[str, str]) -> list[str]:
-    """One line an instance, for the error."""
+    """One line of the error for each instance."""
     return [f"- {one.id} in {one.zone or one.region} is {one.state}{_why(refused.get(one.id))}" for one in instances]
 
 

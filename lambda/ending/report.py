@@ -1,4 +1,4 @@
-"""What the report of a job says of its end, and why an execution ended that no step of its own ended."""
+"""Makes the report of a job's end, and words why an execution ended that did not end by its own steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ENDS = {
     "FAILED": ("Failed", "The execution failed, and Step Functions gives no reason."),
     GONE: ("Gone", "Step Functions does not know the execution any more."),
 }
-"""Error and cause of an end that says neither."""
+"""Status to the error and cause of an execution for which Step Functions gives neither."""
 
 
 def cause_of_end(status: Status) -> dict[str, str]:
-    """Error and cause of an execution that ended by no step of its own, in words for a person."""
+    """Error and cause, in words for a person, of an execution that did not end by its own steps."""
     error, cause = ENDS.get(status.name, ENDS["FAILED"])
     return {"error": status.error or error, "cause": status.cause or cause}
 
@@ -31,9 +31,9 @@ def report(
     kept: Iterable[Instance] = (),
     before: object = None,
 ) -> dict[str, Any]:
-    """What the job came to so far; the newest attempt's word stands, and `recovered` says why there were others before it.
+    """The report: error and cause of the newest attempt, and in `recovered` those of the attempts before it.
 
-    `problem` is {error, cause}, `before` the report that is there, whoever wrote it.
+    `problem` is {error, cause}; `before` is the report that is in the bucket already, whoever wrote it.
     """
     return {
         "job": job,
@@ -59,7 +59,7 @@ def report(
 
 
 def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
-    """Attempt, error and cause of every attempt before the one that `attempts` numbers, as the report before told them."""
+    """Attempt, error and cause of every attempt before number `attempts`, taken from the report before."""
     if not isinstance(before, dict):
         return []
     told = before.get("recovered")
@@ -73,7 +73,7 @@ def recovered(before: object, attempts: int) -> list[dict[str, Any]]:
 
 
 def tells_of(written: object, ours: Mapping[str, Any]) -> bool:
-    """Whether the report that is there tells of the same end: of this attempt or a later one, with the same error."""
+    """Whether the report in the bucket already tells of this end: the same error, of this attempt or a later one."""
     return (
         isinstance(written, dict)
         and written.get("error") == ours["error"]

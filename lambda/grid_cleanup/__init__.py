@@ -1,1 +1,1 @@
-"""The cleanup of grids: what an execution left behind that ended by no step of its own, woken by its end."""
+"""The cleanup of grids: ends what an execution left behind that did not end by its own steps."""

@@ -1,4 +1,4 @@
-"""The cleanup of grids: for each message of an execution's end, ends the trainings that it left, and reports how it ended."""
+"""The cleanup of grids: for each message that an execution has ended, ends the trainings that it left, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from aws import executions
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.facts import Status
 from aws.grids import GridStore
 from aws.queue import Queue
@@ -30,7 +30,7 @@ SAME_S = 60.0
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """What is not done comes back in `grid_collect_again_s`, and at last goes to the dead-letter queue; the answer names it."""
+    """Returns the messages to deliver again: they come back in `grid_collect_again_s`, and at last go to the dead-letter queue."""
     env = GridCleanupEnvironment.read()
     return work_through(
         event,
@@ -42,7 +42,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _clean(body: str, env: GridCleanupEnvironment) -> None:
-    """Looks at the execution first, whatever the event said of it: it may have been redriven."""
+    """Asks Step Functions first, whatever the event said: the execution may have been redriven."""
     notice = read(body, names.grid_machine(env.deployment))
     if notice is None:
         logger.warning("dropped: the event is another machine's", body=body)
@@ -65,8 +65,8 @@ def _is_of(grid: Grid, execution: str, status: Status) -> bool:
 
 
 def _end(env: GridCleanupEnvironment, store: GridStore, grid: Grid, status: Status) -> None:
-    """The machine's own report of this very end, which says more, stays, unless it had to leave lines out that have ended since."""
-    stopping = Stopping(store=store, jobs=Jobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
+    """Writes the report, unless the machine itself reported this end with as many lines: its report says more."""
+    stopping = Stopping(store=store, jobs=BatchJobs(env.queue), patience_s=env.timing.grid_stop_patience_s)
     stopped = stopping.stop(grid, cause_of_end(status))
     if not _says_so(standing(store, grid.id), stopped):
         report(env, store, grid, stopped.totals.told(), stopped.problem)

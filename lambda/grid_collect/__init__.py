@@ -1,1 +1,1 @@
-"""Collect: what came of a grid's lines, into files that people read; and the end of a grid that does not end by itself."""
+"""Collect: gathers the results of a grid's lines into files for people, and stops a grid that does not end by itself."""

@@ -1,4 +1,4 @@
-"""The actions of a grid's second function: collect what came of the lines, report it, stop what still runs."""
+"""The actions of a grid's second function: collect the lines' results, report them, stop what still runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from aws.batch import Jobs
+from aws.batch import BatchJobs
 from aws.grids import GridStore
 from contract.environments import GridCollectEnvironment
 from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS, Grid, GridPrefix, arrays
 from grid_collect.policy import gave_up
 from grids import results
-from grids.looking import Look
+from grids.looking import GridLook
 from grids.policy import short
 from grids.reporting import report
 from grids.stopping import Stopping, jobs_of
@@ -23,7 +23,7 @@ logger = Logger(service="grid_collect")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Every action may be asked for twice, and at the same time. Raises GridFailed where there is no plan."""
+    """Does the event's action, which may come twice, even at the same time. Raises GridFailed where there is no plan."""
     env = GridCollectEnvironment.read()
     store = GridStore(env.bucket)
     grid = _grid(store, str(event["grid"]))
@@ -40,18 +40,18 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _collect(
     env: GridCollectEnvironment, store: GridStore, grid: Grid, round_: int, told: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Either every line has its record, or the lines that need another round are said.
+    """Reports that every line has its record, or returns the lines that need another round.
 
-    Raises StillTraining while trainings run that nobody watches, or jobs whose end the machine did not hear of, for their children
-    may still create what is absent; GridFailed after the last round.
+    Raises StillTraining while trainings run that no child watches, or while jobs run whose children may still create the absent
+    ones; GridFailed after the last round.
     """
-    found = Look(store, grid).look()
+    found = GridLook(store, grid).look()
     logger.info("looked", grid=grid.id, round=round_, written=found.written, absent=len(found.absent))
     if found.running or found.unknown:
         raise StillTraining(f"of grid {grid.id} there still runs, or may run: {short(found.running + found.unknown)}")
     if not found.absent:
         return {"missing": 0, "arrays": [], "totals": results.write(store, grid).told()}
-    if alive := jobs_of(grid, Jobs(env.queue)):
+    if alive := jobs_of(grid, BatchJobs(env.queue)):
         raise StillTraining(f"of grid {grid.id} these jobs are not over: {short([one.name for one in alive])}")
     if round_ >= ROUNDS:
         raise gave_up(found.absent, round_, told)
@@ -64,7 +64,7 @@ def _stop(
     env: GridCollectEnvironment, store: GridStore, grid: Grid, problem: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Raises StillTraining while something runs, until the patience is over."""
-    jobs = Jobs(env.queue)
+    jobs = BatchJobs(env.queue)
     stopped = Stopping(store=store, jobs=jobs, patience_s=env.timing.grid_stop_patience_s).stop(grid, problem)
     return {"totals": stopped.totals.told(), "problem": stopped.problem, "left": len(stopped.left)}
 

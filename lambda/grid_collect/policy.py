@@ -1,4 +1,4 @@
-"""Decides what a grid fails with whose lines stay without a training, round after round."""
+"""Decides the error of a grid some of whose lines had no training after the last round."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def price_key(region: str, instance_type: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class CheckedManifest:
     """What a checked manifest comes to, written before the first line is: a repeat of Plan writes the same lines."""
 
     execution: str

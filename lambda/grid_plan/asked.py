@@ -33,7 +33,7 @@ def _manifest(value: str) -> str:
     return value
 
 
-class Asked(BaseModel):
+class GridRequest(BaseModel):
     """Which manifest to carry out, and what holds for all its lines."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard grid")
@@ -62,7 +62,7 @@ class Asked(BaseModel):
     allow_duplicates: bool = Field(default=False, description="Train equal lines as often as they are there.")
 
 
-def read(raw: object, limits: GridLimits) -> tuple[Asked, frozenset[str], list[str]]:
+def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], list[str]]:
     """The input, the fields of its defaults that are wrong (no line is blamed for lacking them), and a line a problem."""
     outer = dict(raw) if isinstance(raw, Mapping) else raw
     problems, wrong = list[str](), frozenset[str]()
@@ -94,16 +94,16 @@ def _what(value: object) -> str:
     return "a list" if isinstance(value, list) else plain(str(value))
 
 
-def _outer(raw: object) -> tuple[Asked, list[str]]:
+def _outer(raw: object) -> tuple[GridRequest, list[str]]:
     """The fields without their defaults; those that are wrong are empty."""
     try:
-        return Asked.model_validate(raw), []
+        return GridRequest.model_validate(raw), []
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
     wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
     fields = raw if isinstance(raw, Mapping) and wrong else {}
-    right = {name: fields[name] for name in Asked.model_fields if name in fields and name not in wrong}
-    asked = Asked.model_validate({"manifest": "s3://any/any", **right})
+    right = {name: fields[name] for name in GridRequest.model_fields if name in fields and name not in wrong}
+    asked = GridRequest.model_validate({"manifest": "s3://any/any", **right})
     if "manifest" not in right:
         asked = asked.model_copy(update={"manifest": ""})
     return asked, reading.told(errors, ALLOWED)
@@ -111,4 +111,4 @@ def _outer(raw: object) -> tuple[Asked, list[str]]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the input, for `docs/grid.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Asked.model_json_schema()}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **GridRequest.model_json_schema()}

@@ -11,7 +11,7 @@ from typing import IO, TypeVar
 
 from contract.environments import GridLimits
 from grid_plan import cells, manifest, sweeps
-from grid_plan.asked import Asked
+from grid_plan.asked import GridRequest
 from grid_plan.columns import TrainingSpec, merged, source
 from grid_plan.limits import allowed
 from grid_plan.reading import read
@@ -36,7 +36,7 @@ class Draft:
 class Drafts:
     """A manifest's trainings, as often as somebody reads them."""
 
-    asked: Asked
+    asked: GridRequest
     limits: GridLimits
     wrong_defaults: Collection[str] = ()
     _may_be: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Drafts:
                 continue
             yield from self._trainings(entry)
 
-    def _trainings(self, entry: manifest.Entry) -> Iterator[Draft]:
+    def _trainings(self, entry: manifest.ManifestLine) -> Iterator[Draft]:
         line, problems = read(entry.fields, self._may_be)
         problems = [*(self._with_allowed(one) for one in entry.problems), *problems]
         sweep, both = sweeps.of(line, self.asked.sweep)

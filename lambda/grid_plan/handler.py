@@ -10,15 +10,16 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from aws import pinned, registry
-from aws.errors import CHANGED, DENIED, code_of
+from aws.errors import CHANGED, S3_DENIED
 from aws.s3 import JobStore, Raced, as_json
 from contract import keys, names
+from contract.aws_errors import code_of
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
 from contract.grid import Grid, GridPrefix, Manifest, arrays
 from grid_plan import asked as input_
-from grid_plan.answers import Findings
-from grid_plan.asked import Asked
+from grid_plan.answers import CheckedManifest
+from grid_plan.asked import GridRequest
 from grid_plan.place import MOST_MANIFEST, is_readable, places, taken
 from grid_plan.planning import MOST_WARNINGS, Planner, write
 from grid_plan.problems import Report
@@ -56,11 +57,11 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, Findings | None]:
+def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, CheckedManifest | None]:
     """What an earlier run of this very step has written. Raises InvalidRequest where the name is another execution's."""
     body, facts = store.get(prefix.description), store.get(prefix.facts)
     grid = decode(Grid, body) if body else None
-    findings = decode(Findings, facts) if facts else None
+    findings = decode(CheckedManifest, facts) if facts else None
     for one in (grid, findings):
         if one and (one.execution, one.started_at) != (run.execution, run.started_at):
             raise _refused([taken(run.grid, one.execution, one.started_at)])
@@ -68,8 +69,8 @@ def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | No
 
 
 def _found(
-    planner: Planner, asked: Asked, run: GridRun, env: GridEnvironment, store: JobStore, problems: list[str]
-) -> Findings:
+    planner: Planner, asked: GridRequest, run: GridRun, env: GridEnvironment, store: JobStore, problems: list[str]
+) -> CheckedManifest:
     """The first pass, with everything that is to be known beside the lines. Raises InvalidRequest."""
     manifest, found = _manifest(asked, env)
     problems = [*_closed(store, env), *_name(run), *problems, *found, *_child(env)]
@@ -85,7 +86,7 @@ def _found(
     checked.report.general[:0] = problems
     if checked.report:
         raise _told(checked.report)
-    return Findings(
+    return CheckedManifest(
         execution=run.execution,
         started_at=run.started_at,
         planned_at=time.time(),
@@ -134,7 +135,7 @@ def _child(env: GridEnvironment) -> list[str]:
     return [f"deployment: {where}, so no line could start; allowed: deploy again, which builds it (docs/images.md)"]
 
 
-def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
+def _manifest(asked: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
     """The version that is planned, and what is wrong with it; nothing is looked at where no manifest may lie."""
     if not asked.manifest:
         return None, []
@@ -144,7 +145,7 @@ def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None,
     try:
         found = pinned.head(address.bucket, address.key)
     except ClientError as problem:
-        if (code := code_of(problem)) not in DENIED:
+        if (code := code_of(problem)) not in S3_DENIED:
             raise
         return None, [
             f"{where} cannot be looked at (S3 answers {code}); allowed: an object that the deployment may read"
@@ -161,7 +162,7 @@ def _manifest(asked: Asked, env: GridEnvironment) -> tuple[pinned.Pinned | None,
     return found, []
 
 
-def _once(store: JobStore, prefix: GridPrefix, findings: Findings, run: GridRun) -> Findings:
+def _once(store: JobStore, prefix: GridPrefix, findings: CheckedManifest, run: GridRun) -> CheckedManifest:
     """Of two runs of this step at the same time, both go on with what the first one found."""
     try:
         store.create(prefix.facts, encode(findings))
@@ -172,7 +173,7 @@ def _once(store: JobStore, prefix: GridPrefix, findings: Findings, run: GridRun)
     return findings
 
 
-def _again(findings: Findings) -> pinned.Pinned:
+def _again(findings: CheckedManifest) -> pinned.Pinned:
     """The version that was checked."""
     one = findings.manifest
     return pinned.Pinned(
@@ -180,7 +181,7 @@ def _again(findings: Findings) -> pinned.Pinned:
     )
 
 
-def _write(planner: Planner, findings: Findings, run: GridRun, env: GridEnvironment, store: JobStore) -> Grid:
+def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridEnvironment, store: JobStore) -> Grid:
     """The lines, and last what says that they are all there."""
     prefix, where = GridPrefix(run.grid), findings.manifest
     grid = Grid(

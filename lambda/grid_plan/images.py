@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from contract import names
 from contract.environments import GridEnvironment
-from contract.images import DIGEST, REPOSITORY, TAG, Image, registry
+from contract.images import DIGEST, REPOSITORY, TAG, ContainerImage, registry
 
 
-def parsed(text: str) -> Image:
+def parsed(text: str) -> ContainerImage:
     """`repository:tag`, `repository@digest` (no registry then), or a whole address. Raises ValueError that says what is wrong."""
     first, slash, _ = text.partition("/")
     if slash and "." in first:
-        return Image.parse(text)
+        return ContainerImage.parse(text)
     rest, at, digest = text.partition("@")
     repository, colon, tag = rest.partition(":")
     if not REPOSITORY.fullmatch(repository):
@@ -22,10 +22,10 @@ def parsed(text: str) -> Image:
         raise ValueError("has a tag or a digest that is none")
     if not tag and not digest:
         raise ValueError("has neither a tag nor a digest")
-    return Image("", repository, tag, digest)
+    return ContainerImage("", repository, tag, digest)
 
 
-def is_ours(image: Image, env: GridEnvironment) -> bool:
+def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:
     """Whether it is named by a repository of the deployment, in whichever region."""
     if not image.registry:
         return image.repository in env.repositories
@@ -33,7 +33,7 @@ def is_ours(image: Image, env: GridEnvironment) -> bool:
     return image.account == env.account and image.repository in ours
 
 
-def standing_in(image: Image, region: str, env: GridEnvironment) -> Image:
+def standing_in(image: ContainerImage, region: str, env: GridEnvironment) -> ContainerImage:
     """The same image in the registry of a region; one that is not the deployment's stays where it is."""
     host = registry(env.account, region, env.suffix)
     if not image.registry:

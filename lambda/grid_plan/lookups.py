@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from aws import data, registry, training_prices
 from aws.clients import BRISK, client
-from aws.errors import code_of
 from aws.prices import ANSWERS_IN
-from contract.images import Image
+from contract.aws_errors import code_of
+from contract.images import ContainerImage
 from grid_plan.answers import Answers, BucketPlace, Size, Stand, price_key
 from grid_plan.questions import Questions, ask
 from grid_plan.wanted import Wanted
@@ -52,7 +52,7 @@ def _prepare(asked: Questions) -> None:
         client("s3")
     for region in {region for _, region in (*asked.locations, *asked.sizes)}:
         client("s3", region)
-    for region in {Image.parse(image).region for image in asked.images}:
+    for region in {ContainerImage.parse(image).region for image in asked.images}:
         client("ecr", region)
     if asked.prices:
         client("pricing", ANSWERS_IN, BRISK)
@@ -88,7 +88,7 @@ def _size(location: str, region: str) -> Size:
 
 
 def _image(text: str) -> Stand:
-    image = Image.parse(text)
+    image = ContainerImage.parse(text)
     try:
         return Stand(there=registry.holds(image.account, image.repository, image.tag, image.digest, image.region))
     except ClientError as problem:

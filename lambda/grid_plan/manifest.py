@@ -28,7 +28,7 @@ BEGINNINGS = (
 """First bytes of what people take for a text."""
 
 
-class Unreadable(ValueError):
+class UnreadableManifest(ValueError):
     """Nothing of the manifest can be read; the message is a problem's second half."""
 
 
@@ -45,7 +45,7 @@ class Runaway(BadLine):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestLine:
     """One line that says something: its fields in the JSON form, and what is wrong with it."""
 
     number: int
@@ -56,7 +56,7 @@ class Entry:
     """Without it there are no fields: the line itself could not be read."""
 
 
-def entries(file: IO[bytes]) -> Iterator[Entry]:
+def entries(file: IO[bytes]) -> Iterator[ManifestLine]:
     """Every line but blank ones and comments, in bounded memory. Raises Unreadable where nothing can be read."""
     lines = _Lines(file)
     while True:
@@ -72,7 +72,7 @@ def entries(file: IO[bytes]) -> Iterator[Entry]:
     lines.again = first
     start = first.lstrip()
     if start.startswith("["):
-        raise Unreadable(f"begins with [, as one JSON document does; allowed: JSON Lines, {JSON_FORM}, or CSV")
+        raise UnreadableManifest(f"begins with [, as one JSON document does; allowed: JSON Lines, {JSON_FORM}, or CSV")
     yield from _json_lines(lines) if start.startswith("{") else _csv(lines)
 
 
@@ -116,9 +116,9 @@ def _checked(raw: bytes) -> bytes:
     """The first line without a byte-order mark; raises Unreadable where it is the beginning of no text in UTF-8."""
     for beginning, problem in BEGINNINGS:
         if raw.startswith(beginning):
-            raise Unreadable(problem)
+            raise UnreadableManifest(problem)
     if raw[1:2] == b"\0" or raw[:1] == b"\0":
-        raise Unreadable("is UTF-16 or no text at all (its first letters are NUL bytes); allowed: UTF-8")
+        raise UnreadableManifest("is UTF-16 or no text at all (its first letters are NUL bytes); allowed: UTF-8")
     return raw.removeprefix(codecs.BOM_UTF8)
 
 
@@ -128,16 +128,16 @@ def _is_silent(text: str) -> bool:
     return not start or start.startswith("#")
 
 
-def _bad(bad: BadLine) -> Entry:
-    return Entry(bad.number, problems=(bad.problem,), whole=False)
+def _bad(bad: BadLine) -> ManifestLine:
+    return ManifestLine(bad.number, problems=(bad.problem,), whole=False)
 
 
-def _json_lines(lines: _Lines) -> Iterator[Entry]:
+def _json_lines(lines: _Lines) -> Iterator[ManifestLine]:
     while True:
         try:
             text = next(lines)
             if not _is_silent(text):
-                yield Entry(lines.number, _object(text, lines.number))
+                yield ManifestLine(lines.number, _object(text, lines.number))
         except StopIteration:
             return
         except BadLine as bad:
@@ -181,7 +181,7 @@ class _Records:
         return text
 
 
-def _csv(lines: _Lines) -> Iterator[Entry]:
+def _csv(lines: _Lines) -> Iterator[ManifestLine]:
     records = _Records(lines)
     reader = csv.reader(records, strict=True)
     csv.field_size_limit(2 * MOST_LINE)
@@ -206,11 +206,11 @@ def _csv(lines: _Lines) -> Iterator[Entry]:
             names, problems = cells.columns(row)
             if problems:
                 what, _, may_be = problems[0].partition("; ")
-                raise Unreadable(f"has {what} (line {records.start}); {may_be}")
+                raise UnreadableManifest(f"has {what} (line {records.start}); {may_be}")
             if not cells.is_data(row):
                 continue
         fields, wrong = cells.fields(names, row)
-        yield Entry(records.start, fields, tuple(wrong))
+        yield ManifestLine(records.start, fields, tuple(wrong))
 
 
 def _said(problem: csv.Error) -> str:

@@ -21,11 +21,11 @@ from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
 from grid_plan import lookups, policy
 from grid_plan.answers import Answers
-from grid_plan.asked import Asked
+from grid_plan.asked import GridRequest
 from grid_plan.choice import Decision, Undecided, decide
 from grid_plan.columns import source
 from grid_plan.drafts import Draft, Drafts, batches, digest
-from grid_plan.manifest import Unreadable
+from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
 from grid_plan.request import GridRun, request
 from grid_plan.wanted import Wanted, with_settings
@@ -67,7 +67,7 @@ class Judged:
 class Planner:
     """Reads one version of a manifest by one execution's words."""
 
-    def __init__(self, asked: Asked, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
+    def __init__(self, asked: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
         self._asked, self._run, self._env = asked, run, env
         self._drafts = Drafts(asked, env.limits, wrong_defaults)
         self._types = training_model.instance_types()
@@ -81,7 +81,7 @@ class Planner:
             with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
                 for batch in batches(self._allowed(self._drafts.read(file), checked), BATCH):
                     self._check_batch(batch, checked, pool)
-        except Unreadable as problem:
+        except UnreadableManifest as problem:
             checked.report.add(f"manifest: {problem}")
         most = self._env.limits.max_lines
         if not checked.lines and not checked.report:

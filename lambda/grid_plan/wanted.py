@@ -9,7 +9,7 @@ from functools import cached_property
 
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
-from contract.images import Image
+from contract.images import ContainerImage
 from grid_plan.answers import bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
 from grid_plan.images import is_ours, parsed, standing_in
@@ -69,7 +69,7 @@ class Wanted:
         return left
 
     @cached_property
-    def image(self) -> Image | None:
+    def image(self) -> ContainerImage | None:
         """As its line names it."""
         return parsed(self.spec.image) if self.spec.image else None
 

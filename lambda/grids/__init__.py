@@ -1,1 +1,1 @@
-"""What has become of a grid's lines, the files and the report about it, and how a grid that does not end by itself is ended."""
+"""Looks up a grid's lines, writes its files and report, and ends a grid that does not end by itself."""

@@ -1,4 +1,4 @@
-"""One look at the lines of a grid that have no record: what SageMaker says of each, side by side, region by region."""
+"""Looks up the training of each line of a grid that has no record yet, side by side and region by region."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ logger = Logger(service="grid_collect")
 PAGE = 500
 """Lines in memory at a time."""
 FAILURES = 5
-"""After so many in a row a region is not asked again in this look: each may take as long as a client is patient."""
+"""After this many failures in a row a region is not asked again in this look, because each may last a client's whole time-out."""
 
 
 @dataclass(slots=True)
-class Found:
-    """What a look came to; lines that have a record are not in it, and those that it wrote one for are only counted."""
+class GridState:
+    """The lines without a record. Those for which this look wrote the record are only counted."""
 
     written: int = 0
     running: list[str] = field(default_factory=list)
     """Names of trainings that are not over, with their region."""
     kept: list[str] = field(default_factory=list)
-    """Those that would have been stopped, but that a person protects."""
+    """Trainings that were not stopped because a person protects them."""
     absent: list[int] = field(default_factory=list)
     """Lines without a training."""
     unknown: list[str] = field(default_factory=list)
-    """Lines of which SageMaker or S3 did not answer, with the reason."""
+    """Lines about which SageMaker or S3 did not answer, with the reason."""
 
 
 @dataclass(slots=True)
-class Look:
-    """`end` stops every training that runs and is not protected. `fenced` says why no child can create one any more: a line that
-    has none then gets its record as well."""
+class GridLook:
+    """One look. `end` stops every training that runs and is not protected. `fenced` is the reason why no child can create a training
+    any more; then a line without a training gets its record as well."""
 
     store: GridStore
     grid: Grid
     end: bool = False
     fenced: str = ""
-    _found: Found = field(default_factory=Found)
+    _found: GridState = field(default_factory=GridState)
     _failures: Counter[str] = field(default_factory=Counter)
 
-    def look(self) -> Found:
-        """Whatever fails about one line, the others are looked at. Raises ClientError or BotoCoreError where the plan or the
-        list of records cannot be read."""
+    def look(self) -> GridState:
+        """Looks at every line, even where one fails. Raises ClientError or BotoCoreError where the plan or the list of records
+        cannot be read."""
         recorded = self.store.recorded(self.grid)
         lines = self.store.lines(self.grid.id, (index for index, there in enumerate(recorded) if not there))
         while page := list(islice(lines, PAGE)):
@@ -88,7 +88,7 @@ class Look:
             return Fate.RUNS, str(problem)
 
     def _settle(self, line: Line) -> Fate:
-        """Writes the record where the line has come to its end, stops the training where it is to end."""
+        """Writes the record of a line that has ended, or stops its training where that has to end."""
         trainings = Trainings(line.region)
         answer = trainings.described(line.training)
         marks = trainings.tags(answer["TrainingJobArn"]) if answer else {}
@@ -104,8 +104,8 @@ class Look:
         return told
 
     def _give_up(self, line: Line, trainings: Trainings) -> None:
-        """First the record, then another look: of a child whose submission was on its way when it was killed nobody else would
-        hear. The children do the same the other way round, so that one of the two sees the other."""
+        """Writes the record, then looks again, because a killed child's submission may arrive late. Children look for the record after
+        they submit, so one of the two sees the other and stops the training."""
         self.store.record(self.grid, not_started(line, self.fenced))
         answer = trainings.described(line.training)
         if answer and fate(line, self.grid, answer, trainings.tags(answer["TrainingJobArn"])) is Fate.RUNS:

@@ -13,7 +13,7 @@ def subject(deployment: str, report: Mapping[str, Any]) -> str:
 
 
 def message(deployment: str, report: Mapping[str, Any]) -> str:
-    """`report` as it stands in report.json."""
+    """Words `report`, the content of report.json."""
     owner = f", owner {report['owner']}" if report["owner"] else ""
     parts = [
         f"Grid {report['grid']} of the deployment {deployment}{owner}, made of {report['manifest']}.",

@@ -1,4 +1,4 @@
-"""Decides what a line's fate is, and what the lines of a grid come to together."""
+"""Decides what has become of a line, and sums up all lines of a grid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from contract import tags
 from contract.errors import GridFailed
-from contract.grid import Grid, Line, Outcome, Record
+from contract.grid import Grid, Line, LineOutcome, Record
 from contract.records import ended
 
 COLUMNS = (
@@ -28,8 +28,8 @@ COLUMNS = (
 )
 """Of results.csv. `line` counts the manifest's lines from 1; a sweep makes several of one, which `index` tells apart."""
 SHOWN = 20
-"""So many reasons, or lines, are named; of the others the files tell."""
-REASON = 300
+"""At most this many reasons, or lines, are named; the files have all."""
+MOST_REASON = 300
 """Characters of a reason that lines are grouped by, in the totals."""
 REASONS = 1000
 """So many different ones are counted apart; every further one counts as OTHERS."""
@@ -45,7 +45,7 @@ class Fate(str, Enum):
     """Its training is over: its record can be written."""
     RUNS = "runs"
     KEPT = "kept"
-    """It runs, and a person protects it: nobody of ours ends it."""
+    """Its training runs, and a person protects it: the control plane does not end it."""
     STRANGER = "stranger"
     """Its name belongs to a training that is not this line's."""
     ABSENT = "absent"
@@ -124,11 +124,11 @@ class Totals:
         self.billable_seconds += record.billable_seconds or 0.0
         self.cost_usd += record.cost_usd or 0.0
         self.unpriced += record.cost_usd is None
-        if record.outcome is not Outcome.COMPLETED:
+        if record.outcome is not LineOutcome.COMPLETED:
             self._explain(record)
 
     def _explain(self, record: Record) -> None:
-        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:REASON]
+        reason = record.reason.replace(record.training, NAMED).replace(record.region, PLACED)[:MOST_REASON]
         if reason not in self.reasons and len(self.reasons) >= REASONS:
             reason = OTHERS
         self.reasons[reason] += 1
@@ -138,8 +138,8 @@ class Totals:
         """For the machine's variables and the report: a few KB, however many lines there are."""
         return {
             "lines": self.lines,
-            "completed": self.outcomes[Outcome.COMPLETED.value],
-            "outcomes": {outcome.value: self.outcomes[outcome.value] for outcome in Outcome},
+            "completed": self.outcomes[LineOutcome.COMPLETED.value],
+            "outcomes": {outcome.value: self.outcomes[outcome.value] for outcome in LineOutcome},
             "unfinished": self.unfinished,
             "regions": {region: dict(counts) for region, counts in sorted(self.regions.items())},
             "billable_seconds": round(self.billable_seconds, 3),

@@ -1,4 +1,4 @@
-"""The report of a grid, and its word to people."""
+"""Writes the report of a grid, and tells people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(
     totals: Mapping[str, Any],
     problem: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """Tells the topic and writes report.json, unless the report that stands says the same already."""
+    """Publishes a message and writes report.json, unless the report there says the same already."""
     prefix = GridPrefix(grid.id)
     whole = {
         "grid": grid.id,
@@ -48,7 +48,7 @@ def report(
     before = standing(store, grid.id)
     if before is not None and {**before, WHEN: None} == {**whole, WHEN: None}:
         return whole
-    # In this order, for the report that stands is what keeps people from being told twice, which is better than not at all.
+    # In this order: the written report keeps people from being told twice, and twice is better than not at all.
     _tell(env, whole)
     store.put(prefix.report, as_json({**whole, WHEN: time.time()}))
     return whole
@@ -65,7 +65,7 @@ def standing(store: GridStore, grid: str) -> dict[str, Any] | None:
 
 
 def _tell(env: GridCollectEnvironment, whole: Mapping[str, Any]) -> None:
-    """A message that does not get through is not a failure of the grid: the report is there."""
+    """Publishes the message. A failure is only logged, because the report holds the same."""
     try:
         publish(env.topic, subject(env.deployment, whole), message(env.deployment, whole))
     except (ClientError, BotoCoreError):

@@ -12,7 +12,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from aws.grids import GridStore
-from contract.grid import Grid, GridPrefix, Outcome
+from contract.grid import Grid, GridPrefix, LineOutcome
 from grids.policy import COLUMNS, Totals, row
 
 SPOOLED = 8 * 1024**2
@@ -36,7 +36,7 @@ def write(store: GridStore, grid: Grid) -> Totals:
             lines.write(_json(asdict(record)) + "\n")
             for index in range(last + 1, record.index):
                 again[index] = 1
-            again[record.index] = record.outcome is not Outcome.COMPLETED
+            again[record.index] = record.outcome is not LineOutcome.COMPLETED
             last = record.index
         for index in range(last + 1, grid.lines):
             again[index] = 1

@@ -1,6 +1,6 @@
-"""Ends a grid: no child creates a training any more, jobs are terminated, trainings stopped, until nothing runs or can appear.
+"""Ends a grid: forbids children to create trainings, terminates jobs and stops trainings, until nothing runs or can appear.
 
-Stop, the cleanup after an execution's end, and nobody else end grids by this code; the drain ends whatever is there.
+The state Stop and the cleanup after an execution's end use this code; the drain has its own, which ends every grid's.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from aws.batch import Job, Jobs
+from aws.batch import BatchJob, BatchJobs
 from aws.grids import GridStore
 from contract import tags
 from contract.errors import StillTraining
 from contract.grid import Grid
 from grids import results
-from grids.looking import Look
+from grids.looking import GridLook
 from grids.policy import Totals, left_running, short, why
 
 logger = Logger(service="grid_collect")
@@ -29,13 +29,13 @@ REASON = "The grid ended."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """What is there of a grid that was stopped."""
+    """The result of stopping a grid."""
 
     totals: Totals
     problem: dict[str, str]
-    """Error and cause, with what had not ended when the patience was over, and what a person protects."""
+    """Error and cause, which names what had not ended when the patience was over, and what a person protects."""
     left: list[str]
-    """What had not ended; empty: nothing runs but what is protected, and nothing can."""
+    """What had not ended. Empty means that only protected trainings run, and that no others can appear."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Stopping:
     """Ends grids of one deployment."""
 
     store: GridStore
-    jobs: Jobs
+    jobs: BatchJobs
     patience_s: float
 
     def stop(self, grid: Grid, problem: Mapping[str, Any] | None) -> Stopped:
@@ -52,7 +52,7 @@ class Stopping:
         since = self.store.stop(grid.id, why(problem), time.time())
         jobs = self._terminate(grid)
         # With no job left there is no child, and none will come: whatever has no training by now never gets one.
-        found = Look(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
+        found = GridLook(self.store, grid, end=True, fenced="" if jobs else why(problem)).look()
         left = jobs + found.running + found.unknown
         now = time.time()
         logger.info("stopped", grid=grid.id, left=len(left), written=found.written)
@@ -62,15 +62,15 @@ class Stopping:
         return Stopped(totals=totals, problem=left_running(problem, left, now - since, found.kept), left=left)
 
     def _terminate(self, grid: Grid) -> list[str]:
-        """The grid's jobs that were not over a moment ago; all of them are told to end. Batch that does not answer keeps no training
-        from its end, and counts as a job that is left."""
+        """Terminates the grid's jobs. Returns those that were not over a moment ago; a Batch that does not answer counts as one, and
+        trainings are stopped all the same."""
         try:
             alive = jobs_of(grid, self.jobs)
         except (ClientError, BotoCoreError) as problem:
             return [f"jobs that Batch could not be asked for ({problem})"]
         return [f"job {job.name} ({job.status}{self._told(job)})" for job in alive]
 
-    def _told(self, job: Job) -> str:
+    def _told(self, job: BatchJob) -> str:
         """Ends a job. Why that was refused, in words; empty where it was not."""
         try:
             self.jobs.terminate(job.id, REASON)
@@ -79,6 +79,6 @@ class Stopping:
         return ""
 
 
-def jobs_of(grid: Grid, jobs: Jobs) -> list[Job]:
+def jobs_of(grid: Grid, jobs: BatchJobs) -> list[BatchJob]:
     """The grid's jobs that are not over. Raises ClientError or BotoCoreError."""
     return jobs.alive({tags.DEPLOYMENT: grid.deployment, tags.GRID: grid.id, tags.EXECUTION: grid.execution})

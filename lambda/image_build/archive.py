@@ -6,7 +6,7 @@ import stat
 from pathlib import PurePosixPath
 from typing import IO
 
-from refusals.entries import Entry, entries
+from refusals.entries import ListedEntry, entries
 from refusals.fields import ARCHIVE_ENDINGS
 from refusals.wording import plain
 
@@ -59,7 +59,7 @@ def _no_dockerfile(roots: set[str]) -> str:
     return f"has no Dockerfile at its root{hint}; allowed: an archive with a file named Dockerfile at its root"
 
 
-def _problem(entry: Entry, links: set[PurePosixPath]) -> str:
+def _problem(entry: ListedEntry, links: set[PurePosixPath]) -> str:
     """What is wrong with one entry; remembers links, below which nothing may lie."""
     shown, path = plain(entry.name), PurePosixPath(entry.name)
     if not entry.name or "\0" in entry.name or path.is_absolute() or ".." in path.parts:

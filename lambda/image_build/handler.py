@@ -10,11 +10,12 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from aws import builds, pinned, registry
-from aws.errors import DENIED, OVERWRITTEN, code_of
+from aws.errors import OVERWRITTEN, S3_DENIED
 from contract import names
+from contract.aws_errors import code_of
 from contract.environments import ImageBuildEnvironment
 from contract.errors import BuildFailed
-from contract.images import Image
+from contract.images import ContainerImage
 from contract.images import registry as host
 from image_build.archive import problems as archive_problems
 from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, Plan, decide, order_text, questions
@@ -22,7 +23,7 @@ from image_build.request import read
 from refusals.addresses import Address
 
 logger = Logger(service="image-build")
-DENIED_OR_OVERWRITTEN = DENIED | OVERWRITTEN
+DENIED_OR_OVERWRITTEN = S3_DENIED | OVERWRITTEN
 """S3's answers that say something about the context: it may not be looked at, or it changed while it was read."""
 LINE = 500
 """Characters of a line of the log that a cause repeats."""
@@ -101,7 +102,7 @@ def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
         raise
 
 
-def _there(image: Image) -> bool:
+def _there(image: ContainerImage) -> bool:
     """True also where its registry does not let us look: the pull will tell."""
     try:
         return registry.holds(image.account, image.repository, image.tag, image.digest, image.region)
@@ -129,7 +130,7 @@ def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: Imag
         "tag": tag,
         "digest": digest,
         "images": {
-            region: str(Image(host(env.account, region, env.suffix), repository, digest=digest))
+            region: str(ContainerImage(host(env.account, region, env.suffix), repository, digest=digest))
             for region in env.regions
         },
         "build": build or "",

@@ -10,8 +10,8 @@ from aws.pinned import Pinned
 from contract import keys, names
 from contract.codec import encode
 from contract.environments import ImageBuildEnvironment
-from contract.images import BuildOrder, Context, Image, registry
-from image_build.request import Request
+from contract.images import BuildOrder, ContainerImage, Context, registry
+from image_build.request import ImageRequest
 from refusals.addresses import Address
 from refusals.places import is_offered
 from refusals.wording import plain, refusal
@@ -38,7 +38,7 @@ class ImageQuestions:
     tag: bool
     context: str
     """Empty: nothing to look at; the same for the next."""
-    images: tuple[Image, ...]
+    images: tuple[ContainerImage, ...]
     """In private registries: the base, the source."""
 
 
@@ -55,7 +55,7 @@ class ImageFacts:
     """The error code with which S3 refused to look at the context."""
     archive: tuple[str, ...] = ()
     """What is wrong inside of the context, each as the second half of a line."""
-    absent: frozenset[Image] = frozenset()
+    absent: frozenset[ContainerImage] = frozenset()
     """Images that their registry does not have."""
 
 
@@ -71,17 +71,17 @@ class Plan:
     """None where nothing is to be done."""
 
 
-def base_image(request: Request, env: ImageBuildEnvironment) -> Image | None:
+def base_image(request: ImageRequest, env: ImageBuildEnvironment) -> ContainerImage | None:
     """The whole address of the container that `base` names for short."""
     if not request.base or not env.base_account:
         return None
     repository, _, tag = request.base.partition(":")
-    return Image(registry(env.base_account, env.home_region, env.suffix), repository, tag)
+    return ContainerImage(registry(env.base_account, env.home_region, env.suffix), repository, tag)
 
 
-def questions(request: Request, env: ImageBuildEnvironment) -> ImageQuestions:
+def questions(request: ImageRequest, env: ImageBuildEnvironment) -> ImageQuestions:
     """Nothing about buckets, repositories and registries that are none of the deployment's business."""
-    source = Image.parse(request.image) if request.image else None
+    source = ContainerImage.parse(request.image) if request.image else None
     private = [one for one in (base_image(request, env), source) if one and one.account]
     return ImageQuestions(
         tag=bool(request.tag) and request.repository in env.repositories,
@@ -90,7 +90,7 @@ def questions(request: Request, env: ImageBuildEnvironment) -> ImageQuestions:
     )
 
 
-def decide(request: Request, facts: ImageFacts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
+def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
     """Raises InvalidRequest with every reason against the request, `problems` (found while reading) first."""
     found = [
         *problems,
@@ -122,7 +122,7 @@ def _escaped(letter: str) -> str:
     return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))
 
 
-def _plan(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> Plan:
+def _plan(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> Plan:
     repository = names.repository(env.deployment, request.repository)
     missing = tuple(region for region in env.regions if region not in facts.standing)
     order = BuildOrder(
@@ -144,7 +144,7 @@ def _plan(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> Pl
         there = replace(order.target(region), tag="", digest=facts.standing[region])
         return plan(How.COMPLETED, replace(order, source=str(there)))
     if request.image:
-        return plan(How.COPIED, replace(order, source=str(Image.parse(request.image))))
+        return plan(How.COPIED, replace(order, source=str(ContainerImage.parse(request.image))))
     assert facts.context is not None
     pinned, base = facts.context, base_image(request, env)
     built = replace(
@@ -157,7 +157,7 @@ def _plan(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> Pl
     return plan(How.BUILT, built)
 
 
-def _repository_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
+def _repository_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.repository:
         return []
     ours = ", ".join(env.repositories)
@@ -169,7 +169,7 @@ def _repository_problems(request: Request, facts: ImageFacts, env: ImageBuildEnv
     ]
 
 
-def _tag_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
+def _tag_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     """A tag that stands somewhere is taken, but for one image that an earlier push could not bring everywhere."""
     digests = sorted(set(facts.standing.values()))
     where = [region for region in env.regions if region in facts.standing]
@@ -190,7 +190,7 @@ def _foreign(address: Address, env: ImageBuildEnvironment) -> bool:
     return not is_offered(address, env.bucket, env.data_buckets)
 
 
-def _context_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
+def _context_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.context:
         return []
     where = f"context: {plain(request.context)}"
@@ -215,7 +215,7 @@ def _context_problems(request: Request, facts: ImageFacts, env: ImageBuildEnviro
     return [f"{where} {problem}" for problem in facts.archive]
 
 
-def _base_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
+def _base_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.base:
         return []
     base = base_image(request, env)
@@ -237,10 +237,10 @@ def _accounts(env: ImageBuildEnvironment) -> tuple[str, ...]:
     return tuple(one for one in (env.account, env.base_account, *env.copy_accounts) if one)
 
 
-def _copy_problems(request: Request, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
+def _copy_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
     if not request.image:
         return []
-    image = Image.parse(request.image)
+    image = ContainerImage.parse(request.image)
     where = f"copy: {plain(request.image)}"
     if image.account and image.account not in _accounts(env):
         return [

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from contract.images import ARGUMENT, BASE, REPOSITORY, REPOSITORY_LENGTHS, TAG, Image
+from contract.images import ARGUMENT, BASE, REPOSITORY, REPOSITORY_LENGTHS, TAG, ContainerImage
 from refusals.fields import ARCHIVE_MAY_BE, ArchiveAddress, without_nul
 from refusals.wording import line, plain
 
@@ -27,7 +27,7 @@ ALLOWED = {
 
 def _image(value: str) -> str:
     try:
-        Image.parse(value)
+        ContainerImage.parse(value)
     except ValueError as problem:
         raise ValueError(f"{plain(value)} {problem}") from None
     return value
@@ -60,7 +60,7 @@ def _base(value: str) -> str:
     return value
 
 
-class Request(BaseModel):
+class ImageRequest(BaseModel):
     """An image that is to stand in every region: built from a context, or copied."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard image")
@@ -107,10 +107,10 @@ _STAND_IN = {"copy": "any.any/any:any", "repository": "any", "tag": "any"}
 """In the place of fields that a request must have and that are wrong."""
 
 
-def read(raw: object) -> tuple[Request, list[str]]:
+def read(raw: object) -> tuple[ImageRequest, list[str]]:
     """The request and a line for every problem; what is wrong is empty in it, so that the rest can still be judged."""
     try:
-        request, problems = Request.model_validate(raw), list[str]()
+        request, problems = ImageRequest.model_validate(raw), list[str]()
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
         problems = [line(error, ALLOWED) for error in errors]
@@ -136,19 +136,19 @@ def _together(given: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _rest(raw: object, wrong: set[str]) -> Request:
+def _rest(raw: object, wrong: set[str]) -> ImageRequest:
     """The fields that are as they should be; the others are empty."""
     fields = raw if isinstance(raw, Mapping) and wrong else {}
     right = {
         field.alias or name: fields[field.alias or name]
-        for name, field in Request.model_fields.items()
+        for name, field in ImageRequest.model_fields.items()
         if (field.alias or name) in fields and (field.alias or name) not in wrong
     }
-    request = Request.model_validate({**_STAND_IN, **right})
+    request = ImageRequest.model_validate({**_STAND_IN, **right})
     empty = {"image" if name == "copy" else name: "" for name in _STAND_IN if name not in right}
     return request.model_copy(update=empty)
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of the request, for `docs/build.schema.json`."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Request.model_json_schema(by_alias=True)}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **ImageRequest.model_json_schema(by_alias=True)}

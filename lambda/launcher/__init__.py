@@ -1,1 +1,1 @@
-"""Launch: walks the ladder until all nodes of an attempt exist together, or nothing does."""
+"""Launch: walks the ladder until it has launched all nodes of an attempt together, or none."""

@@ -1,8 +1,8 @@
-"""What an answer of RunInstances means for the ladder; EC2's error codes and nothing else."""
+"""Tells what an error code of RunInstances means for the ladder."""
 
 from __future__ import annotations
 
-from contract.intents import Outcome
+from contract.intents import LaunchOutcome
 
 CAPACITY = frozenset(
     {
@@ -46,16 +46,16 @@ UNKNOWN = frozenset(
 )
 
 
-def meaning(code: str) -> Outcome:
-    """Anything that is not known to be worth another try is a mistake, and ends the launch at once."""
+def meaning(code: str) -> LaunchOutcome:
+    """The outcome for an error code. An unknown code counts as a mistake, which ends the launch at once."""
     if code in CAPACITY:
-        return Outcome.NO_CAPACITY
+        return LaunchOutcome.NO_CAPACITY
     if code in QUOTA:
-        return Outcome.QUOTA
+        return LaunchOutcome.QUOTA
     if code in CLOSED:
-        return Outcome.CLOSED
+        return LaunchOutcome.CLOSED
     if code in UNKNOWN:
-        return Outcome.UNKNOWN
+        return LaunchOutcome.UNKNOWN
     if code == "IdempotentInstanceTerminated":
-        return Outcome.RENEW
-    return Outcome.MISTAKE
+        return LaunchOutcome.RENEW
+    return LaunchOutcome.MISTAKE

@@ -8,12 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
-from contract.intents import Answer, Intent, Outcome, Step
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
 from launcher.requests import request
 
-FINAL = frozenset({Outcome.LAUNCHED, Outcome.NO_CAPACITY, Outcome.QUOTA, Outcome.CLOSED, Outcome.MISTAKE})
+FINAL = frozenset(
+    {
+        LaunchOutcome.LAUNCHED,
+        LaunchOutcome.NO_CAPACITY,
+        LaunchOutcome.QUOTA,
+        LaunchOutcome.CLOSED,
+        LaunchOutcome.MISTAKE,
+    }
+)
 """Answers after which a rung is not asked again in the same walk."""
 LETTERS = re.compile(r"[a-z]+")
 OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
@@ -79,7 +87,9 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
 
 def next_step(intent: Intent) -> int | None:
     """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
-    if any(step.answer and step.answer.outcome in {Outcome.LAUNCHED, Outcome.MISTAKE} for step in intent.steps):
+    if any(
+        step.answer and step.answer.outcome in {LaunchOutcome.LAUNCHED, LaunchOutcome.MISTAKE} for step in intent.steps
+    ):
         return None
     return next((place for place, step in enumerate(intent.steps) if not _final(step)), None)
 
@@ -88,19 +98,19 @@ def _final(step: Step) -> bool:
     return step.answer is not None and step.answer.outcome in FINAL
 
 
-def answered(intent: Intent, place: int, answer: Answer, *, recovering: bool) -> Intent:
+def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bool) -> Intent:
     """The intent with an answer to a rung, and with what that answer closes beside it.
 
     `recovering`: nodes of the attempt before may still count against a quota, so that it is treated as missing capacity.
     """
     steps = list(intent.steps)
-    if answer.outcome is Outcome.RENEW:
+    if answer.outcome is LaunchOutcome.RENEW:
         steps[place] = replace(steps[place], generation=steps[place].generation + 1, answer=answer)
         return replace(intent, steps=tuple(steps))
-    if answer.outcome is Outcome.QUOTA and recovering:
-        answer = replace(answer, outcome=Outcome.NO_CAPACITY)
+    if answer.outcome is LaunchOutcome.QUOTA and recovering:
+        answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
     steps[place] = replace(steps[place], answer=answer)
-    if answer.outcome in {Outcome.QUOTA, Outcome.CLOSED}:
+    if answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         rung = steps[place].rung
         for other, step in enumerate(steps):
             if not _final(step) and _shares(step.rung, rung, answer.outcome):
@@ -108,11 +118,11 @@ def answered(intent: Intent, place: int, answer: Answer, *, recovering: bool) ->
     return replace(intent, steps=tuple(steps))
 
 
-def _shares(one: Rung, other: Rung, outcome: Outcome) -> bool:
+def _shares(one: Rung, other: Rung, outcome: LaunchOutcome) -> bool:
     """A quota is kept by region, family and market; a closed region is closed whole."""
     if one.region != other.region:
         return False
-    return outcome is Outcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
+    return outcome is LaunchOutcome.CLOSED or (_family(one) == _family(other) and one.market is other.market)
 
 
 def _family(rung: Rung) -> str:
@@ -124,11 +134,11 @@ def _family(rung: Rung) -> str:
 def ending(intent: Intent, now: float) -> JobError:
     """The error with which a walk without a launch ends; only CapacityPending is worth another walk."""
     answers = [step.answer for step in intent.steps if step.answer]
-    if mistake := next((answer for answer in answers if answer.outcome is Outcome.MISTAKE), None):
+    if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     told = "; ".join(_told(step) for step in intent.steps if step.answer)
     outcomes = {answer.outcome for answer in answers}
-    if outcomes and outcomes <= {Outcome.QUOTA, Outcome.CLOSED}:
+    if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         return QuotaExceeded(
             f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
         )

@@ -19,7 +19,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Network interfaces carry subnet and security group: EC2 refuses them
-    beside SubnetId. Tags go into the launch: CreateTags later could fail, and an untagged instance is nobody's.
+    beside SubnetId. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
     place = job.places[rung.region]
     return {
@@ -59,7 +59,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
 
 
 def _tagged(rung: Rung) -> tuple[str, ...]:
-    """Everything that the launch makes; a request for spot capacity exists only where the rung is one."""
+    """The kinds of resources that the launch creates and tags; a spot rung also creates a spot request."""
     made = ("instance", "volume", "network-interface")
     return (*made, "spot-instances-request") if rung.market is Market.SPOT else made
 

@@ -1,4 +1,4 @@
-"""Walks the ladder: intent first, one call at a time, every answer written down before the next call."""
+"""Walks the ladder: writes the intent first, then makes one call at a time and writes each answer before the next call."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
-from aws.errors import code_of
 from aws.facts import ENDING
 from aws.s3 import Held, JobStore, Raced, as_json
 from contract import keys, tags
+from contract.aws_errors import code_of
 from contract.errors import CapacityPending, NodeLost
-from contract.intents import Answer, Intent, Outcome, Step
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import policy
 from launcher.answers import meaning
@@ -27,7 +27,7 @@ RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
 
 NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
-"""What CreateTags may answer of an instance that was launched seconds ago; later each is what it says."""
+"""Errors of CreateTags that pass within seconds after a launch; later they are real."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Walker:
     sleep: Callable[[float], None]
 
     def launch(self, job: Job, attempt: int) -> tuple[Intent, Step]:
-        """All nodes of the attempt; repeats find what an earlier invocation launched.
+        """Launches all nodes of the attempt, or finds what an earlier invocation launched.
 
         Raises CapacityPending (walk again), CapacityUnavailable, QuotaExceeded, InvalidRequest, or NodeLost where the attempt
         was ended before its launch was over.
@@ -75,7 +75,7 @@ class Walker:
         return held.intent, step
 
     def _claim(self, job: Job, attempt: int) -> Held:
-        """The walk to go on with, or a new one, held by this invocation alone."""
+        """Claims the walk to go on with, or a new one, for this invocation alone."""
         walks = self.store.intents(job.id, attempt)
         last = walks[-1] if walks else None
         if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
@@ -107,7 +107,7 @@ class Walker:
         return policy.plan(job, attempt, walk, busy_groups=busy)
 
     def _ask(self, job: Job, held: Held, place: int) -> Held:
-        """One rung, until its answer is final; an unknown outcome repeats the same bytes."""
+        """Asks one rung until its answer is final; after an unknown outcome it sends the same bytes again."""
         pause, longest = UNKNOWN_PAUSE_S
         while True:
             if self.left() < RESERVE_S:
@@ -116,7 +116,7 @@ class Walker:
                     "the function's time is nearly over; the next invocation goes on where this one stops"
                 )
             answer = self._run(held.intent, held.intent.steps[place])
-            if answer.outcome is Outcome.RENEW:
+            if answer.outcome is LaunchOutcome.RENEW:
                 self._check_all_gone(job, held, place)
             intent = held.intent
             recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
@@ -130,10 +130,10 @@ class Walker:
                 outcome=answer.outcome,
                 code=answer.code,
             )
-            if answer.outcome is not Outcome.UNKNOWN:
+            if answer.outcome is not LaunchOutcome.UNKNOWN:
                 return held
             if self.now() >= intent.patience_until:
-                closed = replace(answer, outcome=Outcome.NO_CAPACITY)
+                closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
                 return self.store.replace_intent(
                     policy.answered(held.intent, place, closed, recovering=False), held.etag
                 )
@@ -141,7 +141,7 @@ class Walker:
             pause = min(2 * pause, longest)
 
     def _check_all_gone(self, job: Job, held: Held, place: int) -> None:
-        """A token's instances are replaced as a whole or not at all: one that is left would make a second cluster."""
+        """Raises NodeLost where an instance of the token still runs: launching anew beside it would make a second cluster."""
         self.sleep(job.timing.visibility_s)
         intent, region = held.intent, held.intent.steps[place].rung.region
         every = self.ec2[region].of_job(job.deployment, job.id)
@@ -150,24 +150,24 @@ class Walker:
             self._release(held)
             raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
 
-    def _run(self, intent: Intent, step: Step) -> Answer:
+    def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
         try:
             instances = self.ec2[step.rung.region].run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:
             error = problem.response["Error"]
-            return Answer(
+            return LaunchAnswer(
                 outcome=meaning(error["Code"]),
                 at=self.now(),
                 code=error["Code"],
                 message=error.get("Message", "")[:500],
             )
-        except BotoCoreError as problem:  # time-outs and broken connections: the call may have had its effect
-            return Answer(
-                outcome=Outcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
+        except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
+            return LaunchAnswer(
+                outcome=LaunchOutcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
             )
-        return Answer(
-            outcome=Outcome.LAUNCHED,
+        return LaunchAnswer(
+            outcome=LaunchOutcome.LAUNCHED,
             at=self.now(),
             instances=tuple(one.id for one in instances),
             master_address=instances[0].address,
@@ -192,5 +192,5 @@ class Walker:
 
     @staticmethod
     def _settling_s(job: Job) -> float:
-        """How long EC2 and IAM may take to know a new instance, six times what is usual."""
+        """How long EC2 and IAM may take to know a new instance: six times the usual time."""
         return 6 * job.timing.visibility_s

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 SECOND = "second"
-"""In the event that the cleanup sends to itself: this is the second look, and no third follows."""
+"""A key of the event that the cleanup sends itself for its second look; no third follows."""
 
 
-class Unreadable(ValueError):
-    """Nobody can say whom the message concerns: it is kept and told, by way of the dead-letter queue."""
+class UnreadableMessage(ValueError):
+    """The message names no execution that can be told: it goes to the dead-letter queue, which raises an alarm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """An execution of ours has ended, says an event, which may be old."""
+    """An event that says that an execution of ours has ended. It may be old."""
 
     execution: str
     second: bool
@@ -29,21 +29,22 @@ class Notice:
 
 
 def read(body: str, ours: str) -> Notice | None:
-    """The notice of an execution of the machine `ours`, by its name; None for an event that is provably another machine's. Raises
-    Unreadable for everything else."""
+    """The notice, where the event is about the state machine named `ours`; None where it is provably about another machine.
+
+    Raises UnreadableMessage for everything else."""
     try:
         event = json.loads(body)
     except ValueError as problem:
-        raise Unreadable(f"the message is not JSON: {problem}") from None
+        raise UnreadableMessage(f"the message is not JSON: {problem}") from None
     detail = event.get("detail") if isinstance(event, dict) else None
     if not isinstance(detail, dict):
-        raise Unreadable("the message is not an event: it has no detail")
+        raise UnreadableMessage("the message is not an event: it has no detail")
     machine, execution = detail.get("stateMachineArn"), detail.get("executionArn")
     if not isinstance(machine, str) or not isinstance(execution, str) or ":stateMachine:" not in machine:
-        raise Unreadable("the event names no state machine or no execution")
+        raise UnreadableMessage("the event names no state machine or no execution")
     if machine.rpartition(":")[2] != ours:
         return None
     start = machine.replace(":stateMachine:", ":execution:") + ":"
     if not execution.startswith(start) or not re.fullmatch(r"[^:/]+", execution.removeprefix(start)):
-        raise Unreadable(f"{execution} is not an execution of {machine}")
+        raise UnreadableMessage(f"{execution} is not an execution of {machine}")
     return Notice(execution=execution, second=event.get(SECOND) is True, event=event)

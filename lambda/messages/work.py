@@ -1,4 +1,4 @@
-"""Works through messages of a queue one by one; what is not done comes back, and at last becomes a dead letter."""
+"""Works through messages of a queue one by one; one that fails is delivered again, and at last becomes a dead letter."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def work_through(
     again_s: float,
     unfinished: type[Exception],
 ) -> dict[str, Any]:
-    """Gives each message's body to `clean`. One that raises comes back in `again_s`; `unfinished` is what it raises while there
-    is nothing wrong but that it takes time. The answer names those that come back, as Lambda wants it."""
+    """Gives each message's body to `clean`. A message whose `clean` raises is delivered again in `again_s`; `unfinished` is the
+    exception that only means "not yet". Returns the messages to deliver again in the form that Lambda expects."""
     failed = [record for record in event["Records"] if not _done(record["body"], clean, unfinished)]
     for record in failed:
         _come_back(queue, record, again_s)

@@ -1,1 +1,1 @@
-"""The reaper: on a clock, ends what the other layers left behind, and says so."""
+"""The reaper: ends, every five minutes, what the other layers left behind, and tells people."""

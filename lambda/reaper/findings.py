@@ -1,4 +1,4 @@
-"""What a pass came to: the source of its metrics, its message and its answer."""
+"""The result of a pass, from which its metrics, its message and its answer are made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = Logger(service="reaper")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One thing with what was decided about it, and when by AWS's clock."""
+    """One thing, the verdict on it, and the time by AWS's clock."""
 
     thing: Belonging
     verdict: Verdict
@@ -24,27 +24,27 @@ class Case:
 
 @dataclass(slots=True)
 class Findings:
-    """Of all regions together."""
+    """The result of all regions together."""
 
     seen: int = 0
-    """Instances of ours that run, begin to or are stopped, and trainings of ours that run."""
+    """The number of our instances that are pending, running, stopping or stopped, and of our trainings that run."""
     late: int = 0
     """Things past their deadline."""
     ended: list[Case] = field(default_factory=list)
     would_end: list[Case] = field(default_factory=list)
-    """In report-only mode: at once, or at a second look."""
+    """What a pass that is not report-only would end, at once or at a second look."""
     told: list[Case] = field(default_factory=list)
-    """Kept for want of knowledge."""
+    """What is kept because too little is known."""
     news: list[Case] = field(default_factory=list)
-    """Those of `told` of which nobody has been told before."""
+    """Those of `told` of which people have not been told before."""
     refused: dict[str, tuple[Case, str]] = field(default_factory=dict)
-    """By id, with AWS's reason, or that it runs on though it was told to end before."""
+    """By id, what AWS did not end, with its reason, or what still runs although it was ended before."""
     limited: list[Case] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """What could not be looked at, or acted on, to the reason: a region, or the list of regions."""
+    """A region, or the list of regions, to the reason why it could not be read or acted on."""
 
     def note(self, case: Case) -> None:
-        """One line of the log for each verdict that is not a silent keep."""
+        """Counts the case, and logs its verdict unless that is a keep which nobody has to hear of."""
         thing, verdict = case.thing, case.verdict
         self.late += verdict.rule is Rule.DEADLINE
         if verdict.tell:
@@ -70,7 +70,7 @@ class Findings:
         self.refused.setdefault(case.thing.id, (case, problem))
 
     def counts(self) -> dict[str, int]:
-        """By the names of the metrics."""
+        """The numbers by the names of their metrics."""
         return {
             metrics.PASSES: 0 if self.failed else 1,
             metrics.SEEN: self.seen,

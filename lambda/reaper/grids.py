@@ -1,28 +1,26 @@
-"""What grids leave behind: trainings of SageMaker in every region, and jobs of Batch at home, as kinds of the reaper."""
+"""The reaper's kinds for what grids leave behind: SageMaker trainings in every region, and Batch jobs in the home region."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from aws.batch import Job, Jobs
-from aws.belongings import Page, moment
+from aws.batch import BatchJob, BatchJobs
+from aws.belongings import Page, end_each, moment
 from aws.facts import Belonging, Moment, Sort
 from aws.service_models import narrow
 from aws.trainings import RUNS, Training, Trainings, training
 from contract import grid, names, tags
 
 PROBES = 3
-"""So many trainings of a group are asked for their tags until one of them is ours."""
+"""At most this many trainings of a group are asked for their tags until one of them is ours."""
 REASON = "The grid of this job is over."
 
 
 class TrainingsLeft:
     """Trainings that run under the deployment's names.
 
-    A listing has no tags, and asking for each training's would take a call each: those of one grid, which are called alike but
-    for a number, are told by one of them that is ours. Just before an end each is asked for its own tags, and only those count.
+    A listing has no tags, and reading each training's would take one call each. The names of a grid's trainings differ in a number
+    only, so the tags of one stand for the group while scanning. Just before an end, each training's own tags decide.
     """
 
     name, every_s, counted = "trainings", 0.0, True
@@ -40,7 +38,7 @@ class TrainingsLeft:
             yield Page(tuple(self._thing(one, self._told(one)) for one in some), moment(answer))
 
     def again(self, ids: Sequence[str]) -> Page:
-        """By name. The time is that of the first answer: earlier is safer."""
+        """Reads each by name. The time is the first answer's: a clock that lags only delays an end."""
         found: list[Belonging] = []
         at: Moment | None = None
         for name in ids:
@@ -54,13 +52,7 @@ class TrainingsLeft:
         return Page(tuple(found), at or moment({}))
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
-        refused: dict[str, str] = {}
-        for name in ids:
-            try:
-                self._trainings.stop(name)
-            except (ClientError, BotoCoreError) as problem:
-                refused[name] = str(problem)
-        return refused
+        return end_each(ids, self._trainings.stop)
 
     def _told(self, one: Training) -> Mapping[str, str]:
         group = one.name.rpartition("-")[0]
@@ -71,7 +63,7 @@ class TrainingsLeft:
             return known or {}
         self._probes[group] = self._probes.get(group, 0) + 1
         found = self._trainings.tags(one.arn)
-        # A protection is one training's own, and counts when that one is asked for.
+        # A protection is one training's own: it counts when that training's tags are read, just before an end.
         self._marks[group] = {key: value for key, value in found.items() if key != tags.PROTECTED}
         return self._marks[group]
 
@@ -80,18 +72,18 @@ class TrainingsLeft:
 
 
 class JobsLeft:
-    """Jobs of the grid's queue that are not over; an array is one."""
+    """Jobs of the grid's queue that are not over; an array counts as one."""
 
     name, every_s, counted = "batch-jobs", 0.0, False
 
     def __init__(self, deployment: str, region: str) -> None:
         self._region = region
         self._ours = {tags.DEPLOYMENT: deployment}
-        self._jobs = Jobs(names.grid_queue(deployment), narrow.client("batch", region))
+        self._jobs = BatchJobs(names.grid_queue(deployment), narrow.client("batch", region))
 
     def pages(self) -> Iterator[Page]:
         alive = self._jobs.alive(self._ours)
-        if self._jobs.answer:  # without the queue nothing answers, and there is no time to go by
+        if self._jobs.answer:  # without the queue there is no answer to take the time from
             yield self._page(alive)
 
     def again(self, ids: Sequence[str]) -> Page:
@@ -99,15 +91,9 @@ class JobsLeft:
         return self._page([one for one in self._jobs.described(list(ids)) if one.id in there])
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
-        refused: dict[str, str] = {}
-        for job in ids:
-            try:
-                self._jobs.terminate(job, REASON)
-            except (ClientError, BotoCoreError) as problem:
-                refused[job] = str(problem)
-        return refused
+        return end_each(ids, lambda job: self._jobs.terminate(job, REASON))
 
-    def _page(self, jobs: Sequence[Job]) -> Page:
+    def _page(self, jobs: Sequence[BatchJob]) -> Page:
         things = (_belonging(Sort.JOB, one.id, self._region, one.status, one.created_at, one.tags) for one in jobs)
         return Page(tuple(things), moment(self._jobs.answer))
 

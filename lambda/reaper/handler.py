@@ -1,4 +1,4 @@
-"""The reaper's actions: the five-minute pass, the same for one look that changes nothing, and the weekly summary."""
+"""The reaper's actions: the pass every five minutes, the same in report-only mode, and the weekly summary."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from contract import metrics, names
 from contract.environments import ReaperEnvironment
 from reaper import weekly, words
 from reaper.findings import Findings
-from reaper.sweep import Sweep
+from reaper.passes import ReaperPass
 
 
 class Unfinished(Exception):
-    """The pass did all it could, and something failed or refused: Lambda's error metric has to show it."""
+    """The pass did all it could, but something failed or AWS refused it. It is raised so that Lambda's error metric shows it."""
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     if event.get("action") == "weekly":
         return weekly.tell(env, now=time.time())
     report_only = env.report_only or bool(event.get("report_only"))
-    findings = Sweep(
+    findings = ReaperPass(
         env,
         report_only=report_only,
         writer=context.aws_request_id,

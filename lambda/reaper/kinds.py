@@ -1,4 +1,4 @@
-"""What the reaper looks for, a class a kind: how it is found, found again just before its end, and ended."""
+"""The kinds of things that the reaper looks for: how each is listed, read again just before its end, and ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contract.environments import ReaperEnvironment
 from reaper.grids import JobsLeft, TrainingsLeft
 
 
-class Kind(Protocol):
-    """One kind of thing in one region. All calls may raise ClientError or BotoCoreError, `pages` part way too."""
+class ResourceKind(Protocol):
+    """One kind of thing in one region. Every call may raise ClientError or BotoCoreError, `pages` also after some pages."""
 
     @property
     def name(self) -> str:
@@ -20,23 +20,23 @@ class Kind(Protocol):
 
     @property
     def every_s(self) -> float:
-        """How often it is looked for; 0 is in each pass."""
+        """How often it is listed; 0 means in each pass."""
 
     @property
     def counted(self) -> bool:
-        """Whether what it finds is among what is ours and runs, of which the limit is a share."""
+        """Whether it counts among our running things, of which a pass may end only a share."""
 
     def pages(self) -> Iterator[Page]:
-        """All there are, without holding more than a page."""
+        """Yields all of them, page by page."""
 
     def again(self, ids: Sequence[str]) -> Page:
-        """Those of `ids` (200 at most) that are still there, and still left over."""
+        """Those of `ids` (at most 200) that still exist and are still left over."""
 
     def end(self, ids: Sequence[str]) -> dict[str, str]:
-        """Ends what can be ended; a reason for each that refused."""
+        """Ends them. Returns the reason for each that AWS refused."""
 
 
-Listing = Callable[[list[dict[str, Any]]], Iterator[Page]]
+ListPages = Callable[[list[dict[str, Any]]], Iterator[Page]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Tagged:
     """Things of EC2 that carry the deployment's tag."""
 
     name: str
-    listing: Listing
+    listing: ListPages
     wanted: list[dict[str, Any]]
     id_filter: str
     ending: Callable[[Sequence[str]], dict[str, str]]
@@ -63,7 +63,7 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untagged:
-    """Instances under the instance profile that have not the deployment's tag (those that have are found by it)."""
+    """Instances with our instance profile and without the deployment's tag (those with the tag are found by it)."""
 
     belongings: Belongings
     profile: str
@@ -84,13 +84,13 @@ class Untagged:
 
 
 def _whole(pages: Iterator[Page]) -> Page:
-    """Pages of one listing as one, with the time of the first: earlier is safer."""
+    """Joins the pages of one listing, with the first one's time: a clock that lags only delays an end."""
     every = list(pages)
     return Page(tuple(thing for page in every for thing in page.things), every[0].moment)
 
 
-def kinds(region: str, env: ReaperEnvironment) -> tuple[Kind, ...]:
-    """All kinds in a region, in the order in which they are looked for: what costs most comes first."""
+def kinds(region: str, env: ReaperEnvironment) -> tuple[ResourceKind, ...]:
+    """All kinds in a region in the order in which they are scanned: those that cost most come first."""
     ec2, ours = Belongings(region), tagged(env.deployment)
     children = (JobsLeft(env.deployment, region),) if region == env.home_region else ()
     return (

@@ -1,4 +1,4 @@
-"""The reaper's memory: a document a region with what was suspicious, what people were told, and what was told to end."""
+"""The reaper's memory: one document a region with what was suspicious, what people were told of, and what was ended."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from reaper.policy import Rule, Suspect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Of one kind of thing; ids to what is remembered. Times are AWS's, UTC epoch seconds."""
+    """What is remembered of one kind of thing, by id. Times are AWS's, UTC epoch seconds."""
 
     looked_at: float = 0.0
-    """Of the last whole look; kept for kinds that are not looked for in each pass."""
+    """When the last complete scan was; only for kinds that are not scanned in each pass."""
     suspects: dict[str, Suspect] = field(default_factory=dict)
     told: dict[str, Rule] = field(default_factory=dict)
-    """People know that it was kept for want of knowledge."""
+    """Those of which people were told that too little is known to end them."""
     ended: dict[str, float] = field(default_factory=dict)
-    """When it was last told to end; gone from here once it does."""
+    """When the reaper last asked AWS to end it; removed once it is gone."""
 
     def ended_early(self, since: float) -> int:
-        """How many were told to end since then, before their deadline."""
+        """How many were ended since then, before their deadline."""
         early = {id_ for id_, suspect in self.suspects.items() if suspect.rule is not Rule.DEADLINE}
         return sum(at > since for id_, at in self.ended.items() if id_ in early)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """`keys.marks(region)`."""
+    """The document at `keys.marks(region)`."""
 
     written_by: str = ""
-    """The pass: makes two documents of equal contents differ, since S3 compares contents."""
+    """The pass that wrote it: S3 compares contents, so two passes must not write the same ones."""
     sections: dict[str, Section] = field(default_factory=dict)
 
 
 class Book:
-    """A region's marks as one pass holds them. Of two passes at once, the first write wins, and the other may not act."""
+    """A region's marks as one pass holds them. Of two passes at once, the one that writes first wins; the other ends nothing."""
 
     def __init__(self, bucket: Bucket, region: str, writer: str) -> None:
-        """Raises ClientError or BotoCoreError. A document that cannot be read has no marks, and is replaced."""
+        """Raises ClientError or BotoCoreError. A document that cannot be understood counts as empty, and is replaced."""
         self._bucket, self._key, self._writer = bucket, keys.marks(region), writer
         found = bucket.get_tagged(self._key)
         self._etag = found[1] if found else None
@@ -55,13 +55,13 @@ class Book:
         return self._marks.sections.get(kind, Section())
 
     def ended_early(self, since: float) -> int:
-        """How many another pass told to end since then, before their deadline."""
+        """How many other passes ended since then, before their deadline."""
         return sum(section.ended_early(since) for section in self._marks.sections.values())
 
     def write(self, sections: Mapping[str, Section], *, claim: bool) -> bool:
-        """Keeps the sections, beside those of other kinds; whether that is so.
+        """Stores these sections, and leaves those of other kinds. False where another pass wrote meanwhile.
 
-        Writes where something changed, or where a `claim` has to be proven: False means that another pass wrote meanwhile.
+        Writes if something changed, and always with `claim`, which proves that no other pass ends the same things.
         """
         whole = {**self._marks.sections, **{name: one for name, one in sections.items() if one != self.section(name)}}
         if whole == self._marks.sections and not claim:

@@ -1,4 +1,4 @@
-"""Executions that things name: a list of what runs ahead of the facts, then a question for each that is not in it."""
+"""Tells whether the executions that things name still run: from one list, then by one question for each that is not in it."""
 
 from __future__ import annotations
 
@@ -12,48 +12,48 @@ from aws import executions
 from aws.clients import BRISK
 from aws.facts import GONE
 from contract import names
-from reaper.policy import Life, Owner
+from reaper.policy import Life, OwningExecution
 
 logger = Logger(service="reaper")
 MOST = 500
-"""Executions a pass asks for; Step Functions answers 300 at once, then 15 a second in a small region."""
+"""Executions that a pass asks for; Step Functions answers 300 at once, then 15 a second in a small region."""
 FAILURES = 3
-"""After so many in a row the service is taken to be away: each may cost seconds of the pass."""
+"""After this many failures in a row a pass asks no more: each may cost seconds."""
 OVER = frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})
-RUNS = Owner(life=Life.RUNS)
-UNASKED = Owner(life=Life.UNKNOWN, why="it has not been asked for yet")
+RUNS = OwningExecution(life=Life.RUNS)
+UNASKED = OwningExecution(life=Life.UNKNOWN, why="it has not been asked for yet")
 
 
 class Owners:
-    """What a pass knows of the executions of the deployment's machines. A failed question is never an answer."""
+    """What a pass knows of the executions of the deployment's machines. After a failed question the answer is "unknown"."""
 
     def __init__(self, machines: Sequence[str], *, clock: Callable[[], float], has_time: Callable[[], bool]) -> None:
         self._clock, self._has_time = clock, has_time
         ours = (re.escape(machine.replace(":stateMachine:", ":execution:")) for machine in machines)
         self._ours = re.compile(f"({'|'.join(ours)}):{names.JOB_PATTERN.pattern}")
         self._running = frozenset[str]().union(*map(self._list, machines))
-        self._asked: dict[str, tuple[Owner, float]] = {}
+        self._asked: dict[str, tuple[OwningExecution, float]] = {}
         self._failures = 0
 
     @staticmethod
     def _list(machine: str) -> frozenset[str]:
-        """What runs. A list that fails says nothing about any execution: each is asked for then."""
+        """The executions that run. A list that fails counts as empty: each execution is asked for then."""
         try:
             return frozenset(executions.running(machine, BRISK))
         except (ClientError, BotoCoreError) as problem:
             logger.warning("what runs could not be listed", problem=str(problem))
             return frozenset()
 
-    def known(self, execution: str) -> Owner:
-        """Without a call."""
+    def known(self, execution: str) -> OwningExecution:
+        """What is known without a call."""
         if execution in self._running:
             return RUNS
         return self._asked[execution][0] if execution in self._asked else UNASKED
 
-    def ask(self, execution: str, *, fresh_s: float | None = None) -> Owner:
-        """Step Functions' own word; an earlier answer of this pass does, unless it is older than `fresh_s`."""
+    def ask(self, execution: str, *, fresh_s: float | None = None) -> OwningExecution:
+        """Step Functions' answer; one from earlier in this pass is used again, unless it is older than `fresh_s`."""
         if not self._ours.fullmatch(execution):
-            return Owner(
+            return OwningExecution(
                 life=Life.UNKNOWN, why=f"{execution!r} is not an execution of ours" if execution else "no tag names one"
             )
         if execution in self._asked:
@@ -61,24 +61,26 @@ class Owners:
             if fresh_s is None or self._clock() - at <= fresh_s:
                 return answer
         elif len(self._asked) >= MOST:
-            return Owner(life=Life.UNKNOWN, why=f"this pass has asked for {MOST} executions already")
+            return OwningExecution(life=Life.UNKNOWN, why=f"this pass has asked for {MOST} executions already")
         answer = self._question(execution)
         self._asked[execution] = (answer, self._clock())
         return answer
 
-    def _question(self, execution: str) -> Owner:
+    def _question(self, execution: str) -> OwningExecution:
         if self._failures >= FAILURES or not self._has_time():
-            return Owner(life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over")
+            return OwningExecution(
+                life=Life.UNKNOWN, why="Step Functions did not answer in this pass, or its time was over"
+            )
         try:
             status = executions.status(execution, BRISK)
         except (ClientError, BotoCoreError) as problem:
             self._failures += 1
-            return Owner(life=Life.UNKNOWN, why=str(problem))
+            return OwningExecution(life=Life.UNKNOWN, why=str(problem))
         self._failures = 0
         if status.runs:
             return RUNS
         if status.name == GONE:
-            return Owner(life=Life.OVER, why="Step Functions does not know it any more")
+            return OwningExecution(life=Life.OVER, why="Step Functions does not know it any more")
         if status.ended_at is None or status.name not in OVER:
-            return Owner(life=Life.UNKNOWN, why=f"its status is {status.name}")
-        return Owner(life=Life.OVER, ended_at=status.ended_at, why=status.name)
+            return OwningExecution(life=Life.UNKNOWN, why=f"its status is {status.name}")
+        return OwningExecution(life=Life.OVER, ended_at=status.ended_at, why=status.name)

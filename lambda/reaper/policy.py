@@ -1,4 +1,4 @@
-"""Decides what may end: facts, owner and time in, a verdict with its reason out. Not to know means to keep, and to tell."""
+"""Decides what may end: facts, owner and time in, a verdict with its reason out. What is not known is kept, and people are told."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from contract.environments import ReaperEnvironment
 from ending.policy import is_alive
 
 TIMED_BY_AWS = frozenset({Sort.TRAINING, Sort.JOB})
-"""Sorts without a deadline of ours: SageMaker ends each training after a time of its own, and a job ends with its children."""
+"""Sorts that have no deadline tag: SageMaker itself limits each training's time, and a Batch job ends with its children."""
 REDRIVE_S = 14 * 86_400.0
-"""An execution can be redriven for 14 days, and then launches with its old deadline; an older one is not a deadline."""
+"""An execution can be redriven for 14 days and launches with its old deadline; a deadline older than that is not believed."""
 
 
 class Action(str, Enum):
-    """What follows from a verdict."""
+    """What the reaper does with a thing."""
 
     KEEP = "keep"
     MARK = "mark"
-    """Suspicious: the next look may end it."""
+    """Remember it as suspicious: a later look may end it."""
     TERMINATE = "terminate"
 
 
 class Rule(str, Enum):
-    """Which rule a verdict came by: the words of logs and marks."""
+    """The rule behind a verdict, as logs and marks name it."""
 
     ENDING = "has-begun-to-end"
     FOREIGN = "not-ours"
@@ -47,11 +47,11 @@ class Rule(str, Enum):
 
 
 ASKS_OWNER = frozenset({Rule.UNKNOWN_OWNER, Rule.LOST, Rule.ENDED_LATELY, Rule.OVER, Rule.UNTAGGED_OLD})
-"""Rules that another answer about the execution would change."""
+"""Rules whose verdict depends on the execution's status, which is therefore asked for again before an end."""
 
 
 class Life(str, Enum):
-    """What is known of an execution."""
+    """Whether an execution runs."""
 
     RUNS = "runs"
     OVER = "over"
@@ -59,19 +59,19 @@ class Life(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class OwningExecution:
     """The execution that a thing's tags name."""
 
     life: Life
     ended_at: float | None = None
-    """UTC epoch seconds; None where it is over since longer than Step Functions remembers."""
+    """UTC epoch seconds; None where it ended so long ago that Step Functions has forgotten it."""
     why: str = ""
-    """Of an unknown one: why; of one that is over: how it ended."""
+    """How it ended, or why its status is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """What an earlier look found: the first one for this rule, and when that was."""
+    """A mark of an earlier look: the rule, and when it was first found."""
 
     rule: Rule
     since: float
@@ -85,7 +85,7 @@ class Verdict:
     rule: Rule
     reason: str
     tell: bool = False
-    """Kept for want of knowledge: somebody should look."""
+    """It is kept only because too little is known: a person should look."""
     first: bool = False
     """This is the first look that found it suspicious for this reason."""
 
@@ -95,18 +95,18 @@ class Verdict:
 
     @property
     def at_once(self) -> bool:
-        """Wants no second look."""
+        """Ends without a second look."""
         return self.action is Action.TERMINATE and self.rule is Rule.DEADLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a deployment's settings say. Seconds."""
+    """A deployment's limits, from its settings; times in seconds."""
 
     deployment: str
     profile: str
     longest_s: float
-    """The longest allowed job and a margin."""
+    """The time of the longest allowed job, and a margin."""
     grace_s: float
     second_look_s: float
     after_deadline_s: float
@@ -127,12 +127,15 @@ class Rules:
         )
 
     def most(self, seen: int) -> int:
-        """How many things may end in a pass before their deadline, where `seen` of ours were seen."""
+        """How many things a pass may end before their deadline; `seen` is the number of ours that it saw."""
         return max(self.max_least, math.floor(self.max_share * seen))
 
 
-def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
-    """Keep unless there is a positive reason to end. `now` is AWS's time, or earlier: later is safer."""
+def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """Keeps a thing unless there is a positive reason to end it.
+
+    `now` must not run ahead of AWS's clock; a clock that lags only delays an end.
+    """
     ours = thing.deployment == rules.deployment
     if not is_alive(thing):
         return _keep(Rule.ENDING, "it has begun to end")
@@ -142,7 +145,7 @@ def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, r
         return _keep(Rule.PROTECTED, "a person protects it by its tag")
     if thing.born_at is None and thing.sort is not Sort.INTERFACE:
         return _tell(Rule.UNKNOWN_AGE, "how old it is is not known")
-    born = thing.born_at or 0.0  # an interface's age is not known: its two looks have to do
+    born = thing.born_at or 0.0  # an interface's age is never known: two looks have to prove that it is left over
     deadline = read_deadline(thing, rules) if ours else None
     if deadline is not None and now >= max(deadline, born) + rules.after_deadline_s:
         return _past_deadline(thing, now - deadline, suspect, now, rules)
@@ -154,7 +157,7 @@ def judge(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, r
 
 
 def read_deadline(thing: Belonging, rules: Rules) -> float | None:
-    """The deadline of the tag, None where it is not a time that a deadline of this thing can be."""
+    """The deadline in the tag; None where the tag holds no time that can be the deadline of this thing."""
     text = thing.deadline
     if not (text.isascii() and text.isdecimal() and len(text) <= 12):
         return None
@@ -165,7 +168,7 @@ def read_deadline(thing: Belonging, rules: Rules) -> float | None:
 
 
 def _past_deadline(thing: Belonging, late: float, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
-    """Before the grace period is over, too: what is launched at its deadline has to be gone ten minutes later."""
+    """Ends it even within the grace period: what is launched at its deadline has to be gone ten minutes later."""
     reason = f"its deadline passed {span(late)} ago"
     if thing.sort is Sort.INSTANCE:
         return Verdict(action=Action.TERMINATE, rule=Rule.DEADLINE, reason=reason)
@@ -173,7 +176,7 @@ def _past_deadline(thing: Belonging, late: float, suspect: Suspect | None, now: 
 
 
 def _by_owner(
-    thing: Belonging, owner: Owner, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
+    thing: Belonging, owner: OwningExecution, deadline: float | None, suspect: Suspect | None, now: float, rules: Rules
 ) -> Verdict:
     if owner.life is Life.RUNS:
         if deadline is None and thing.sort not in TIMED_BY_AWS:
@@ -188,7 +191,7 @@ def _by_owner(
         if over < rules.grace_s:
             return _keep(Rule.ENDED_LATELY, f"its execution ended {span(over)} ago: others end its things first")
         if suspect is not None and suspect.since < owner.ended_at:
-            suspect = None  # a mark from before it was redriven
+            suspect = None  # the mark was made before the execution was redriven
         return _two_looks(Rule.OVER, f"its execution ended {span(over)} ago ({owner.why})", suspect, now, rules)
     old = thing.born_at is not None and now >= thing.born_at + rules.longest_s
     if deadline is None and old and thing.born_at is not None and thing.sort not in TIMED_BY_AWS:
@@ -197,8 +200,8 @@ def _by_owner(
     return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")
 
 
-def _by_profile(thing: Belonging, owner: Owner, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
-    """An instance under our profile without our tag: somebody removed it, or launched by hand."""
+def _by_profile(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
+    """Judges an instance with our profile and without our tag: somebody removed the tag, or launched the instance by hand."""
     if thing.deployment is not None:
         reason = f"it runs under our instance profile and is tagged as deployment {thing.deployment!r}'s"
         return _tell(Rule.OTHER_DEPLOYMENT, reason)
@@ -212,7 +215,7 @@ def _by_profile(thing: Belonging, owner: Owner, suspect: Suspect | None, now: fl
 
 
 def _two_looks(rule: Rule, reason: str, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
-    """Ends what an earlier look, long enough ago, suspected for the same reason."""
+    """Ends only what an earlier look, long enough ago, marked for the same reason; marks everything else."""
     if suspect is None or suspect.rule is not rule:
         return Verdict(action=Action.MARK, rule=rule, reason=reason, first=True)
     late_enough = now - suspect.since >= rules.second_look_s
@@ -228,7 +231,7 @@ def _tell(rule: Rule, reason: str) -> Verdict:
 
 
 def span(seconds: float) -> str:
-    """A duration as a person says it."""
+    """A duration in words for a person."""
     minutes = max(0, round(seconds / 60))
     if minutes < 100:
         return f"{minutes} min"

@@ -1,4 +1,4 @@
-"""The weekly summary: the week's figures, what runs, what is protected. That it arrives proves the path of all other messages."""
+"""The weekly summary: the week's figures, what runs, what is protected. Its arrival proves that all other messages can arrive."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from reaper.words import RUNBOOK, SHOWN, when
 logger = Logger(service="reaper")
 DAYS = 7
 PASSES = DAYS * 24 * 60 // 5
-"""One each five minutes."""
+"""One every five minutes."""
 ENOUGH = 0.9
-"""Of the passes; the schedule may skip one, and a deployment takes some."""
+"""The share of the passes that is enough: the schedule may skip one, and a deployment of the stack takes some."""
 TROUBLE = (metrics.TOLD, metrics.REFUSED, metrics.LIMITED, metrics.FAILED_REGIONS)
 
 
 @dataclass(slots=True)
 class Running:
-    """What EC2 shows of the deployment, all regions together."""
+    """The deployment's instances in all regions."""
 
     counts: Counter[str] = field(default_factory=Counter)
     """By region and state."""
@@ -41,7 +41,7 @@ class Running:
 
 
 def tell(env: ReaperEnvironment, *, now: float) -> dict[str, Any]:
-    """Publishes the word. Raises ClientError or BotoCoreError where it cannot, or where the figures cannot be read."""
+    """Publishes the summary. Raises ClientError or BotoCoreError where that fails, or where the figures cannot be read."""
     week = sums(env.deployment, metrics.ALL, days=DAYS, until=now)
     running = _running(env)
     subject, message = word(env.deployment, week, running)
@@ -71,7 +71,7 @@ def word(deployment: str, week: dict[str, float], running: Running) -> tuple[str
         "",
         *_shown(running),
         "",
-        "This word comes every week. If it stays away, nobody hears of alarms either.",
+        "This message comes every week. If it does not come, alarms may not reach you either.",
     ]
     state = "all is well" if well else "look at this"
     return f"Trainyard {deployment}: {state}", "\n".join(lines)

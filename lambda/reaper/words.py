@@ -1,4 +1,4 @@
-"""The messages of a pass, for a person who has never heard of the reaper: what, where, since when, what it cost, what was done."""
+"""Words a pass's message for a person who has never heard of the reaper: what, where, since when, at what cost, what was done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reaper.findings import Case, Findings
 from reaper.policy import TIMED_BY_AWS, span
 
 SHOWN = 40
-"""So many things of a kind are named; of the others the log tells."""
+"""At most this many things of a kind are named; the log has the others."""
 RUNBOOK = "docs/runbook.md"
 DONE = {
     Sort.INSTANCE: "It was told to terminate; it costs nothing from the moment it begins to.",
@@ -27,7 +27,7 @@ def when(at: float) -> str:
 
 
 def subject(deployment: str, findings: Findings) -> str:
-    """Of the pass's one message; empty where there is nothing to say."""
+    """The subject of the pass's one message; empty where there is nothing to tell."""
     parts = [
         (len(findings.refused), "could not end {n}"),
         (len(findings.limited), "reached its limit, {n} left for later"),
@@ -39,10 +39,10 @@ def subject(deployment: str, findings: Findings) -> str:
 
 
 def message(deployment: str, findings: Findings, price: Price) -> str:
-    """Sections in the order of their urgency, each with where to look."""
+    """The message: sections in the order of their urgency, each with the page that helps."""
     sections = [
         _section(
-            f"AWS did not end these {len(findings.refused)}, or they run on although they were told to end. They cost money "
+            f"AWS refused to end these {len(findings.refused)}, or they still run although the reaper ended them. They cost money "
             f'until they end; every pass tries again. What to do: {RUNBOOK}, "A machine is still running".',
             [(case, f"Not ended: {problem}") for case, problem in findings.refused.values()],
             price,
@@ -80,7 +80,7 @@ def _section(title: str, cases: Sequence[tuple[Case, str]], price: Price) -> str
 
 
 def described(case: Case, done: str, price: Price) -> str:
-    """One thing, in a few sentences."""
+    """Describes one thing in a few sentences."""
     thing = case.thing
     what = f"- {thing.sort.value} {thing.id}"
     if thing.instance_type:
@@ -108,6 +108,6 @@ def _cost(thing: Belonging, now: float, price: Price) -> str:
 
 
 def line(case: Case) -> str:
-    """For the answer of a report-only pass."""
+    """The case as a line of a report-only pass's answer."""
     thing, verdict = case.thing, case.verdict
     return f"{thing.sort.value} {thing.id} in {thing.region} ({verdict.action.value}): {verdict.reason}"

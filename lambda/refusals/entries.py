@@ -16,7 +16,7 @@ MOST_DIRECTORY = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedEntry:
     """One entry, in words that tar and zip share."""
 
     name: str
@@ -29,24 +29,24 @@ class Entry:
     """Of a link of a zip: gets its target."""
 
 
-def entries(file: IO[bytes], name: str) -> Iterator[Entry]:
+def entries(file: IO[bytes], name: str) -> Iterator[ListedEntry]:
     """Every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
     return _zip(file) if name.endswith(".zip") else _tar(file)
 
 
-def _tar(packed: IO[bytes]) -> Iterator[Entry]:
+def _tar(packed: IO[bytes]) -> Iterator[ListedEntry]:
     for _, member, kind in archives.tarred(packed):
         # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
         shown = stat.S_IFCHR if member.issparse() else kind
-        yield Entry(member.name, shown, member.size, member.linkname, member.islnk())
+        yield ListedEntry(member.name, shown, member.size, member.linkname, member.islnk())
 
 
-def _zip(packed: IO[bytes]) -> Iterator[Entry]:
+def _zip(packed: IO[bytes]) -> Iterator[ListedEntry]:
     for whole, info, kind in archives.zipped(packed, MOST_DIRECTORY):
         if info.flag_bits & 1:
             raise ValueError(f"its entry {plain(info.filename)} is encrypted")
         if kind != stat.S_IFLNK:
-            yield Entry(info.filename, kind, info.file_size)
+            yield ListedEntry(info.filename, kind, info.file_size)
         else:  # where it leads stands in its content
             read = partial(archives.target_of, whole, info)
-            yield Entry(info.filename, stat.S_IFCHR, info.file_size, read=read)
+            yield ListedEntry(info.filename, stat.S_IFCHR, info.file_size, read=read)

@@ -11,8 +11,8 @@ from refusals.addresses import Address
 from refusals.wording import plain
 
 REGION = f"^{names.REGION_PATTERN.pattern}$"
-ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
-ARCHIVE_ENDINGS = f"{', '.join(ARCHIVES[:-1])} or {ARCHIVES[-1]}"
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
+ARCHIVE_ENDINGS = f"{', '.join(ARCHIVE_SUFFIXES[:-1])} or {ARCHIVE_SUFFIXES[-1]}"
 """The same, for a person."""
 ARCHIVE_MAY_BE = f"s3://bucket/key of an archive whose name ends in {ARCHIVE_ENDINGS}"
 MOST_ADDRESS = 1100
@@ -23,7 +23,7 @@ OWNER_MAY_BE = f"up to {MOST_OWNER} letters, digits, spaces and _.:/=+@- (it bec
 
 def _archive_address(value: str) -> str:
     """The address of an archive, by its name. Raises ValueError."""
-    if not Address.parse(value).key.endswith(ARCHIVES):
+    if not Address.parse(value).key.endswith(ARCHIVE_SUFFIXES):
         raise ValueError(f"{plain(value)} is not named like an archive")
     return value
 

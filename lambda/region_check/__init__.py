@@ -1,1 +1,1 @@
-"""Refuses a deploy that forgets a region whose stack stands: nothing would look after it any more."""
+"""Rejects a deploy that removes a region while its stack exists, because no later deploy would update or destroy that stack."""

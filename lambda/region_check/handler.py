@@ -23,7 +23,7 @@ AT_ONCE = 8
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """May be called twice. Whatever goes wrong, CloudFormation hears of it at once."""
+    """Answers CloudFormation, whatever goes wrong. May be called twice."""
     env = RegionCheckEnvironment.read()
     try:
         problem = _against(event, env)
@@ -34,19 +34,19 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
 
 
 def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | None:
-    """Why the settings' regions cannot be these. A stack that goes, or goes back to what it was, is never kept from it."""
+    """Why the settings' regions are rejected; None where they are not. A deletion or a rollback is never rejected."""
     if event["RequestType"] == "Delete" or (event["RequestType"] == "Update" and rolls_back(event["StackId"])):
         return None
     before = event.get("OldResourceProperties", {}).get("Regions", [])
     settings = event["ResourceProperties"]["Regions"]
     gone = forgotten(settings, before, JobStore(env.bucket).launched_regions())
-    against = told(refusals(env.deployment, _stands(env.deployment, gone)))
+    against = told(refusals(env.deployment, _exists(env.deployment, gone)))
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
     return against
 
 
-def _stands(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
-    """Region to whether its stack stands, or why that is not known: a stack that stands has its parameter."""
+def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
+    """Region to whether its stack, and so the stack's parameter, exists, or why that is not known."""
 
     def asked(region: str) -> bool | str:
         try:

@@ -1,1 +1,1 @@
-"""Terminate: no instance of the job is left, however the attempt ended."""
+"""Terminate: ends every instance of the job, however the attempt ended."""

@@ -1,4 +1,4 @@
-"""Terminate's function: ends the attempt's instances until nothing more can appear; then the job's report."""
+"""Terminate's function: ends the attempt's instances until none runs or can appear, then writes the job's report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from terminator.policy import overtaken
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    """Raises StillRunning, and nothing else, for as long as something of the attempt runs or may run."""
+    """Raises StillRunning, and no other error, as long as an instance of the attempt runs or may appear."""
     env = TerminatorEnvironment.read()
     job, attempt = str(event["job"]), int(event["attempt"])
     store = JobStore(env.bucket)
@@ -37,7 +37,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _seen(store: JobStore, job: str) -> str | None:
-    """Which report was there when this Terminate began; None where S3 does not say, which keeps no instance from its end."""
+    """The tag of the report that was there when this Terminate began; None where S3 does not answer: instances end all the same."""
     try:
         return store.result_tag(job)
     except (ClientError, BotoCoreError):

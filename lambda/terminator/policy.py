@@ -1,12 +1,12 @@
-"""Decides whether Terminate writes the job's report, or another's report knows more."""
+"""Decides whether Terminate writes the job's report, or keeps the one that is there because it knows more."""
 
 from __future__ import annotations
 
 
 def overtaken(written: object, attempts: int, *, meanwhile: bool) -> bool:
-    """Whether the report that is there knows more than a Terminate of that attempt, which may be slow, or come twice.
+    """Whether the report in the bucket knows more than this Terminate, which may be slow or run twice.
 
-    It tells of a later attempt, or was written of the same one while this Terminate went on: by another, or after the execution's end.
+    It does if it tells of a later attempt, or if somebody wrote it about this attempt while this Terminate ran.
     """
     if not isinstance(written, dict) or not isinstance(known := written.get("attempts"), int):
         return False

@@ -1,4 +1,4 @@
-"""One node's share of one attempt, as a paragraph: restore, prepare, meet, train, save, say how it ended."""
+"""Runs one node's share of one attempt: restore, prepare, wait for the master, train, save, report how it ended."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from agent.commits import Committer
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
-from agent.logs import PREFIX, LogShipper
+from agent.logs import OWN_LINE, LogShipper
 from agent.metadata import Metadata
-from agent.orders import Watch
+from agent.orders import OrderWatch
 from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python
 from agent.restore import restore
 from agent.saver import SAVED, Saver, Unsaved
 from agent.store import Missing, Store
-from agent.training import LINGER_S, Child, described
+from agent.training import LINGER_S, ChildProcess, described
 from contract import names, training
 from contract.errors import NodeLost, TrainingFailed
 from contract.jobs import Job
-from contract.keys import JobPrefix, Kind
+from contract.keys import CommitKind, JobPrefix
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 
 FLUSH_S = 60.0
-"""How long the last lines may take on their way to CloudWatch Logs."""
+"""How long the agent tries to send the last lines to CloudWatch Logs."""
 LAST_REPORT_TRIES = 20
 LOOK_S = 0.2
-"""How often the agent looks whether its child is still there."""
+"""How often the agent checks whether its child process has ended."""
 WORK = "var/lib/trainyard"
 
 
@@ -72,20 +72,20 @@ class Attempt:
         self._reporter = Reporter(
             home, first, every_s=job.timing.report_every_s, progress=self._progress.read, note=self._note, now=now
         )
-        self._watch = Watch(
+        self._watch = OrderWatch(
             job, node.rank, home=home, key=JobPrefix(job.id).order(node.attempt), metadata=metadata,
             on_order=self._on_order, note=self._note, now=now,
         )  # fmt: skip
         self._saver = Saver(
-            self._committer(Kind.CHECKPOINTS), self._committer(Kind.ARTIFACTS), self._reporter,
+            self._committer(CommitKind.CHECKPOINTS), self._committer(CommitKind.ARTIFACTS), self._reporter,
             every_s=job.checkpoint_minutes * 60, note=self._note,
         )  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
-        self._obeyed: Order | None = None  # an order that comes while the last commits are made explains nothing
+        self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
 
     def run(self) -> Exit:
-        """Never raises: whatever happened is in the last report."""
+        """Does all of it. Never raises: the last report says what happened."""
         deadline = self._job.deadline + self._job.timing.power_off_after_deadline_s
         machine.power_off_at(self._root, deadline, self._note)
         self._reporter.start()
@@ -114,7 +114,7 @@ class Attempt:
         threading.Thread(target=machine.start_cloudwatch, args=arguments, name="cloudwatch", daemon=True).start()
 
     def _restore(self) -> None:
-        """The newest checkpoint of earlier attempts, from whichever region they ran in."""
+        """Restores the newest checkpoint of earlier attempts, in whichever region they ran."""
         if self._node.attempt == 1:
             return
         regions = sorted(self._job.places, key=lambda region: region != self._node.region)
@@ -130,7 +130,7 @@ class Attempt:
         self._saver.carry_over(found.step)
 
     def _prepare(self) -> tuple[Python, dict[str, str]]:
-        """The code in its folder, and an environment with what the job's requirements ask for."""
+        """Unpacks the code and installs the job's requirements. Returns the Python to use, and the command's environment."""
         self._reporter.enter(Phase.PREPARING)
         archive = self._work / self._job.code.key.rpartition("/")[2]
         folder = self._work / "code"
@@ -167,7 +167,7 @@ class Attempt:
         }
 
     def _secret(self, name: str, arn: str) -> str:
-        # The secret's region is in its name; it lies in the home region unless a person put it elsewhere.
+        # The secret's ARN names its region, which is the home region unless a person chose another.
         region = arn.split(":")[3] if arn.count(":") >= 6 else self._job.home_region
         try:
             return self._aws.secret(region, arn)
@@ -188,14 +188,14 @@ class Attempt:
         raise MachineTrouble(f"the master address did not come within {patience_s:.0f} s")
 
     def _pause(self, seconds: float) -> None:
-        """Between two looks; an order ends the preparation."""
+        """Waits; raises Ordered where an order comes meanwhile, which ends the preparation."""
         if self._watch.came.wait(seconds):
             raise Ordered
 
     def _train(self, command: Sequence[str], environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        child = Child(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
+        child = ChildProcess(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
         self._reporter.moment("started")
         self._note(f"started: {shlex.join(command)}")
         self._reporter.enter(Phase.TRAINING)
@@ -208,28 +208,28 @@ class Attempt:
         reason = f"rank {self._node.rank}: the command {described(status)}"
         return Exit(code=status, error=TrainingFailed.__name__, reason=reason)
 
-    def _accompany(self, child: Child) -> int:
-        """Until the child is gone, by itself or because of an order."""
+    def _accompany(self, child: ChildProcess) -> int:
+        """Waits until the child process has ended, by itself or by an order. Returns its exit code."""
         started = False
         while (status := child.wait(LOOK_S)) is None:
             if self._watch.came.is_set():
                 return self._obey(child)
             started = started or self._has_stepped()
-        # A peer that obeyed an order first breaks this one's connections before the order was looked for.
+        # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.look() if status else self._watch.order
         self._has_stepped()
         child.end(LINGER_S)
         return status
 
     def _has_stepped(self) -> bool:
-        """Notes the first step that the trainer finished since the restored one."""
+        """Whether the trainer has finished a step after the restored one; notes the moment."""
         progress = self._progress.read()
         if progress is None or progress.step <= max(self._reporter.report.restored_step, 0):
             return False
         self._reporter.moment("first_step")
         return True
 
-    def _obey(self, child: Child) -> int:
+    def _obey(self, child: ChildProcess) -> int:
         self._obeyed = order = self._watch.order
         kind = order.kind if order else OrderKind.STOP
         if kind is OrderKind.STOP:
@@ -238,7 +238,7 @@ class Attempt:
         return child.stop(first, self._job.timing.stop_grace_s)
 
     def _end(self, ending: Exit) -> Exit:
-        """Last commits, last lines, last report, in that order: the report promises the other two."""
+        """Makes the last commits, sends the last lines and then the last report, which promises the other two."""
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         unsaved = self._saver.finish()
         self._watch.close()
@@ -258,9 +258,9 @@ class Attempt:
         return ending
 
     def _tool(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
-        """A command of the agent's own, its output in the log; given up when an order comes."""
-        child = Child(
-            words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(PREFIX + line)
+        """Runs a command of the agent's own and logs its output. An order ends it and raises Ordered."""
+        child = ChildProcess(
+            words, folder=folder, environment=environment, on_line=lambda line: self._logs.line(OWN_LINE + line)
         )
         while (status := child.wait(LOOK_S)) is None:
             if self._watch.came.is_set():
@@ -275,13 +275,13 @@ class Attempt:
         if order.author == f"rank {self._node.rank}":
             self._reporter.hurry()
 
-    def _committer(self, kind: Kind) -> Committer:
+    def _committer(self, kind: CommitKind) -> Committer:
         committer = Committer(
             self._bucket(self._node.region), self._work / kind.value, self._work / "staging" / kind.value,
             kind=kind, job=self._job.id, attempt=self._node.attempt, rank=self._node.rank,
             progress=self._progress, note=self._note, now=time.time, sleep=self._sleep,
         )  # fmt: skip
-        if kind is Kind.CHECKPOINTS:
+        if kind is CommitKind.CHECKPOINTS:
             self._checkpoints = committer
         return committer
 
@@ -297,14 +297,14 @@ class Attempt:
     def _note(self, text: str) -> None:
         self._say(text)
         for line in text.splitlines():
-            self._logs.line(PREFIX + line)
+            self._logs.line(OWN_LINE + line)
 
 
 def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: Unsaved) -> Exit:
-    """How it ended, once the order (if any) and the last commits are known.
+    """How the work ended, once the order (if any) and the last commits are known.
 
-    An order explains the end of the process whatever its code. A success that could not be saved is none: what the person
-    wanted is not in S3, and a new attempt can bring it there, unless it is the job's own doing, which would be met again.
+    An order explains the exit, whatever its code. A success whose results could not be saved is a failure: NodeLost, because a
+    new attempt may save them, or TrainingFailed where the job itself is the reason, because a new attempt would fail again.
     """
     ending = replace(ending, tail=tail)
     if order is not None:

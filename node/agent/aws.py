@@ -10,12 +10,12 @@ from agent.store import Store
 ATTEMPTS = 10
 CONNECTIONS = 32
 METADATA_S, METADATA_ATTEMPTS = 5, 4
-"""botocore asks the metadata service for credentials once, for a second. A machine that boots, or whose trainer has every processor, may
-take longer to answer itself."""
+"""By default botocore asks the metadata service for credentials once and waits one second: too little for a machine that boots, or whose
+trainer uses every processor."""
 
 
 class Aws:
-    """The account as the node's role sees it. For any thread."""
+    """Clients with the credentials of the node's role. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._session: Any = None
@@ -23,12 +23,12 @@ class Aws:
         self._making = threading.Lock()  # sessions are not safe to share, clients are
 
     def has_credentials(self) -> bool:
-        """Whether the node's role has given any yet. A client that was made before would never have any."""
+        """Whether the role's credentials have arrived. A client that is made before they arrive never gets any."""
         with self._making:
             return self._own_session().get_credentials() is not None
 
     def client(self, service: str, region: str) -> Any:
-        """One a service and region."""
+        """The client of this service and region, made once."""
         with self._making:
             if (service, region) not in self._clients:
                 self._clients[service, region] = self._make(service, region)

@@ -1,4 +1,4 @@
-"""The job's code: unpacks the archive that Admit copied; one that is unsafe ends the job with the reason."""
+"""Unpacks the job's code archive; an unsafe one ends the job with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contract.archives import Refused
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Raises CannotStart naming the entry at fault."""
+    """Raises CannotStart, which names the entry at fault."""
     try:
         unpacking.unpack(archive, folder)
     except unpacking.NoRoom as problem:

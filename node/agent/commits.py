@@ -1,8 +1,8 @@
-"""Commits a folder to S3: files are uploaded once each, the object that lists them is written last.
+"""Commits a folder to S3: uploads each file once, and last writes the object that lists them.
 
 Files in CHECKPOINT_DIR should appear by renaming; names that end in `.tmp` are left out. A trainer that replaces several
-files one by one says in PROGRESS_FILE which checkpoint is complete (`checkpoint`); a commit across that change is made
-again. Without a step the commit has step -1 and lies under step 0, where the next one replaces it.
+files one by one says in PROGRESS_FILE which checkpoint is complete (`checkpoint`); a commit during which that changes is
+repeated. A commit without a step has step -1 and is stored under step 0, where the next one replaces it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from agent import snapshot
 from agent.progress import ProgressFile
 from agent.retention import stale_commits
-from agent.snapshot import Changed, Seen
+from agent.snapshot import Changed, FileState
 from agent.store import MIB, Store
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind
+from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
 SMALL = 16 * MIB
-"""Up to here a file is read once, hashed and sent from memory."""
+"""Files up to this size are read once, hashed and sent from memory."""
 AT_A_TIME = 8
-"""Small files on their way; large ones go one after the other, each in parallel parts."""
+"""Small files sent side by side; large ones are sent one after the other, each in parallel parts."""
 
 
 class Committer:
@@ -38,7 +38,7 @@ class Committer:
         folder: Path,
         staging: Path,
         *,
-        kind: Kind,
+        kind: CommitKind,
         job: str,
         attempt: int,
         rank: int,
@@ -52,18 +52,18 @@ class Committer:
         self._progress, self._note, self._now, self._sleep = progress, note, now, sleep
         self._prefix = BytesPrefix(job)
         self._sent: dict[str, str] = {}
-        self._digests: dict[Seen, str] = {}
-        self._foreign: dict[str, Seen] = {}
+        self._digests: dict[FileState, str] = {}
+        self._foreign: dict[str, FileState] = {}
         self._said: set[str] = set()
         self._last_files: tuple[CommittedFile, ...] = ()
         self.newest: Commit | None = None
         self.newest_key = ""
 
     def adopt(self, files: Iterable[CommittedFile], *, rank: int, here: bool) -> None:
-        """Takes note of restored files: those of this rank need not be sent again when they lie in this bucket (`here`);
-        those of another rank are not this rank's to commit as long as they stay as they are."""
+        """Takes note of restored files. Those of this rank are not sent again where they are in this bucket already (`here`);
+        those of another rank are not committed by this one as long as they do not change."""
         for file in files:
-            seen = Seen.of(file.path, (self._folder / file.path).stat())
+            seen = FileState.of(file.path, (self._folder / file.path).stat())
             if rank != self._rank:
                 self._foreign[file.path] = seen
                 continue
@@ -72,9 +72,9 @@ class Committer:
                 self._sent[file.key] = file.sha256
 
     def commit(self, *, final: bool = False, step: int | None = None) -> Commit | None:
-        """Makes a commit unless nothing changed since the last one, or there is nothing. `step` overrides the trainer's.
+        """Makes a commit, unless nothing changed since the last one or the folder is empty. `step` overrides the trainer's.
 
-        Raises Changed when the folder found no quiet moment, and what boto3 raises; both leave earlier commits as they are.
+        Raises Changed where files kept changing, and what boto3 raises; earlier commits stay as they are.
         """
         for attempt in range(1, TRIES + 1):
             try:
@@ -87,8 +87,8 @@ class Committer:
         return None
 
     def thin(self) -> None:
-        """Deletes this rank's commits that are older than the newest three sets, then the files that no commit of this
-        rank lists any more."""
+        """Deletes this rank's commits that are older than the newest three sets, then the files that none of its remaining
+        commits lists."""
         keys = list(self._store.keys(self._prefix.commits(self._kind)))
         stale = stale_commits(keys, self._rank)
         if not stale:
@@ -129,7 +129,7 @@ class Committer:
         self.newest, self.newest_key, self._last_files = commit, key, files
         return commit
 
-    def _send(self, files: list[Seen]) -> list[CommittedFile]:
+    def _send(self, files: list[FileState]) -> list[CommittedFile]:
         small = [one for one in files if one.size <= SMALL]
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             sent = dict(zip(small, pool.map(self._send_small, small), strict=True))
@@ -138,7 +138,7 @@ class Committer:
                 sent[one] = self._send_large(one)
         return [sent[one] for one in files]
 
-    def _send_small(self, seen: Seen) -> CommittedFile:
+    def _send_small(self, seen: FileState) -> CommittedFile:
         if known := self._known(seen):
             return known
         content = (self._staging / seen.path).read_bytes()
@@ -149,7 +149,7 @@ class Committer:
             self._store.send_bytes(file.key, content, digest.digest())
         return self._remember(seen, file)
 
-    def _send_large(self, seen: Seen) -> CommittedFile:
+    def _send_large(self, seen: FileState) -> CommittedFile:
         if known := self._known(seen):
             return known
         staged = self._staging / seen.path
@@ -160,20 +160,20 @@ class Committer:
             snapshot.check(staged, seen)  # bytes that changed on their way are listed by no commit
         return self._remember(seen, file)
 
-    def _known(self, seen: Seen) -> CommittedFile | None:
+    def _known(self, seen: FileState) -> CommittedFile | None:
         if (digest := self._digests.get(seen)) is None:
             return None
         file = self._listed(seen, digest)
         return file if self._sent.get(file.key) == digest else None
 
-    def _listed(self, seen: Seen, sha256: str) -> CommittedFile:
-        if self._kind is Kind.CHECKPOINTS:
+    def _listed(self, seen: FileState, sha256: str) -> CommittedFile:
+        if self._kind is CommitKind.CHECKPOINTS:
             key = self._prefix.checkpoint(self._rank, sha256, seen.path)
         else:
             key = self._prefix.artifact(self._rank, seen.path)
         return CommittedFile(path=seen.path, size=seen.size, sha256=sha256, key=key, mode=seen.mode)
 
-    def _remember(self, seen: Seen, file: CommittedFile) -> CommittedFile:
+    def _remember(self, seen: FileState, file: CommittedFile) -> CommittedFile:
         self._sent[file.key] = file.sha256
         self._digests[seen] = file.sha256
         return file

@@ -1,4 +1,4 @@
-"""NVIDIA's fabric manager: without it CUDA does not start on machines with NVSwitch, and it may come up after user data."""
+"""Waits for NVIDIA's fabric manager: CUDA needs it on machines with NVSwitch, and it may start after user data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def wait(
 
 
 def _ask(verb: str, *options: str) -> str:
-    """What systemctl says of the unit; its exit code says no more. Empty where it does not answer."""
+    """The output of systemctl about the unit, which says as much as its exit code. Empty where it does not answer."""
     try:
         done = subprocess.run(
             ["systemctl", verb, *options, UNIT], capture_output=True, text=True, timeout=20, check=False

@@ -1,4 +1,4 @@
-"""What can go wrong on a node, in the two ways that the control plane tells apart."""
+"""Failures of a node: the job's own, which a new attempt would meet again, and the machine's, which it may not."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ LARGER = "the disk is full: ask for a larger volume_gb"
 
 
 class CannotStart(Exception):
-    """The job's own doing: a new attempt would meet it again. Reported as TrainingFailed."""
+    """The job is the cause: a new attempt would fail again. Reported as TrainingFailed."""
 
 
 class MachineTrouble(Exception):
-    """The machine's or the network's doing: a new attempt may mend it. Reported as NodeLost."""
+    """The machine or the network is the cause: a new attempt may succeed. Reported as NodeLost."""
 
 
 class Ordered(Exception):
@@ -22,13 +22,13 @@ class Ordered(Exception):
 
 
 def is_full(problem: BaseException) -> bool:
-    """Whether the disk has no room left. Every attempt has a disk of that size, and fills it."""
+    """Whether the disk is full. The next attempt would fill its disk as well, since that has the same size."""
     return isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def told(problem: Exception) -> tuple[str, str]:
-    """The error's name and the reason that a node reports. What nobody foresaw is the machine's or the network's doing (S3 that
-    does not answer, a disk that breaks): a job that could have gone on must not end."""
+    """The error's name and the reason that a node reports. An unexpected error counts as the machine's (S3 does not answer, a
+    disk breaks), so that it does not end a job that could go on."""
     if is_full(problem):
         return TrainingFailed.__name__, f"{LARGER} ({problem})"
     if isinstance(problem, CannotStart):

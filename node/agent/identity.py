@@ -1,4 +1,4 @@
-"""Who this node is: read from its own metadata, patiently, because tags and metadata may be late."""
+"""Reads the node's identity from its metadata, and waits for it, because tags and metadata may be late."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 2.0
 
 
 class Unknown(RuntimeError):
-    """The node never learned who it is; there is nobody to report to."""
+    """The node could not learn its identity, so it cannot report anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeIdentity:
-    """The facts that the launch gave this machine."""
+    """The deployment, job, attempt and rank that the launch gave this machine, and where it runs."""
 
     deployment: str
     job: str
@@ -30,14 +30,14 @@ class NodeIdentity:
 
 
 class Patience:
-    """How long a node waits for all that its metadata may give late: `most_s` seconds from now on, together."""
+    """A limit of `most_s` seconds from now for everything together that the node waits for."""
 
     def __init__(self, *, most_s: float, now: Callable[[], float], sleep: Callable[[float], None]) -> None:
         self._most_s, self._now, self._sleep = most_s, now, sleep
         self._until = now() + most_s
 
     def wait_for(self, what: str, look: Callable[[], T | None]) -> T:
-        """What `look` gives. Raises Unknown, naming it, when the time is over."""
+        """Repeats `look` until it returns a value. Raises Unknown, which names `what`, when the time is over."""
         pause = FIRST_PAUSE_S
         while True:
             try:
@@ -53,7 +53,7 @@ class Patience:
 
 
 def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
-    """Waits for every fact. Raises Unknown, naming the missing one."""
+    """Waits for every fact. Raises Unknown, which names the missing one."""
 
     def tag(key: str) -> str:
         return patience.wait_for(f"tag {key}", lambda: metadata.tag(key))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent.failures import CannotStart
-from agent.training import Child
+from agent.training import ChildProcess
 
 BOOTED = "run/systemd/system"
 """There where systemd is the machine's init (sd_booted(3))."""
@@ -26,11 +26,11 @@ class KernelLog:
 
     def __init__(self, root: Path, *, ship: Callable[[str], None], note: Callable[[str], None]) -> None:
         self._ship, self._note, self._noted = ship, note, 0
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         if not (root / BOOTED).is_dir():
             return
         try:
-            self._child = Child(FOLLOW, folder=root, environment=os.environ, on_line=self._line)
+            self._child = ChildProcess(FOLLOW, folder=root, environment=os.environ, on_line=self._line)
         except CannotStart as problem:
             note(f"no kernel lines: {problem}")
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from agent.store import MIB, code_of
+from agent.store import MIB
+from contract.aws_errors import code_of
 
 BATCH_BYTES, BATCH_EVENTS, EVENT_OVERHEAD = 1_048_576, 10_000, 26
 """The limits of PutLogEvents, and what each event adds to its bytes."""
@@ -19,7 +20,7 @@ LINE_BYTES = 200 * 1024
 """Longer lines are cut: an event may have 256 KiB."""
 WAITING_BYTES = 64 * MIB
 """What the agent keeps in memory while CloudWatch cannot be reached; beyond it the oldest lines go."""
-PREFIX = "[trainyard] "
+OWN_LINE = "[trainyard] "
 
 Event = dict[str, Any]
 
@@ -158,7 +159,7 @@ class LogShipper:
 
     def _tell_dropped(self) -> None:
         if self._dropped and self._waiting:
-            message = f"{PREFIX}{self._dropped} lines are missing here: CloudWatch Logs did not take them"
+            message = f"{OWN_LINE}{self._dropped} lines are missing here: CloudWatch Logs did not take them"
             self._waiting.appendleft({"timestamp": self._waiting[0]["timestamp"], "message": message})
             self._bytes += size_of(self._waiting[0])
             self._dropped = 0

@@ -1,4 +1,4 @@
-"""The machine around the agent: its limits, its power-off timer and its CloudWatch agent."""
+"""Sets up the machine around the agent: its limits, its power-off timer and its CloudWatch agent."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from contract.jobs import Job
 ARM = "opt/trainyard/arm-power-off"
 CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
 SYSTEM_LOGS = ("/var/log/messages", "/var/log/syslog", "/var/log/cloud-init-output.log")
-"""Those that the image has. What the kernel says is in none of them on Amazon Linux 2023: agent.kernel."""
+"""Log files to ship where the image has them. On Amazon Linux 2023 none has the kernel's lines, which agent.kernel ships."""
 GPU = ("utilization_gpu", "utilization_memory", "memory_used", "temperature_gpu", "power_draw")
 
 
 def raise_limits(note: Callable[[str], None]) -> None:
-    """For the agent and all that it starts. cloud-init's children have 1,024 files, too few for data loaders, and 8 MiB of
-    locked memory, too little for RDMA (EFA) and pinned buffers."""
+    """Raises the limits of the agent and of all that it starts. cloud-init's children may open 1,024 files, too few for data
+    loaders, and lock 8 MiB of memory, too little for RDMA (EFA) and pinned buffers."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     _set_limit(resource.RLIMIT_NOFILE, (files, files), "open files", note)
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -37,7 +37,7 @@ def _set_limit(which: int, wanted: tuple[int, int], what: str, note: Callable[[s
 
 
 def power_off_at(root: Path, epoch: float, note: Callable[[str], None]) -> None:
-    """Moves the timer that user data armed. A failure leaves the earlier time, which is the safe side."""
+    """Moves the timer that user data armed. After a failure the machine powers off at the earlier time, which is safe."""
     try:
         done = subprocess.run(
             [str(root / ARM), str(math.ceil(epoch))], capture_output=True, timeout=60, text=True, check=False
@@ -50,7 +50,7 @@ def power_off_at(root: Path, epoch: float, note: Callable[[str], None]) -> None:
 
 
 def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
-    """System logs into the job's log group, GPU metrics with the job and rank as dimensions."""
+    """The CloudWatch agent's settings: system logs to the job's log group, GPU metrics with job and rank as dimensions."""
     stream = f"{names.log_stream(job.id, attempt, rank)}/system"
     files = [{"file_path": file, "log_group_name": job.log_group, "log_stream_name": stream} for file in SYSTEM_LOGS]
     gpu = {"measurement": list(GPU), "append_dimensions": {"job": job.id, "rank": str(rank)}}
@@ -62,7 +62,7 @@ def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
 
 
 def start_cloudwatch(root: Path, folder: Path, settings: dict[str, Any], note: Callable[[str], None]) -> None:
-    """Starts the CloudWatch agent where the image has it; a failure is a line in the log."""
+    """Starts the CloudWatch agent where the image has it. A failure is only logged."""
     control = root / CLOUDWATCH
     if not control.exists():
         return

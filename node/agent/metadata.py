@@ -1,4 +1,4 @@
-"""The instance metadata service, version 2, with nothing but the standard library."""
+"""A client of the instance metadata service, version 2, with only the standard library."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Metadata:
         return cls(variables.get(ENDPOINT) or "http://169.254.169.254")
 
     def get(self, path: str) -> str | None:
-        """The text at `/latest/meta-data/<path>`, None where there is nothing (a tag, a notice that is not there yet)."""
+        """The text at `/latest/meta-data/<path>`; None where there is nothing (yet), such as a tag or a notice."""
         for _ in range(2):
             self._token = self._token or self._new_token()
             try:
@@ -44,11 +44,11 @@ class Metadata:
         return self.get(f"tags/instance/{key}")
 
     def master_address(self) -> str | None:
-        """Where rank 0 listens, None until the launcher has said so."""
+        """Where rank 0 listens; None until the launcher has set the tag."""
         return self.tag(tags.MASTER_ADDRESS)
 
     def spot_notice(self) -> str | None:
-        """The interruption notice as JSON with `action` and `time`, None while there is none."""
+        """The interruption notice as JSON with `action` and `time`; None while there is none."""
         return self.get("spot/instance-action")
 
     def _new_token(self) -> str:

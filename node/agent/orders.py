@@ -1,4 +1,4 @@
-"""Orders: looks for the attempt's order, for a spot notice and at the node's own deadline, and says which one came first."""
+"""Watches for the attempt's order, for a spot notice and for the job's deadline; the first that comes is the node's order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from contract.jobs import Job
 from contract.orders import Order, OrderKind
 
 NOTICE_S = 120
-"""A spot notice comes this long ahead; used where it does not say when."""
+"""How long before the interruption a spot notice comes; used where the notice does not say when."""
 
 
 def deadline_order(job: Job, rank: int, now: float) -> Order | None:
-    """The node's own order, ahead of the job's deadline: the attendant's may come late, or never."""
+    """The node's own order shortly before the job's deadline, because the attendant's may come late, or never."""
     if now < job.stop_at:
         return None
     return Order(
@@ -35,7 +35,7 @@ def deadline_order(job: Job, rank: int, now: float) -> Order | None:
 
 
 def spot_order(notice: str, rank: int, now: float) -> Order:
-    """What a spot interruption notice means for the whole attempt."""
+    """The order for the whole attempt that follows from a spot interruption notice."""
     try:
         by = calendar.timegm(time.strptime(json.loads(notice)["time"], "%Y-%m-%dT%H:%M:%SZ"))
     except (ValueError, KeyError, TypeError):
@@ -49,8 +49,8 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
     )
 
 
-class Watch:
-    """Looks every `orders_every_s` in a thread of its own until an order came; `order` is None before that."""
+class OrderWatch:
+    """Looks for an order every `orders_every_s`, in a thread of its own, until one comes; `order` is None before that."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class Watch:
         self._done.set()
 
     def look(self) -> Order | None:
-        """One look, by whoever wants to know now. The order of the attempt comes before the node's own."""
+        """Looks now. The attempt's order wins over the node's own."""
         with self._looking:
             if self.order is None and (order := self._given() or self._own()) is not None:
                 self.order = order
                 self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
                 self._on_order(order)
-                self.came.set()  # last: why the trainer is ended is in every report from before it ends
+                self.came.set()  # last, so that reports name the order before it ends the trainer
             return self.order
 
     def _run(self) -> None:
@@ -104,8 +104,8 @@ class Watch:
         return None
 
     def _own(self) -> Order | None:
-        """After a spot notice, or at the deadline: written down before it is obeyed, for the others, whose trainers break when this
-        node's leaves."""
+        """The order of a spot notice or the deadline. It is written for the other nodes before this one obeys it: their trainers
+        fail when this node's stops."""
         notice, now = None, self._now()
         with suppress(OSError):
             notice = self._metadata.spot_notice()
@@ -118,7 +118,7 @@ class Watch:
         try:
             if not self._home.create(self._key, encode(order)):
                 return self._given() or order
-        except Exception as problem:  # this node still has its time
+        except Exception as problem:  # this node obeys all the same
             self._note(f"the order for the others could not be written: {problem}")
             return replace(order, reason=f"{order.reason} (the order could not be written)")
         return order

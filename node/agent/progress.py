@@ -1,4 +1,4 @@
-"""What the trainer says about its progress: a file that may be missing, torn or wrong at any moment."""
+"""Reads the trainer's progress from a file that may be missing, half written or wrong at any moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIMIT = 64 * 1024
 
 
 class ProgressFile:
-    """PROGRESS_FILE. What cannot be read leaves what was read before."""
+    """PROGRESS_FILE. While it cannot be read, what was read before counts."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -36,7 +36,7 @@ class ProgressFile:
 
     @property
     def names_checkpoints(self) -> bool:
-        """The trainer says which step its newest finished checkpoint has."""
+        """Whether the trainer says which step its newest finished checkpoint has."""
         return self._checkpoint is not None
 
     def checkpoint_step(self) -> int:

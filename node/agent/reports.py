@@ -1,4 +1,4 @@
-"""Reports: a thread sends the node's facts at a steady pace, whatever the node is busy with."""
+"""Sends the node's reports from a thread of its own, at a steady pace, whatever else the node does."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ class Reporter:
         return self._report
 
     def start(self) -> None:
-        """The first report goes now, in the caller's thread."""
+        """Sends the first report now, in the caller's thread, and starts the thread for the others."""
         self.send()
         self._thread.start()
 
     def change(self, **facts: Any) -> None:
-        """New facts for the next report."""
+        """Sets facts for the next report."""
         with self._lock:
             self._report = replace(self._report, **facts)
 
     def moment(self, name: str, at: float | None = None) -> None:
-        """A moment of the timeline, by the node's clock; the first of a name stays."""
+        """Notes a moment of the timeline by the node's clock; a second one of the same name is ignored."""
         with self._lock:
             moments = {name: self._now() if at is None else at, **self._report.timeline}
             self.change(timeline={key: round(value, 3) for key, value in moments.items()})
 
     def enter(self, phase: Phase, note: str = "") -> None:
-        """A new phase is told at once, without waiting for it to arrive."""
+        """Enters a phase and sends a report at once, without waiting until it arrives."""
         self._turn(phase, note=note)
         self._wake.set()
 
     def outcome(self, ending: Exit) -> None:
-        """How the work ended, told at once where it was by an error: last commits may take minutes, and the peers of a node that
-        is gone tell of theirs within a second."""
+        """Reports how the work ended, and an error at once: the last commits may take minutes, while the errors of peers that
+        follow this one are reported within a second."""
         if not ending.error:
             self.enter(Phase.SAVING, SAVING)
             return
@@ -79,12 +79,12 @@ class Reporter:
             self.hurry()
 
     def hurry(self) -> None:
-        """The next report goes now, and is urgent; nobody waits for it to arrive."""
+        """Sends an urgent report now, without waiting until it arrives."""
         self._hurried = True
         self._wake.set()
 
     def send(self, *, urgent: bool = False) -> bool:
-        """One report; urgent ones also wake the control plane, under a key that is written last."""
+        """Sends one report. An urgent one is written under a second key too, which wakes the control plane."""
         with self._sending:
             with self._lock:
                 self._report = replace(
@@ -106,7 +106,7 @@ class Reporter:
             return True
 
     def end(self, ending: Exit, *, tries: int, sleep: Callable[[float], None]) -> bool:
-        """The last report, with how it ended; tried until it arrives, `tries` times at most."""
+        """Sends the last report, with how the work ended, until it arrives, at most `tries` times."""
         self._closed = True
         self._wake.set()
         self.moment("ended")

@@ -34,7 +34,7 @@ class Python:
         return self.folder / "bin" / "python"
 
     def variables(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """What a process of this environment inherits: the agent's own path and settings are not its business."""
+        """The variables of a process in this environment: `inherited` without the agent's own path and settings."""
         kept = {
             name: value
             for name, value in inherited.items()
@@ -72,8 +72,8 @@ FIRST_BYTES = 4096
 def _python_source(file: Path) -> bytes | None:
     """What follows the first line of a program that runs on the agent's own Python; None for any other file.
 
-    A program whose first line has options (`-s`, `-I`) wants no packages but its own, and one that asks env(1) for a Python
-    finds this environment's by itself.
+    A program whose first line has options (`-s`, `-I`) uses only its own packages, and one that uses env(1) finds this
+    environment's Python by itself.
     """
     try:
         if not file.is_file():

@@ -15,18 +15,18 @@ from agent.retention import RestoreSet, complete_sets
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind, commit_of
+from contract.keys import BytesPrefix, CommitKind, commit_of
 
 AT_A_TIME = 8
 
 
 class Unusable(Exception):
-    """Something of a set is missing or not what its commit says; the set before is next."""
+    """A set has a file that is missing or differs from its commit; the set before it is tried next."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What lies in CHECKPOINT_DIR now, and where it came from."""
+    """What was restored to CHECKPOINT_DIR, and from where."""
 
     step: int
     store: Store
@@ -37,9 +37,9 @@ class Restored:
 def restore(
     stores: Sequence[Store], job: str, attempt: int, rank: int, folder: Path, staging: Path, note: Callable[[str], None]
 ) -> Restored | None:
-    """Looks through the commits of all earlier attempts in every bucket; None where there is nothing to restore.
+    """Restores the newest usable set of all earlier attempts in every bucket; None where there is nothing to restore.
 
-    Raises what boto3 raises: a bucket that cannot be read is no reason to start from nothing.
+    Raises what boto3 raises: a training must not start from the beginning because a bucket could not be read.
     """
     for chosen, store in candidates(stores, job, attempt):
         try:
@@ -60,7 +60,7 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> list[tuple[Re
     """The complete sets of earlier attempts over all buckets, the newest first."""
     found = []
     for store in stores:
-        keys = store.keys(BytesPrefix(job).commits(Kind.CHECKPOINTS))
+        keys = store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS))
         earlier = [key for key in keys if (place := commit_of(key)) and place[0] < attempt]
         found += [(chosen, store) for chosen in complete_sets(earlier)]
     return sorted(found, key=lambda each: (each[0].attempt, each[0].step), reverse=True)
@@ -87,7 +87,7 @@ def _commit(store: Store, key: str) -> Commit:
 
 
 def _fetch(store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path) -> None:
-    """All files or none: they move into `folder` when every one of them has been checked."""
+    """Fetches all files or none: they move into `folder` once every one of them has been checked."""
 
     def fetch(file: CommittedFile) -> None:
         target = staging / file.path

@@ -1,4 +1,4 @@
-"""Saves while the training runs: commits checkpoints and artifacts at an interval, in a thread that no order waits for."""
+"""Commits checkpoints and artifacts at an interval while the training runs, in a thread that no order waits for."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from agent.reports import Reporter
 from agent.snapshot import Changed
 
 AGAIN_S = 10.0
-"""After a commit that failed, at most: a trainer that was writing is done soon, and the interval is long."""
+"""The longest pause after a commit that failed: a trainer that was writing is done soon, and the interval is long."""
 QUIET_S = 60.0
-"""How long files may go on changing after the command has ended, by a process that it left behind. Nothing torn is committed."""
+"""How long a process that the command left behind may go on changing files. Files that change are not committed."""
 
 
 @dataclass(frozen=True)
 class Unsaved:
-    """What the last commits left behind."""
+    """What the last commits could not save."""
 
     text: str
-    """Empty when all is well."""
+    """The reasons; empty where everything was saved."""
     own: bool = False
-    """All of it is the job's own doing: a new attempt would meet it again."""
+    """Whether the job is the cause of all of it, so that a new attempt would fail again."""
 
 
 SAVED = Unsaved("")
 
 
 class Saver:
-    """Both folders of a node."""
+    """Saves the checkpoints and the artifacts of a node."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Saver:
         self._thread.start()
 
     def carry_over(self, step: int) -> None:
-        """After a restore: this rank's own files become its first commit of the attempt, without being sent again where
-        they already lie in the region's bucket. Raises what a commit raises."""
+        """Commits this rank's restored files as its first commit of the attempt; those that are in the region's bucket already
+        are not sent again. Raises what a commit raises."""
         if self._checkpoints.commit(step=step):
             self._tell()
 
     def finish(self) -> Unsaved:
-        """The last commits, after the training process is gone."""
+        """Makes the last commits, after the training process has ended. Returns what could not be saved."""
         self._over.set()
         if self._thread.ident is None:
-            return SAVED  # nothing was trained: what lies in the folders is at most half of a restore
-        self._thread.join()  # the files it has sent need not be sent again
+            return SAVED  # nothing was trained: the folders hold at most half of a restore
+        self._thread.join()  # what it has sent is not sent again
         until = self._now() + QUIET_S
         troubles = self._save(final=True)
         while any(isinstance(one, Changed) for one in troubles) and self._now() < until:
@@ -108,7 +108,7 @@ class Saver:
 
 
 def _words(problem: Exception) -> str:
-    """For the person whose result is not in S3."""
+    """The problem in words for the person whose result is not in S3."""
     if isinstance(problem, Changed):
         return f"{problem}, again and again for {QUIET_S:.0f} s after the command had ended: a process that it left behind still writes"
     return f"{LARGER} ({problem})" if is_full(problem) else str(problem)

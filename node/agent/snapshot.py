@@ -1,4 +1,4 @@
-"""A quiet moment of a folder: its files hard-linked into a staging folder, with proof that none changed meanwhile."""
+"""Takes a snapshot of a folder: hard-links its files into a staging folder, and proves that none changed meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 UNFINISHED = ".tmp"
-"""Names with this end are files that a trainer still writes and will rename: left out."""
+"""The ending of files that a trainer still writes and will rename; they are left out."""
 RACY_S = 0.05
-"""A write within one tick of the file system's clock (4 to 10 ms) leaves the time as it was: younger files have to age."""
+"""The least age of a file: two writes within one tick of the file system's clock (4 to 10 ms) leave the same time."""
 KEY_BYTES = 800
 """S3 takes keys of 1,024 bytes, of which the job's prefix needs some."""
 
@@ -24,8 +24,8 @@ class Changed(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A file as it was; equal means unchanged."""
+class FileState:
+    """A file's size, times and inode; two that are equal mean that the file did not change."""
 
     path: str
     """Relative to the folder, `/` between parts."""
@@ -35,13 +35,13 @@ class Seen:
     mode: int
 
     @classmethod
-    def of(cls, path: str, facts: os.stat_result) -> Seen:
+    def of(cls, path: str, facts: os.stat_result) -> FileState:
         return cls(path, facts.st_size, facts.st_mtime_ns, facts.st_ino, stat.S_IMODE(facts.st_mode))
 
 
-def look(folder: Path, note: Callable[[str], None]) -> dict[str, Seen]:
+def look(folder: Path, note: Callable[[str], None]) -> dict[str, FileState]:
     """Every regular file under `folder` that can be committed; what cannot be is told to `note`."""
-    found: dict[str, Seen] = {}
+    found: dict[str, FileState] = {}
     folders = [""]
     while folders:
         parent = folders.pop()
@@ -57,7 +57,7 @@ def look(folder: Path, note: Callable[[str], None]) -> dict[str, Seen]:
                 elif problem_with := _unfit(path, entry):
                     note(f"{path!r} is left out: {problem_with}")
                 elif not path.endswith(UNFINISHED):
-                    found[path] = Seen.of(path, entry.stat(follow_symlinks=False))
+                    found[path] = FileState.of(path, entry.stat(follow_symlinks=False))
             except FileNotFoundError:
                 raise Changed(f"{path} went away") from None
     return found
@@ -80,7 +80,7 @@ def staged(
     *,
     now: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[dict[str, Seen]]:
+) -> Iterator[dict[str, FileState]]:
     """Links every file into `staging` for the time of the `with`. Raises Changed when the folder moved meanwhile."""
     shutil.rmtree(staging, ignore_errors=True)
     try:
@@ -99,7 +99,7 @@ def staged(
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _link(folder: Path, staging: Path, seen: Seen) -> None:
+def _link(folder: Path, staging: Path, seen: FileState) -> None:
     target = staging / seen.path
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -109,7 +109,7 @@ def _link(folder: Path, staging: Path, seen: Seen) -> None:
     check(target, seen)
 
 
-def check(file: Path, seen: Seen) -> None:
+def check(file: Path, seen: FileState) -> None:
     """Raises Changed when the staged `file` is no longer what was seen."""
-    if Seen.of(seen.path, file.stat()) != seen:
+    if FileState.of(seen.path, file.stat()) != seen:
         raise Changed(f"{seen.path} changed")

@@ -10,24 +10,22 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from contract.aws_errors import code_of
+
 MIB = 1024 * 1024
 PART = 32 * MIB
-"""Of an upload in parts: 10,000 parts make 320 GB; boto3 takes larger ones for larger files."""
+"""The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
 
 AGAIN_S = (0.1, 0.4, 1.6)
-"""Pauses before a conditional write is sent again that met another one under way: it did nothing, and says nothing of what is there."""
+"""Pauses before a conditional write is repeated that conflicted with another one: it wrote nothing, and does not say what is there."""
 
 
 class Missing(LookupError):
     """There is no such object."""
 
 
-def code_of(problem: ClientError) -> str:
-    return str(problem.response.get("Error", {}).get("Code", ""))
-
-
 class Store:
-    """One bucket. Everything but what is named raises what boto3 raises, after its retries."""
+    """One bucket. Calls raise what boto3 raises after its retries, except where their docstring says otherwise."""
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._client, self.bucket = client, bucket
@@ -43,11 +41,11 @@ class Store:
         return body
 
     def put(self, key: str, document: bytes) -> None:
-        """A JSON document, replaced if it is there."""
+        """Writes a JSON document, or replaces it."""
         self._client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
 
     def create(self, key: str, document: bytes) -> bool:
-        """A JSON document, never replaced: False when it is there already."""
+        """Writes a JSON document; False, and nothing is written, where there is one already."""
         for pause in (*AGAIN_S, None):
             try:
                 self._client.put_object(
@@ -70,24 +68,24 @@ class Store:
                 yield entry["Key"]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """What is gone already counts as deleted."""
+        """Deletes the objects; one that does not exist counts as deleted."""
         for key in keys:
             self._client.delete_object(Bucket=self.bucket, Key=key)
 
     def send_bytes(self, key: str, content: bytes, sha256: bytes) -> None:
-        """S3 refuses the object when `content` does not arrive with that digest."""
+        """Uploads `content`; S3 refuses it where it does not arrive with that digest."""
         self._client.put_object(
             Bucket=self.bucket, Key=key, Body=content, ChecksumSHA256=base64.b64encode(sha256).decode()
         )
 
     def send_file(self, key: str, file: Path) -> None:
-        """In parts, each with its checksum."""
+        """Uploads the file, a large one in parts, each with a checksum."""
         self._client.upload_file(
             str(file), self.bucket, key, ExtraArgs={"ChecksumAlgorithm": "CRC32"}, Config=self._in_parts()
         )
 
     def fetch(self, key: str, file: Path) -> None:
-        """Large objects come in parts, side by side. Raises Missing."""
+        """Downloads the object, a large one in parts side by side. Raises Missing."""
         try:
             self._client.download_file(self.bucket, key, str(file), Config=self._in_parts())
         except ClientError as problem:
@@ -97,6 +95,6 @@ class Store:
 
     @staticmethod
     def _in_parts() -> Any:
-        from boto3.s3.transfer import TransferConfig  # a tenth of a second that a job without large files does not pay
+        from boto3.s3.transfer import TransferConfig  # imported here because it takes a tenth of a second
 
         return TransferConfig(multipart_threshold=2 * PART, multipart_chunksize=PART)

@@ -1,4 +1,4 @@
-"""A child process in its own process group: its output line by line, its end as one number, and a way to end it."""
+"""Runs a command in its own process group, hands on its output line by line, and ends all of its processes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agent.logs import LINE_BYTES
 
 TAIL_LINES, TAIL_WIDTH = 50, 1000
 FIRST_TO_GO = "500"
-"""Where memory is full the kernel ends the trainer, which is an error of its own, and not the agent, which would be a lost node."""
+"""The oom_score_adj of commands: where memory is full, the kernel ends the trainer, which reports an error, and not the agent."""
 LINGER_S = 2.0
 """How long processes that the command left behind may still write."""
 
 
 class Lines:
-    """Bytes into lines, as a terminal would show them: what follows the last carriage return of a line is what stays."""
+    """Splits bytes into lines as a terminal shows them: of each line, what follows its last carriage return."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -46,8 +46,8 @@ class Lines:
         return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
-class Child:
-    """Started at once. Raises CannotStart when the command cannot be run."""
+class ChildProcess:
+    """A command, started at once. Raises CannotStart where it cannot be run."""
 
     def __init__(
         self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], on_line: Callable[[str], None]
@@ -99,7 +99,7 @@ class Child:
         return self.end(0.0)
 
     def end(self, linger_s: float = LINGER_S) -> int:
-        """After the command is over, or to be over at once: nothing of its group lives on, its last lines are read."""
+        """Kills what is left of the command's process group, and reads its last lines. Returns the exit code."""
         self._reader.join(linger_s)
         self._signal(signal.SIGKILL)
         code = None
@@ -109,7 +109,7 @@ class Child:
         return code
 
     def _is_gone(self) -> bool:
-        # Whoever lives on in the group holds the pipe: its end is the sign that also holds where zombies are not reaped.
+        # A process of the group that still runs keeps the pipe open, so the pipe's end proves that none does, zombies included.
         return self._process.poll() is not None and not self._reader.is_alive()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -132,7 +132,7 @@ class Child:
 
 
 def described(code: int) -> str:
-    """An exit code for a person."""
+    """The exit code in words for a person."""
     if code <= 128:
         return f"exited with code {code}"
     try:

@@ -1,4 +1,4 @@
-"""A node's work, from learning who it is to its last report."""
+"""Does a node's work, from learning its identity to its last report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from contract.timing import Timing
 
 @dataclass(frozen=True)
 class World:
-    """Everything outside the agent, so that a test can be all of it."""
+    """Everything outside of the agent; a test can replace all of it."""
 
     root: Path
     """`/` on a real machine."""
@@ -38,12 +38,12 @@ class World:
 
 
 def say(text: str) -> None:
-    """To the console of the machine, which EC2 keeps."""
+    """Prints to the machine's console, which EC2 keeps."""
     print(f"trainyard: {text}", file=sys.stderr, flush=True)
 
 
 def work(world: World) -> Exit:
-    """Runs the node's share of one attempt; every failure that has a job to be reported to is reported."""
+    """Runs the node's share of one attempt. Once the node knows its job, every failure is reported."""
     patience = Patience(most_s=Timing().boot_allowance_s, now=world.now, sleep=world.sleep)
     node = identify(world.metadata, patience)
     say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")

@@ -1,4 +1,4 @@
-"""Executions of a machine that end without success are told to a queue, which feeds the function that clears up after them."""
+"""Sends a message for every execution that ends without success to a queue, from which the cleanup's function reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stacks.parts.queue import DeadLetters, Queue
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 """Every end that is not a success: an abort and a time-out run no Catch, and a failure may be that of the last step."""
 AT_ONCE = 5
-"""A new account runs ten functions at once in all, and others are among them."""
+"""Cleanups side by side: a new account runs only ten functions at once, all of its functions together."""
 
 
 def clear_up_after(

@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from contract.grid import Exit
+from contract.grid import ExitCode
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.right import Right, grant
@@ -27,14 +27,14 @@ ENVIRONMENTS = {"FARGATE": "Machines", "FARGATE_SPOT": "SpotMachines"}
 """Type of a compute environment to its logical id. Batch changes no environment's type, and one that is deleted while children
 run in it becomes invalid; so both stand, which costs nothing, and the queue names the one that new children run in."""
 RULES: list[dict[str, str]] = [
-    {"onExitCode": str(int(Exit.AGAIN)), "action": "RETRY"},
+    {"onExitCode": str(int(ExitCode.AGAIN)), "action": "RETRY"},
     # Killed (137, 143), as Fargate does with a task that it takes back and that has not left in time; or broken (1).
     {"onExitCode": "1*", "action": "RETRY"},
     # "Task failed to start", "Timeout waiting for network interface provisioning to complete.": an image, or an address, could
     # not be had at that moment.
     {"onStatusReason": "T*", "action": "RETRY"},
     {"onStatusReason": "Your Spot Task*", "action": "RETRY"},
-    # Without this one Batch would try everything again, Exit.FINAL too.
+    # Without this rule Batch would retry every exit, ExitCode.FINAL too.
     {"onReason": "*", "action": "EXIT"},
 ]
 """The first that fits decides; five are the most. No attempt that comes too often does harm: a line is trained once."""

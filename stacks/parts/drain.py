@@ -1,4 +1,4 @@
-"""What makes a destroy drain: a resource of a stack that CloudFormation asks to be deleted before anything else of the stack."""
+"""The custom resource that makes a destroy drain: CloudFormation deletes it before anything else of its stack."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 
 
 def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
-    """Everything that the stack has by now outlives a drain of the whole deployment; to be called when all else is in place.
+    """Makes a destroy drain the whole deployment before it deletes anything that the stack has by now; call it last.
 
-    Every stack that starts something calls this: whichever a destroy begins with, and whatever a deploy that failed left out,
-    nothing is taken away while anything runs. A drain that finds nothing takes about a minute.
+    Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy begins
+    with and whichever a failed deploy left out. A drain that finds nothing takes about a minute.
     """
     others = stack.node.children
     resource = cdk.CustomResource(

@@ -18,7 +18,7 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from contract import tags
-from contract.environments import PREFIX, GridLimits
+from contract.environments import VARIABLE_PREFIX, GridLimits
 from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS
 from contract.timing import Timing
@@ -28,9 +28,9 @@ from stacks.parts.right import Right
 
 GRID = "{% $plan.grid %}"
 OF_AN_ARRAY = {
-    f"{PREFIX}GRID": GRID,
-    f"{PREFIX}FIRST": "{% $string($states.input.first) %}",
-    f"{PREFIX}ROUND": "{% $string($round) %}",
+    f"{VARIABLE_PREFIX}GRID": GRID,
+    f"{VARIABLE_PREFIX}FIRST": "{% $string($states.input.first) %}",
+    f"{VARIABLE_PREFIX}ROUND": "{% $string($round) %}",
 }
 """The part of contract.environments.ChildEnvironment that a submission says; the rest is the job definition's."""
 OVER = "Over"
@@ -49,7 +49,7 @@ MORE_LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Jobs:
+class ChildSubmission:
     """What children are submitted with."""
 
     queue: str
@@ -70,7 +70,7 @@ class GridMachine(Construct):
         physical_name: str,
         plan: lambda_.Function,
         collect: lambda_.Function,
-        jobs: Jobs,
+        jobs: ChildSubmission,
         limits: GridLimits,
         timing: Timing,
         rights: list[Right],

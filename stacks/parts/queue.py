@@ -18,7 +18,7 @@ KEYS = "SQS encrypts with a key of its own; what waits in here names executions 
 
 
 class DeadLetters(sqs.Queue):
-    """What could not be delivered, or failed for good; an alarm tells of the first letter, and a person takes it out."""
+    """A queue of messages that could not be delivered, or failed for good. The first letter raises an alarm; a person removes it."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class Queue(sqs.Queue):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=RETENTION,
-            # What a killed function held comes back after so long; one that fails by its own word gives it back sooner.
+            # After this time a message of a killed function is delivered again; a function that fails returns its message sooner.
             visibility_timeout=cdk.Duration.seconds(TIMES_THE_FUNCTION * function_timeout.to_seconds()),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=letters, max_receive_count=max(FEWEST_RECEIVES, round(receives))

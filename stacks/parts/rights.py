@@ -17,9 +17,9 @@ PRICE_LIST = "us-east-1"
 """The Price List answers in few regions, everywhere about all of them."""
 UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
-"""For the operator Null: there is no such tag. So IAM itself keeps what was protected since the function looked."""
+"""For the operator Null: the resource has no such tag. So IAM itself refuses to end what a person protected after the function looked."""
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
-"""Anybody may give a bucket of theirs a name that fits a pattern of ours."""
+"""Needed because a stranger's bucket may have a name that fits our pattern."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
@@ -169,7 +169,7 @@ class Rights:
         ]
 
     def terminate(self) -> Right:
-        """In our regions; neither this nor any other right ends what a person protects."""
+        """Ends instances in our regions. Neither this nor any other right allows to end what a person protects."""
         reason = "Instances come and go; the condition wants the deployment's tag on each."
         return Right(
             "TerminateOurInstances",
@@ -319,10 +319,14 @@ class Rights:
             self.bytes(
                 "WriteAndReadCheckpoints",
                 ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-                *(f"{keys.JOBS}*/{folder}/*" for folder in keys.BYTES_FOLDERS if folder != keys.Kind.ARTIFACTS.value),
+                *(
+                    f"{keys.JOBS}*/{folder}/*"
+                    for folder in keys.BYTES_FOLDERS
+                    if folder != keys.CommitKind.ARTIFACTS.value
+                ),
             ),
             # Artifacts are for people: no node reads one or takes one away again.
-            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.Kind.ARTIFACTS.value}/*"),
+            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.CommitKind.ARTIFACTS.value}/*"),
             self.list_bytes(),
             *self.data(data_buckets),
             Right("WriteTrainingLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),

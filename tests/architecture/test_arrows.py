@@ -3,6 +3,7 @@ nothing but tests imports tools."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -148,6 +149,12 @@ def test_no_archive_of_a_function_has_a_program_that_only_developers_run() -> No
 def test_what_builds_images_knows_the_contract_alone() -> None:
     others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("image_builder")}
     assert {file: found for file, found in others.items() if found} == {}
+
+
+def test_no_file_of_tests_imports_what_another_defines() -> None:
+    """What two share stands in a support module beside them."""
+    shared = re.compile(r"^from tests\S*\.test_", re.MULTILINE)
+    assert [name(file) for file in python_files("tests") if shared.search(file.read_text())] == []
 
 
 def test_examples_know_nothing_of_trainyard() -> None:

@@ -49,7 +49,6 @@ def test_no_error_name_is_spelt_outside_of_the_contract() -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ('["Error"]["Code"]', "lambda/aws/errors.py"),
         ("PermanentRedirect", "lambda/aws/errors.py"),
         ("(-[a-z]+)+-[0-9]", "contract/names.py"),
         ("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "contract/names.py"),
@@ -60,6 +59,30 @@ def test_no_error_name_is_spelt_outside_of_the_contract() -> None:
 )
 def test_what_functions_or_stacks_share_is_written_in_one_file(text: str, place: str) -> None:
     assert [name(file) for file in python_files("contract", "lambda", "stacks") if text in file.read_text()] == [place]
+
+
+SHARED = {
+    "Action": "what a policy's verdict asks for; no module reads two policies",
+    "Bucket": "a bucket of S3, which a stack deploys and a function calls",
+    "Queue": "a queue of SQS, which a stack deploys and a function calls",
+    "Verdict": "a policy's decision with its reason; no module reads two policies",
+}
+"""Names of more than one class, each with its one meaning."""
+
+
+def test_a_name_of_a_class_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for file in python_files(*PRODUCT):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(name(file))
+    assert {one: found for one, found in sorted(places.items()) if len(found) > 1}.keys() == SHARED.keys()
+
+
+def test_the_code_of_an_error_is_read_in_one_place() -> None:
+    by_hand = re.compile(r'"Error"(\]|, \{\}\))(\["Code"\]|\.get\("Code")')
+    files = python_files("contract", "grid_child", "lambda", "node", "stacks")
+    assert [name(file) for file in files if by_hand.search(file.read_text())] == ["contract/aws_errors.py"]
 
 
 def test_tag_keys_are_readable_in_instance_metadata() -> None:
@@ -89,7 +112,7 @@ def test_what_nodes_may_write_is_what_they_write() -> None:
     written = {
         prefix.checkpoint(0, "f" * 64, "a.pt"),
         prefix.artifact(0, "a.pt"),
-        *(prefix.commit(kind, 1, 2, 0) for kind in keys.Kind),
+        *(prefix.commit(kind, 1, 2, 0) for kind in keys.CommitKind),
     }
     folders = {key.removeprefix(prefix.root).partition("/")[0] for key in written}
     assert folders == set(keys.BYTES_FOLDERS)
@@ -109,6 +132,8 @@ KEPT = {
     "errors.BudgetExceeded": "for a cap on what a job may cost, which ends the job that reaches it",
 }
 """Words of the contract that nothing uses yet, each with the capability that will."""
+# `orders.OrderKind.DUMP` is used by nodes, which obey it, and sent by nothing yet: the restart of an attempt that makes no progress
+# will send it, so that every node writes its stacks to its log before it stops.
 
 
 def test_every_word_of_the_contract_has_a_user_outside_of_the_tests() -> None:

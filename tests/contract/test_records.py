@@ -11,7 +11,7 @@ import pytest
 
 from contract import records
 from contract.codec import decode, encode
-from contract.grid import Line, Outcome, Record
+from contract.grid import Line, LineOutcome, Record
 
 BEGAN, OVER = 1_800_000_300.0, 1_800_001_200.0
 LINE = Line(
@@ -56,7 +56,7 @@ def test_a_completed_training_has_no_reason_and_all_its_figures() -> None:
         line=2,
         region="eu-west-1",
         training=LINE.training,
-        outcome=Outcome.COMPLETED,
+        outcome=LineOutcome.COMPLETED,
         reason="",
         arn=COMPLETED["TrainingJobArn"],
         seconds=900.0,
@@ -95,7 +95,7 @@ def test_a_training_that_has_not_ended_has_no_record(status: str) -> None:
 )
 def test_a_failure_says_what_its_class_means_and_what_sagemaker_said(reason: str, meaning: str, logs: bool) -> None:
     record = records.record_of(LINE, failed(reason))
-    assert record.outcome is Outcome.FAILED
+    assert record.outcome is LineOutcome.FAILED
     assert meaning in record.reason
     assert reason.rstrip(".") in record.reason
     assert (f"{records.LOG_GROUP} in eu-west-1, streams {LINE.training}/" in record.reason) is logs
@@ -131,7 +131,7 @@ def test_a_reason_is_one_line_of_a_table() -> None:
 )
 def test_a_stop_says_what_stopped_it(secondary: str, words: str) -> None:
     record = records.record_of(LINE, stopped(secondary))
-    assert record.outcome is Outcome.STOPPED
+    assert record.outcome is LineOutcome.STOPPED
     assert words in record.reason
 
 
@@ -194,9 +194,9 @@ def test_a_training_without_artifact_and_metrics_has_empty_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "outcome"), [(records.refused, Outcome.REFUSED), (records.not_started, Outcome.STOPPED)]
+    ("make", "outcome"), [(records.refused, LineOutcome.REFUSED), (records.not_started, LineOutcome.STOPPED)]
 )
-def test_a_line_without_a_training_costs_nothing_and_names_none(make: Any, outcome: Outcome) -> None:
+def test_a_line_without_a_training_costs_nothing_and_names_none(make: Any, outcome: LineOutcome) -> None:
     record = make(LINE, "because")
     assert (record.outcome, record.reason, record.arn, record.cost_usd) == (outcome, "because", "", 0.0)
 

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import stat
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from contract.archives import Refused
 from contract.unpacking import unpack
-
-
-def tar_of(folder: Path, *members: tuple[dict[str, Any], bytes]) -> Path:
-    file = folder / "code.tar.gz"
-    with tarfile.open(file, "w:gz") as tar:
-        for facts, content in members:
-            info = tarfile.TarInfo()
-            for name, value in {"mode": 0o644, "size": len(content), **facts}.items():
-                setattr(info, name, value)
-            tar.addfile(info, io.BytesIO(content))
-    return file
-
-
-def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tuple[dict[str, Any], bytes]:
-    return {"name": name, "type": kind, "linkname": target}, b""
-
-
-FILE = ({"name": "train.py"}, b"print()")
-
-UNSAFE_TARS = {
-    "an absolute path": [({"name": "/etc/evil"}, b"x")],
-    "a path that climbs": [({"name": "a/../../evil"}, b"x")],
-    "a link out": [link("evil", "../outside")],
-    "an absolute link": [link("evil", "/etc/passwd")],
-    "a file through a link made inside": [link("a/b/up", ".."), link("a/b/evil", "up/../..")],
-    "a link that leads out only once another one exists": [link("a/evil", "x/../.."), link("a/x", "..")],
-    "a hard link out": [link("evil", "../outside", tarfile.LNKTYPE)],
-    "a hard link to an absolute path": [link("evil", "/etc/passwd", tarfile.LNKTYPE)],
-    "a hard link to nothing": [link("evil", "train.py", tarfile.LNKTYPE)],
-    "a hard link to a link": [FILE, link("soft", "train.py"), link("evil", "soft", tarfile.LNKTYPE)],
-    "a device": [({"name": "evil", "type": tarfile.CHRTYPE}, b"")],
-    "a pipe": [({"name": "evil", "type": tarfile.FIFOTYPE}, b"")],
-    "the folder itself": [({"name": "."}, b"evil")],
-}
+from tests.archives import FILE, UNSAFE_TARS, Entry, header, link, tar_of
 
 
 @pytest.mark.parametrize("members", UNSAFE_TARS.values(), ids=UNSAFE_TARS.keys())
-def test_an_unsafe_tar_is_refused(tmp_path: Path, members: list[tuple[dict[str, Any], bytes]]) -> None:
+def test_an_unsafe_tar_is_refused(tmp_path: Path, members: list[Entry | tarfile.TarInfo]) -> None:
     (tmp_path / "outside").write_text("untouched")
     with pytest.raises(Refused, match=r"evil|'\.'"):
         unpack(tar_of(tmp_path, *members), tmp_path / "code")
@@ -89,7 +54,7 @@ def test_a_bomb_is_refused_before_it_goes_off(tmp_path: Path) -> None:
 
 
 def test_too_many_entries_are_refused(tmp_path: Path) -> None:
-    members = [({"name": f"file-{n}"}, b"") for n in range(6)]
+    members = [(f"file-{n}", b"") for n in range(6)]
     with pytest.raises(Refused, match="too many entries: 'file-5' is one more than 5"):
         unpack(tar_of(tmp_path, *members), tmp_path / "code", most_entries=5)
 
@@ -103,7 +68,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path, name: str, content: bytes
 
 
 def test_a_torn_archive_is_refused(tmp_path: Path) -> None:
-    file = tar_of(tmp_path, ({"name": "large"}, bytes(range(256)) * 4000))
+    file = tar_of(tmp_path, ("large", bytes(range(256)) * 4000))
     file.write_bytes(file.read_bytes()[:-200])
     with pytest.raises(Refused, match="cannot be unpacked"):
         unpack(file, tmp_path / "code")
@@ -112,9 +77,9 @@ def test_a_torn_archive_is_refused(tmp_path: Path) -> None:
 def test_links_that_stay_inside_are_kept_and_programs_stay_programs(tmp_path: Path) -> None:
     members = (
         FILE,
-        ({"name": "bin/run", "mode": 0o4755}, b"#!"),
+        (header("bin/run", mode=0o4755), b"#!"),
         link("bin/main.py", "../train.py"),
-        link("same", "train.py", tarfile.LNKTYPE),
+        link("same", "train.py", hard=True),
     )
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     code = tmp_path / "code"
@@ -132,7 +97,7 @@ def test_a_zip_made_anywhere_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_file_that_replaces_a_link_does_not_write_through_it(tmp_path: Path) -> None:
-    members = (FILE, link("other", "train.py"), ({"name": "other"}, b"new"))
+    members = (FILE, link("other", "train.py"), ("other", b"new"))
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     assert (tmp_path / "code/train.py").read_bytes() == b"print()"
 
@@ -141,7 +106,7 @@ def test_a_file_that_replaces_a_link_does_not_write_through_it(tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["tar", "zip"])
 def test_nothing_special_of_a_mode_survives(tmp_path: Path, kind: str, bits: int) -> None:
     if kind == "tar":
-        file = tar_of(tmp_path, ({"name": "run", "mode": bits}, b"#!"))
+        file = tar_of(tmp_path, (header("run", mode=bits), b"#!"))
     else:
         file = tmp_path / "code.zip"
         with zipfile.ZipFile(file, "w") as archive:
@@ -154,7 +119,7 @@ def test_nothing_special_of_a_mode_survives(tmp_path: Path, kind: str, bits: int
 
 def test_a_file_keeps_the_time_of_its_last_change(tmp_path: Path) -> None:
     """Tools that build from sources make anew what is older than its source."""
-    unpack(tar_of(tmp_path, ({"name": "configure", "mtime": 1_600_000_000}, b"")), tmp_path / "code")
+    unpack(tar_of(tmp_path, (header("configure", mtime=1_600_000_000), b"")), tmp_path / "code")
     assert (tmp_path / "code/configure").stat().st_mtime == 1_600_000_000
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from contract.archives import MOST_DEPTH, Refused
 from contract.unpacking import unpack
-from tests.contract.test_unpacking import FILE, link, tar_of
+from tests.archives import FILE, header, link, tar_of
 
 LITTLE = 48 * 1024**2
 """Bytes of memory that no archive may pass: its own few MiB, and an honest reader's."""
@@ -33,7 +33,7 @@ def in_little_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def header(name: str, kind: bytes, size: int) -> bytes:
+def raw_header(name: str, kind: bytes, size: int) -> bytes:
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, size
     return info.tobuf(tarfile.GNU_FORMAT)
@@ -51,7 +51,7 @@ def zip_of(folder: Path, *entries: tuple[zipfile.ZipInfo | str, bytes]) -> Path:
 def test_a_tar_header_that_wants_a_gigabyte_of_memory_is_refused(tmp_path: Path, kind: bytes) -> None:
     file = tmp_path / "code.tar.gz"
     with gzip.open(file, "wb", compresslevel=1) as packed:
-        packed.write(header("bomb", kind, 1024**3))
+        packed.write(raw_header("bomb", kind, 1024**3))
         for _ in range(100):
             packed.write(bytes(1024**2))
     assert file.stat().st_size < 1024**2
@@ -61,7 +61,7 @@ def test_a_tar_header_that_wants_a_gigabyte_of_memory_is_refused(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
 def test_a_tar_entry_of_negative_size_is_refused(tmp_path: Path, kind: bytes) -> None:
-    buffer = bytearray(header("evil", kind, 0))
+    buffer = bytearray(raw_header("evil", kind, 0))
     buffer[124:136] = b"\xff" * 4 + struct.pack(">q", -512)
     buffer[148:156] = b" " * 8
     buffer[148:156] = f"{sum(buffer):06o}\0 ".encode()
@@ -142,7 +142,7 @@ def test_an_archive_of_nothing_is_refused(tmp_path: Path, name: str) -> None:
 )
 def test_a_path_too_deep_or_too_long_is_refused_with_the_limit(tmp_path: Path, name: str, limit: str) -> None:
     with pytest.raises(Refused, match=limit) as problem:
-        unpack(tar_of(tmp_path, ({"name": name}, b"x")), tmp_path / "code")
+        unpack(tar_of(tmp_path, (name, b"x")), tmp_path / "code")
     assert f"entry '{name[:3]}" in str(problem.value)
     assert len(str(problem.value)) < 600
 
@@ -150,10 +150,10 @@ def test_a_path_too_deep_or_too_long_is_refused_with_the_limit(tmp_path: Path, n
 def test_a_file_beneath_what_was_a_link_lands_inside(tmp_path: Path) -> None:
     """A link to a folder, replaced by a file, and a folder through a link that stays inside."""
     members = (
-        ({"name": "real/keep"}, b"1"),
+        ("real/keep", b"1"),
         link("door", "real"),
-        ({"name": "door/new"}, b"2"),
-        ({"name": "door"}, b"3"),
+        ("door/new", b"2"),
+        ("door", b"3"),
     )
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     code = tmp_path / "code"
@@ -164,11 +164,11 @@ def test_a_file_beneath_what_was_a_link_lands_inside(tmp_path: Path) -> None:
 
 def test_a_file_that_is_to_replace_a_folder_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="the entry 'a', which cannot be written: Is a directory"):
-        unpack(tar_of(tmp_path, ({"name": "a/b"}, b"1"), ({"name": "a"}, b"2")), tmp_path / "code")
+        unpack(tar_of(tmp_path, ("a/b", b"1"), ("a", b"2")), tmp_path / "code")
 
 
 def test_a_hard_link_does_not_let_a_later_entry_write_into_another_file(tmp_path: Path) -> None:
-    members = (FILE, link("same", "train.py", tarfile.LNKTYPE), ({"name": "same"}, b"changed"))
+    members = (FILE, link("same", "train.py", hard=True), ("same", b"changed"))
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     assert (tmp_path / "code/train.py").read_bytes() == b"print()"
 
@@ -185,13 +185,13 @@ def test_a_name_that_is_not_utf8_is_unpacked_byte_by_byte(tmp_path: Path) -> Non
 
 def test_odd_names_are_names(tmp_path: Path) -> None:
     names = ["$(touch x)", "`id`", "a b", "-rf", "{% $x %}", "quote'\"", "new\nline", "\u202ertl", "\x1b[31m"]
-    unpack(tar_of(tmp_path, *(({"name": name}, b"") for name in names)), tmp_path / "code")
+    unpack(tar_of(tmp_path, *((name, b"") for name in names)), tmp_path / "code")
     assert {path.name for path in (tmp_path / "code").iterdir()} == set(names)
 
 
 @pytest.mark.parametrize("kind", ["code.tar.gz", "code.tar", "code.zip"])
 def test_an_archive_with_any_byte_changed_is_unpacked_inside_or_refused(tmp_path: Path, kind: str) -> None:
-    members = [({"name": f"folder/file-{n}", "mode": 0o755}, bytes([n]) * 400) for n in range(4)]
+    members = [(header(f"folder/file-{n}", mode=0o755), bytes([n]) * 400) for n in range(4)]
     source = tmp_path / "source"
     source.mkdir()
     whole = tar_of(source, *members, link("folder/link", "file-1")).read_bytes()
@@ -217,7 +217,7 @@ def test_an_archive_with_any_byte_changed_is_unpacked_inside_or_refused(tmp_path
 
 
 def test_a_tar_that_cannot_be_read_from_some_entry_on_is_refused_and_not_half_unpacked(tmp_path: Path) -> None:
-    raw = bytearray(gzip.decompress(tar_of(tmp_path, FILE, ({"name": "lost.py"}, b"print()")).read_bytes()))
+    raw = bytearray(gzip.decompress(tar_of(tmp_path, FILE, ("lost.py", b"print()")).read_bytes()))
     raw[1024 + 10] ^= 0xFF  # in the second entry's header, whose checksum no longer fits
     (tmp_path / "code.tar").write_bytes(bytes(raw))
     with pytest.raises(Refused, match="neither an entry nor the end"):

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from tests.fakes.aws import Aws
-from tests.grid_child.yard import NOW
+from tests.fakes.grid_yard import NOW
 
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}

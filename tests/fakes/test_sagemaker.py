@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life, Planned
 from tests.fakes.aws import Aws
-from tests.grid_child.yard import NOW, request_of
+from tests.fakes.grid_yard import NOW, request_of
 
 ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 REGION = "eu-west-1"

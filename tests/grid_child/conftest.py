@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.grid_child.yard import GridYard, planned
+from tests.fakes.grid_yard import GridYard, planned
 
 
 @pytest.fixture

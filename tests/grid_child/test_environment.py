@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from contract.codec import encode
-from contract.grid import Exit
-from tests.grid_child.yard import BUCKET, PREFIX, GridYard, line_of, planned
+from contract.grid import ExitCode
+from tests.fakes.grid_yard import BUCKET, PREFIX, GridYard, line_of, planned
 
-FINAL, DONE = Exit.FINAL, Exit.DONE
+FINAL, DONE = ExitCode.FINAL, ExitCode.DONE
 
 
 def refused(yard: GridYard, capsys: pytest.CaptureFixture[str], **named: object) -> str:

@@ -7,26 +7,36 @@ from dataclasses import replace
 
 import pytest
 
-from contract.grid import Exit
+from contract.grid import ExitCode
 from contract.timing import Timing
 from contract.timings import ChildTiming
 from grid_child.pace import Round, backoff_s, earliest, jittered, slot
-from grid_child.policy import Action, Answer, ChildFacts, Known, Rules, answered, decide, is_ours, out_of_quota
-from tests.grid_child.yard import NOW, REGIONS, grid_of, line_of
+from grid_child.policy import (
+    Action,
+    ChildFacts,
+    ChildRules,
+    Known,
+    SubmitAnswer,
+    answered,
+    decide,
+    is_ours,
+    out_of_quota,
+)
+from tests.fakes.grid_yard import NOW, REGIONS, grid_of, line_of
 
 TIMING = Timing().of(ChildTiming)
-RULES = Rules(timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400)
+RULES = ChildRules(timing=TIMING, earliest=NOW + 100, turn_s=1250.0, leaves_at=NOW + 13 * 86_400)
 ABSENT = ChildFacts(known=Known.ABSENT)
-OURS = ChildFacts(known=Known.OURS, status="InProgress", answer=Answer.ACCEPTED)
+OURS = ChildFacts(known=Known.OURS, status="InProgress", answer=SubmitAnswer.ACCEPTED)
 
 
-def verdicts(facts: ChildFacts, now: float = NOW, rules: Rules = RULES) -> set[tuple[Action, Exit]]:
+def verdicts(facts: ChildFacts, now: float = NOW, rules: ChildRules = RULES) -> set[tuple[Action, ExitCode]]:
     """Whatever the dice say."""
     found = [decide(facts, rules, now, random.Random(seed)) for seed in range(20)]
     return {(one.action, one.exit) for one in found}
 
 
-def waits(facts: ChildFacts, now: float = NOW, rules: Rules = RULES) -> list[float]:
+def waits(facts: ChildFacts, now: float = NOW, rules: ChildRules = RULES) -> list[float]:
     return [decide(facts, rules, now, random.Random(seed)).wait_s for seed in range(200)]
 
 
@@ -36,42 +46,42 @@ def test_a_new_child_waits_for_its_turn_and_submits() -> None:
     assert decide(ABSENT, RULES, NOW + 500, random.Random(0)).wait_s == 0.0
 
 
-@pytest.mark.parametrize("answer", list(Answer))
-def test_where_nobody_has_looked_nothing_is_submitted(answer: Answer) -> None:
-    assert verdicts(ChildFacts(known=Known.UNKNOWN, answer=answer, tries=3)) == {(Action.LOOK, Exit.AGAIN)}
+@pytest.mark.parametrize("answer", list(SubmitAnswer))
+def test_where_nobody_has_looked_nothing_is_submitted(answer: SubmitAnswer) -> None:
+    assert verdicts(ChildFacts(known=Known.UNKNOWN, answer=answer, tries=3)) == {(Action.LOOK, ExitCode.AGAIN)}
 
 
-@pytest.mark.parametrize("answer", [None, *Answer])
+@pytest.mark.parametrize("answer", [None, *SubmitAnswer])
 @pytest.mark.parametrize("known", [Known.ABSENT, Known.UNKNOWN])
-def test_once_there_is_to_be_no_training_none_is_submitted(answer: Answer | None, known: Known) -> None:
+def test_once_there_is_to_be_no_training_none_is_submitted(answer: SubmitAnswer | None, known: Known) -> None:
     actions = {action for action, _ in verdicts(ChildFacts(known=known, answer=answer, unwanted="the grid is to end"))}
     assert actions <= {Action.LEAVE, Action.LOOK}
 
 
 def test_a_grid_that_is_to_end_leaves_a_line_without_training_for_good() -> None:
-    assert verdicts(replace(ABSENT, unwanted="the grid is to end")) == {(Action.LEAVE, Exit.FINAL)}
+    assert verdicts(replace(ABSENT, unwanted="the grid is to end")) == {(Action.LEAVE, ExitCode.FINAL)}
 
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped"])
 @pytest.mark.parametrize("unwanted", ["", "the grid is to end"])
 def test_what_has_ended_is_recorded(status: str, unwanted: str) -> None:
     facts = replace(OURS, status=status, unwanted=unwanted)
-    assert verdicts(facts) == {(Action.RECORD, Exit.AGAIN)}
+    assert verdicts(facts) == {(Action.RECORD, ExitCode.AGAIN)}
 
 
 @pytest.mark.parametrize("status", ["InProgress", "Stopping", "Deleting", "Something new"])
 def test_what_has_not_ended_is_looked_at_again_about_every_minute(status: str) -> None:
     facts = replace(OURS, status=status)
-    assert verdicts(facts) == {(Action.LOOK, Exit.AGAIN)}
+    assert verdicts(facts) == {(Action.LOOK, ExitCode.AGAIN)}
     assert 48 <= min(waits(facts)) < max(waits(facts)) <= 72
 
 
 def test_an_unwanted_training_is_stopped_once_and_then_watched_more_often() -> None:
     unwanted = replace(OURS, unwanted="the grid is to end")
-    assert verdicts(unwanted) == {(Action.STOP, Exit.AGAIN)}
+    assert verdicts(unwanted) == {(Action.STOP, ExitCode.AGAIN)}
     assert set(waits(unwanted)) == {0.0}
     for asked in (replace(unwanted, stopping=True), replace(unwanted, status="Stopping")):
-        assert verdicts(asked) == {(Action.LOOK, Exit.AGAIN)}
+        assert verdicts(asked) == {(Action.LOOK, ExitCode.AGAIN)}
         assert max(waits(asked)) <= 18
 
 
@@ -83,72 +93,72 @@ def test_a_strangers_name_is_refused_with_its_holder() -> None:
 
 def test_a_refusal_says_what_sagemaker_said() -> None:
     verdict = decide(
-        replace(ABSENT, answer=Answer.REFUSED, said="ValidationException: x"), RULES, NOW, random.Random(0)
+        replace(ABSENT, answer=SubmitAnswer.REFUSED, said="ValidationException: x"), RULES, NOW, random.Random(0)
     )
     assert (verdict.action, verdict.reason) == (Action.REFUSE, "SageMaker refused the request: ValidationException: x")
 
 
 @pytest.mark.parametrize("tries", [1, 2, 9, 10, 30, 10_000])
 def test_throttles_are_tried_again_ten_times_and_more_within_patience(tries: int) -> None:
-    facts = replace(ABSENT, answer=Answer.THROTTLED, tries=tries, since=NOW - 10)
-    assert verdicts(facts) == {(Action.CREATE, Exit.AGAIN)}
+    facts = replace(ABSENT, answer=SubmitAnswer.THROTTLED, tries=tries, since=NOW - 10)
+    assert verdicts(facts) == {(Action.CREATE, ExitCode.AGAIN)}
     assert max(waits(facts)) <= min(300.0, 2.0 * 2.0 ** min(tries - 1, 20))
 
 
 def test_in_a_storm_the_pauses_grow_to_the_turn_of_the_region_and_no_further_than_five_minutes() -> None:
-    facts = replace(ABSENT, answer=Answer.THROTTLED, tries=20, since=NOW - 10)
+    facts = replace(ABSENT, answer=SubmitAnswer.THROTTLED, tries=20, since=NOW - 10)
     assert max(waits(facts)) > 280
     assert max(waits(facts, rules=replace(RULES, turn_s=40.0))) <= 40
 
 
-@pytest.mark.parametrize("answer", [Answer.THROTTLED, Answer.OPEN])
-def test_when_patience_is_over_the_next_attempt_goes_on(answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [SubmitAnswer.THROTTLED, SubmitAnswer.OPEN])
+def test_when_patience_is_over_the_next_attempt_goes_on(answer: SubmitAnswer) -> None:
     facts = replace(ABSENT, answer=answer, tries=100, since=NOW - TIMING.training_patience_s)
-    assert verdicts(facts) == {(Action.LEAVE, Exit.AGAIN)}
+    assert verdicts(facts) == {(Action.LEAVE, ExitCode.AGAIN)}
 
 
 def test_a_quota_is_waited_for_and_refused_at_the_end_of_patience() -> None:
-    facts = replace(ABSENT, answer=Answer.QUOTA, said="limit 'ml.p4d usage'", tries=5, since=NOW - 1000)
-    assert verdicts(facts) == {(Action.CREATE, Exit.AGAIN)}
+    facts = replace(ABSENT, answer=SubmitAnswer.QUOTA, said="limit 'ml.p4d usage'", tries=5, since=NOW - 1000)
+    assert verdicts(facts) == {(Action.CREATE, ExitCode.AGAIN)}
     assert min(waits(facts)) >= 15
-    assert verdicts(replace(facts, since=NOW - TIMING.training_patience_s)) == {(Action.REFUSE, Exit.AGAIN)}
+    assert verdicts(replace(facts, since=NOW - TIMING.training_patience_s)) == {(Action.REFUSE, ExitCode.AGAIN)}
 
 
-@pytest.mark.parametrize("answer", [Answer.ACCEPTED, Answer.IN_USE, Answer.OPEN])
-def test_what_is_not_there_after_all_is_submitted_again_under_the_same_name(answer: Answer) -> None:
-    assert verdicts(replace(ABSENT, answer=answer, tries=1)) == {(Action.CREATE, Exit.AGAIN)}
+@pytest.mark.parametrize("answer", [SubmitAnswer.ACCEPTED, SubmitAnswer.IN_USE, SubmitAnswer.OPEN])
+def test_what_is_not_there_after_all_is_submitted_again_under_the_same_name(answer: SubmitAnswer) -> None:
+    assert verdicts(replace(ABSENT, answer=answer, tries=1)) == {(Action.CREATE, ExitCode.AGAIN)}
 
 
 @pytest.mark.parametrize("facts", [ABSENT, OURS, ChildFacts(known=Known.UNKNOWN)], ids=["absent", "ours", "unknown"])
 def test_a_child_goes_before_its_container_is_too_old(facts: ChildFacts) -> None:
-    assert verdicts(facts, now=RULES.leaves_at) == {(Action.LEAVE, Exit.AGAIN)}
-    assert (Action.LEAVE, Exit.AGAIN) not in verdicts(facts, now=RULES.leaves_at - 1)
+    assert verdicts(facts, now=RULES.leaves_at) == {(Action.LEAVE, ExitCode.AGAIN)}
+    assert (Action.LEAVE, ExitCode.AGAIN) not in verdicts(facts, now=RULES.leaves_at - 1)
 
 
 @pytest.mark.parametrize(
     ("code", "status", "answer"),
     [
-        ("ThrottlingException", 400, Answer.THROTTLED),
-        ("TooManyRequestsException", 429, Answer.THROTTLED),
-        ("Whatever", 429, Answer.THROTTLED),
-        ("ResourceLimitExceeded", 400, Answer.QUOTA),
-        ("ResourceInUse", 400, Answer.IN_USE),
-        ("InternalFailure", 500, Answer.OPEN),
-        ("ServiceUnavailable", 503, Answer.OPEN),
-        ("Whatever", 500, Answer.OPEN),
-        ("", 0, Answer.OPEN),
-        ("", 302, Answer.OPEN),
-        ("ExpiredTokenException", 400, Answer.OPEN),
-        ("RequestTimeout", 408, Answer.OPEN),
-        ("ConflictException", 409, Answer.OPEN),
-        ("ValidationException", 400, Answer.REFUSED),
-        ("ResourceNotFound", 400, Answer.REFUSED),
-        ("AccessDeniedException", 400, Answer.REFUSED),
-        ("AccessDenied", 403, Answer.REFUSED),
-        ("UnrecognizedClientException", 400, Answer.REFUSED),
+        ("ThrottlingException", 400, SubmitAnswer.THROTTLED),
+        ("TooManyRequestsException", 429, SubmitAnswer.THROTTLED),
+        ("Whatever", 429, SubmitAnswer.THROTTLED),
+        ("ResourceLimitExceeded", 400, SubmitAnswer.QUOTA),
+        ("ResourceInUse", 400, SubmitAnswer.IN_USE),
+        ("InternalFailure", 500, SubmitAnswer.OPEN),
+        ("ServiceUnavailable", 503, SubmitAnswer.OPEN),
+        ("Whatever", 500, SubmitAnswer.OPEN),
+        ("", 0, SubmitAnswer.OPEN),
+        ("", 302, SubmitAnswer.OPEN),
+        ("ExpiredTokenException", 400, SubmitAnswer.OPEN),
+        ("RequestTimeout", 408, SubmitAnswer.OPEN),
+        ("ConflictException", 409, SubmitAnswer.OPEN),
+        ("ValidationException", 400, SubmitAnswer.REFUSED),
+        ("ResourceNotFound", 400, SubmitAnswer.REFUSED),
+        ("AccessDeniedException", 400, SubmitAnswer.REFUSED),
+        ("AccessDenied", 403, SubmitAnswer.REFUSED),
+        ("UnrecognizedClientException", 400, SubmitAnswer.REFUSED),
     ],
 )
-def test_what_an_error_of_a_submission_means(code: str, status: int, answer: Answer) -> None:
+def test_what_an_error_of_a_submission_means(code: str, status: int, answer: SubmitAnswer) -> None:
     assert answered(code, status) is answer
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from contract.grid import Exit
+from contract.grid import ExitCode
 from contract.timing import Timing
 from localaws.containers.images import Image
 from stacks.parts import own_images
 from tests.fakes.aws import Aws
-from tests.grid_child.yard import GridYard, grid_of, line_of
+from tests.fakes.grid_yard import GridYard, grid_of, line_of
 
 ROOT = Path(__file__).parents[2]
 CHILD = ROOT / "grid_child"
@@ -53,7 +53,7 @@ def variables(timing: Timing) -> dict[str, str]:
 def test_a_bad_environment_is_final_and_one_readable_line() -> None:
     process = started({})
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (Exit.FINAL, "")
+    assert (process.returncode, out) == (ExitCode.FINAL, "")
     assert re.fullmatch(r"Nothing better comes of trying again: The variable TRAINYARD_\w+ is missing.*\n", err)
 
 
@@ -64,14 +64,14 @@ def test_sigterm_ends_a_process_that_waits_and_the_next_attempt_goes_on() -> Non
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     out, _ = process.communicate(timeout=20)
-    assert process.returncode == Exit.AGAIN
+    assert process.returncode == ExitCode.AGAIN
     assert "left running" in out
 
 
 def test_a_network_that_leads_nowhere_is_left_to_the_next_attempt() -> None:
     process = started(variables(Timing(training_watch_s=0.01)))
     _, err = process.communicate(timeout=60)
-    assert process.returncode == Exit.AGAIN
+    assert process.returncode == ExitCode.AGAIN
     assert err.startswith("The next attempt goes on: EndpointConnectionError")
 
 

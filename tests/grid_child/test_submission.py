@@ -9,12 +9,12 @@ import pytest
 
 from contract import tags
 from contract.codec import encode
-from contract.grid import Exit, Outcome
+from contract.grid import ExitCode, LineOutcome
 from contract.timing import Timing
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Kind, Mishap
-from tests.grid_child.yard import BUCKET, NOW, PREFIX, GridYard, line_of, planned, request_of
+from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard, line_of, planned, request_of
 
 CREATE = "sagemaker:CreateTrainingJob"
 DESCRIBE = "sagemaker:DescribeTrainingJob"
@@ -25,7 +25,7 @@ def names(yard: GridYard) -> list[str]:
 
 
 def test_a_first_attempt_submits_without_looking_first(yard: GridYard) -> None:
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     assert names(yard)[0] == "CreateTrainingJob"
     assert yard.calls("ListTags") == 0
 
@@ -82,14 +82,14 @@ def test_in_a_later_round_the_pace_begins_with_the_rounds_list() -> None:
 @pytest.mark.parametrize("times", [1, 9, 15])
 def test_throttles_are_waited_out(yard: GridYard, times: int) -> None:
     mishap = Mishap(CREATE, times=times, fault=Kind.THROTTLED)
-    assert yard.run(mishaps=[mishap]) == Exit.DONE
+    assert yard.run(mishaps=[mishap]) == ExitCode.DONE
     assert yard.record() is not None
     assert len(yard.sagemaker().trainings) == 1
 
 
 def test_a_throttling_that_never_ends_is_left_to_the_next_attempt(yard: GridYard) -> None:
     yard.timing = replace(Timing(), training_patience_s=600)
-    assert yard.run(mishaps=[Mishap(CREATE, times=1e9, fault=Kind.THROTTLED)]) == Exit.AGAIN
+    assert yard.run(mishaps=[Mishap(CREATE, times=1e9, fault=Kind.THROTTLED)]) == ExitCode.AGAIN
     assert yard.record() is None
     assert yard.aws.clock.now < NOW + 1200
 
@@ -105,40 +105,40 @@ def test_throttled_children_spread_their_retries_over_the_turn_of_their_region()
 
 @pytest.mark.parametrize("kind", [Kind.LOST, Kind.ERROR_AFTER])
 def test_a_submission_whose_answer_was_lost_is_looked_up_and_adopted(yard: GridYard, kind: Kind) -> None:
-    assert yard.run(mishaps=[Mishap(CREATE, fault=kind)]) == Exit.DONE
+    assert yard.run(mishaps=[Mishap(CREATE, fault=kind)]) == ExitCode.DONE
     assert yard.calls("CreateTrainingJob") == 1
     assert names(yard)[:3] == ["CreateTrainingJob", "DescribeTrainingJob", "ListTags"]
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.COMPLETED
+    assert record.outcome is LineOutcome.COMPLETED
 
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.ERROR])
 def test_a_submission_that_never_arrived_is_looked_up_and_sent_again(yard: GridYard, kind: Kind) -> None:
-    assert yard.run(mishaps=[Mishap(CREATE, times=3, fault=kind)]) == Exit.DONE
+    assert yard.run(mishaps=[Mishap(CREATE, times=3, fault=kind)]) == ExitCode.DONE
     assert names(yard)[:2] == ["DescribeTrainingJob", "DescribeTrainingJob"]
     assert len(yard.sagemaker().trainings) == 1
 
 
 def test_a_retry_looks_before_it_submits(yard: GridYard) -> None:
-    assert yard.run(attempt=2) == Exit.DONE
+    assert yard.run(attempt=2) == ExitCode.DONE
     assert names(yard)[:2] == ["DescribeTrainingJob", "CreateTrainingJob"]
 
 
 def test_a_later_round_looks_before_it_submits(yard: GridYard) -> None:
     yard.put(PREFIX.work(2), b"[0]")
-    assert yard.run(round_=2) == Exit.DONE
+    assert yard.run(round_=2) == ExitCode.DONE
     assert names(yard)[:2] == ["DescribeTrainingJob", "CreateTrainingJob"]
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
 def test_a_training_of_this_very_line_is_adopted(yard: GridYard, attempt: int) -> None:
     yard.sagemaker().add(yard.lines[0].request)
-    assert yard.run(attempt=attempt) == Exit.DONE
+    assert yard.run(attempt=attempt) == ExitCode.DONE
     assert len(yard.sagemaker().trainings) == 1
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.COMPLETED
+    assert record.outcome is LineOutcome.COMPLETED
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -147,10 +147,10 @@ def test_a_name_that_a_stranger_has_is_refused_and_the_stranger_named(yard: Grid
     strange = request_of(0, "eu-central-1")
     strange["Tags"] = [one if one["Key"] != key else one | {"Value": "another"} for one in strange["Tags"]]
     training = yard.sagemaker().add(strange)
-    assert yard.run(attempt=attempt) == Exit.DONE
+    assert yard.run(attempt=attempt) == ExitCode.DONE
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.REFUSED
+    assert record.outcome is LineOutcome.REFUSED
     assert training.arn in record.reason
     assert "another" in record.reason
     assert training.stopped_at is None
@@ -158,26 +158,26 @@ def test_a_name_that_a_stranger_has_is_refused_and_the_stranger_named(yard: Grid
 
 def test_a_stranger_without_tags_is_left_alone(yard: GridYard) -> None:
     training = yard.sagemaker().add(yard.lines[0].request | {"Tags": []})
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     assert training.stopped_at is None
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.REFUSED
+    assert record.outcome is LineOutcome.REFUSED
 
 
 def test_a_request_that_sagemaker_does_not_take_is_refused_in_its_words(yard: GridYard) -> None:
     yard.sagemaker().refusals[yard.lines[0].training] = "No S3 objects found under S3 URL s3://x"
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.REFUSED
+    assert record.outcome is LineOutcome.REFUSED
     assert "No S3 objects found under S3 URL s3://x" in record.reason
     assert yard.calls("CreateTrainingJob") == 1
     assert record.cost_usd == 0
 
 
 def test_a_missing_right_to_submit_is_refused(yard: GridYard) -> None:
-    assert yard.run(mishaps=[Mishap(CREATE, fault=Kind.DENIED)]) == Exit.DONE
+    assert yard.run(mishaps=[Mishap(CREATE, fault=Kind.DENIED)]) == ExitCode.DONE
     record = yard.record()
     assert record is not None
     assert "AccessDeniedException" in record.reason
@@ -186,7 +186,7 @@ def test_a_missing_right_to_submit_is_refused(yard: GridYard) -> None:
 def test_a_request_that_boto_does_not_take_is_refused(yard: GridYard) -> None:
     line = line_of(0, ["eu-central-1"], ResourceConfig={"InstanceCount": "two"})
     yard.put(PREFIX.lines(0), encode(line))
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     record = yard.record()
     assert record is not None
     assert "InstanceCount" in record.reason
@@ -197,7 +197,7 @@ def test_a_quota_that_is_used_up_is_waited_for(yard: GridYard) -> None:
     sagemaker.quotas["ml.g5.xlarge", False] = 2
     sagemaker.life = lambda _: Life(training_s=7200)
     other = sagemaker.add(request_of(7, "eu-central-1") | {"TrainingJobName": "other"})
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     training = yard.training()
     assert training is not None
     assert other.ends_at <= training.created_at <= other.ends_at + 600
@@ -205,10 +205,10 @@ def test_a_quota_that_is_used_up_is_waited_for(yard: GridYard) -> None:
 
 def test_a_quota_that_stays_used_up_is_named_at_the_end_of_patience(yard: GridYard) -> None:
     yard.sagemaker().quotas["ml.g5.xlarge", False] = 1
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     record = yard.record()
     assert record is not None
-    assert record.outcome is Outcome.REFUSED
+    assert record.outcome is LineOutcome.REFUSED
     assert "'ml.g5.xlarge for training job usage'" in record.reason
     assert "Service Quotas" in record.reason
     assert yard.aws.clock.now - NOW == pytest.approx(Timing().training_patience_s, rel=0.05)
@@ -218,25 +218,25 @@ def test_a_quota_reached_between_throttles_does_not_wait_for_ever(yard: GridYard
     yard.sagemaker().quotas["ml.g5.xlarge", False] = 1
     yard.timing = replace(Timing(), training_patience_s=3600)
     mixed: Sequence[Mishap] = [Mishap(CREATE, nth=nth, fault=Kind.THROTTLED) for nth in range(2, 200, 2)]
-    assert yard.run(mishaps=mixed) in {Exit.DONE, Exit.AGAIN}
+    assert yard.run(mishaps=mixed) in {ExitCode.DONE, ExitCode.AGAIN}
     assert yard.aws.clock.now < NOW + 3600 * 1.5
 
 
 def test_aws_throttling_of_its_own_only_delays() -> None:
     with planned(6, regions=["eu-west-1"]) as yard:
         yard.sagemaker().limits["CreateTrainingJob"] = Tokens(rate=0.01, burst=1)
-        assert [yard.run(place) for place in range(6)] == [Exit.DONE] * 6
+        assert [yard.run(place) for place in range(6)] == [ExitCode.DONE] * 6
         assert len(yard.sagemaker().trainings) == 6
 
 
 def test_a_home_bucket_that_fails_for_a_while_is_waited_for(yard: GridYard) -> None:
-    assert yard.run(mishaps=[Mishap("s3:GetObject", times=5, fault=Kind.ERROR)]) == Exit.DONE
+    assert yard.run(mishaps=[Mishap("s3:GetObject", times=5, fault=Kind.ERROR)]) == ExitCode.DONE
 
 
 def test_a_home_bucket_that_fails_for_long_is_left_to_the_next_attempt(
     yard: GridYard, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert yard.run(mishaps=[Mishap("s3:GetObject", times=1e9, fault=Kind.UNREACHABLE)]) == Exit.AGAIN
+    assert yard.run(mishaps=[Mishap("s3:GetObject", times=1e9, fault=Kind.UNREACHABLE)]) == ExitCode.AGAIN
     assert "The next attempt goes on" in capsys.readouterr().err
     assert yard.calls("CreateTrainingJob") == 0
 
@@ -244,7 +244,7 @@ def test_a_home_bucket_that_fails_for_long_is_left_to_the_next_attempt(
 def test_a_training_that_cannot_be_described_for_want_of_a_right_ends_for_good(
     yard: GridYard, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert yard.run(mishaps=[Mishap(DESCRIBE, fault=Kind.DENIED)]) == Exit.FINAL
+    assert yard.run(mishaps=[Mishap(DESCRIBE, fault=Kind.DENIED)]) == ExitCode.FINAL
     assert "sagemaker:DescribeTrainingJob in eu-central-1" in capsys.readouterr().err
     assert yard.aws.s3.read(BUCKET, PREFIX.record(0)) is None
 
@@ -254,5 +254,5 @@ def test_a_name_that_nobody_has_is_known_by_its_code_whatever_the_words(
     yard: GridYard, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.setattr("localaws.services.sagemaker_model.NOT_FOUND", words)
-    assert yard.run(attempt=2) == Exit.DONE
+    assert yard.run(attempt=2) == ExitCode.DONE
     assert len(yard.sagemaker().trainings) == 1

@@ -11,12 +11,12 @@ import pytest
 
 from contract import records
 from contract.codec import encode
-from contract.grid import Exit, Outcome, Record
+from contract.grid import ExitCode, LineOutcome, Record
 from contract.timing import Timing
 from grid_child.policy import LONGEST_S
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Kind, Mishap
-from tests.grid_child.yard import BUCKET, NOW, PREFIX, GridYard
+from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard
 
 DESCRIBE = "sagemaker:DescribeTrainingJob"
 
@@ -33,10 +33,10 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 def test_a_record_says_what_the_training_did_and_cost(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(metrics={"loss": 0.25})
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     record, training = recorded(yard), yard.training()
     assert training is not None
-    assert record.outcome is Outcome.COMPLETED
+    assert record.outcome is LineOutcome.COMPLETED
     assert record.reason == ""
     assert record.arn == training.arn
     assert record.seconds == record.billable_seconds == 650
@@ -48,23 +48,23 @@ def test_a_record_says_what_the_training_did_and_cost(yard: GridYard) -> None:
 
 def test_a_failure_is_recorded_with_its_reason(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(failure="AlgorithmError: exit code 1")
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     record = recorded(yard)
-    assert record.outcome is Outcome.FAILED
+    assert record.outcome is LineOutcome.FAILED
     assert "AlgorithmError: exit code 1" in record.reason
     assert records.LOG_GROUP in record.reason
 
 
 def test_spot_interruptions_are_watched_through(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(interruptions=2)
-    assert yard.run() == Exit.DONE
-    assert recorded(yard).outcome is Outcome.COMPLETED
+    assert yard.run() == ExitCode.DONE
+    assert recorded(yard).outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
 def test_a_day_of_watching_is_a_call_a_minute(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(training_s=80_000)
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     assert 80_000 / 60 * 0.9 < yard.calls("DescribeTrainingJob") < 80_000 / 60 * 1.1
 
 
@@ -107,8 +107,8 @@ def test_every_change_is_one_line_of_json_that_names_its_training(
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.LOST, Kind.ERROR, Kind.THROTTLED])
 def test_trouble_while_watching_is_waited_out(yard: GridYard, kind: Kind) -> None:
-    assert yard.run(mishaps=[Mishap(DESCRIBE, nth=2, times=40, fault=kind)]) == Exit.DONE
-    assert recorded(yard).outcome is Outcome.COMPLETED
+    assert yard.run(mishaps=[Mishap(DESCRIBE, nth=2, times=40, fault=kind)]) == ExitCode.DONE
+    assert recorded(yard).outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
@@ -128,15 +128,15 @@ def test_a_training_that_is_not_visible_yet_is_not_made_twice(yard: GridYard) ->
         return behind(operation, params)
 
     sagemaker.answer = answer  # type: ignore[method-assign]
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     assert len(sagemaker.trainings) == 1
-    assert recorded(yard).outcome is Outcome.COMPLETED
+    assert recorded(yard).outcome is LineOutcome.COMPLETED
 
 
 def test_a_line_with_its_record_is_done_at_once(yard: GridYard) -> None:
     yard.run()
     calls = len(yard.aws.calls)
-    assert yard.run(attempt=2) == Exit.DONE
+    assert yard.run(attempt=2) == ExitCode.DONE
     assert {call.service for call in yard.aws.calls[calls:]} == {"s3"}
 
 
@@ -144,21 +144,21 @@ def test_a_record_is_never_written_over(yard: GridYard) -> None:
     """Somebody else was faster: its word stands."""
     other = encode(replace(records.refused(yard.lines[0], "said another"), arn="arn:of:another"))
     yard.at(600, lambda: yard.put(PREFIX.record(0), other))
-    assert yard.run() == Exit.DONE
+    assert yard.run() == ExitCode.DONE
     assert yard.aws.s3.read(BUCKET, PREFIX.record(0)) == other
     assert len(yard.aws.s3.buckets[BUCKET].objects[PREFIX.record(0)]) == 1
 
 
 @pytest.mark.parametrize("kind", [Kind.LOST, Kind.ERROR_AFTER, Kind.ERROR, Kind.UNREACHABLE])
 def test_a_record_whose_answer_was_lost_stands_once(yard: GridYard, kind: Kind) -> None:
-    assert yard.run(mishaps=[Mishap("s3:PutObject", fault=kind)]) == Exit.DONE
+    assert yard.run(mishaps=[Mishap("s3:PutObject", fault=kind)]) == ExitCode.DONE
     assert len(yard.aws.s3.buckets[BUCKET].objects[PREFIX.record(0)]) == 1
 
 
 def test_a_record_that_cannot_be_written_is_written_by_the_next_attempt(yard: GridYard) -> None:
-    assert yard.run(mishaps=[Mishap("s3:PutObject", times=1e9, fault=Kind.ERROR)]) == Exit.AGAIN
-    assert yard.run(attempt=2) == Exit.DONE
-    assert recorded(yard).outcome is Outcome.COMPLETED
+    assert yard.run(mishaps=[Mishap("s3:PutObject", times=1e9, fault=Kind.ERROR)]) == ExitCode.AGAIN
+    assert yard.run(attempt=2) == ExitCode.DONE
+    assert recorded(yard).outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
@@ -170,8 +170,8 @@ def test_before_its_container_is_too_old_a_child_leaves_and_its_retry_watches_on
     yard.write()
     yard.timing = replace(Timing(), training_watch_s=3600)
     yard.sagemaker().life = lambda _: Life(training_s=20 * days)
-    assert yard.run() == Exit.AGAIN
+    assert yard.run() == ExitCode.AGAIN
     assert LONGEST_S <= yard.aws.clock.now - NOW < 14 * days
-    assert yard.run(attempt=2) == Exit.DONE
+    assert yard.run(attempt=2) == ExitCode.DONE
     assert yard.calls("CreateTrainingJob") == 1
-    assert recorded(yard).outcome is Outcome.COMPLETED
+    assert recorded(yard).outcome is LineOutcome.COMPLETED

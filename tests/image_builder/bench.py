@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from contract.images import ORDER, BuildOrder, Context, Image
+from contract.images import ORDER, BuildOrder, ContainerImage, Context
 from image_build.policy import order_text
 
 ROOT = Path(__file__).parents[2]
@@ -129,7 +129,7 @@ class Bench:
         calls: list[list[str]] = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         return [call for call in calls if tuple(call[: len(begin)]) == begin]
 
-    def put(self, image: Image, text: str = "{}") -> str:
+    def put(self, image: ContainerImage, text: str = "{}") -> str:
         """An image that stands already; its digest."""
         folder = self.images / image.registry / image.repository
         folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ class Bench:
         """Region to the digest under the order's tag."""
         return {region: self._digest(order.target(region)) for region in REGIONS}
 
-    def _digest(self, image: Image) -> str | None:
+    def _digest(self, image: ContainerImage) -> str | None:
         file = self.images / image.registry / image.repository / image.tag
         return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}" if file.exists() else None
 

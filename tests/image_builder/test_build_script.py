@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from contract.images import Image
+from contract.images import ContainerImage
 from tests.image_builder.bench import BUILT, REGIONS, Bench, fresh, order
 
 ODD = {
@@ -201,7 +201,7 @@ def test_a_zip_is_unpacked_with_what_may_be_executed(bench: Bench) -> None:
     assert bench.run(order(context=context)).returncode == 0
 
 
-SOURCE = Image("public.ecr.aws", "docker/library/python", "3.12-slim")
+SOURCE = ContainerImage("public.ecr.aws", "docker/library/python", "3.12-slim")
 
 
 def test_a_copy_builds_nothing_and_keeps_the_digest(bench: Bench) -> None:
@@ -221,7 +221,7 @@ def test_a_copy_of_what_does_not_exist_pushes_nothing(bench: Bench) -> None:
 
 
 def test_a_copy_from_a_private_registry_logs_in_to_it(bench: Bench) -> None:
-    source = Image("444455556666.dkr.ecr.eu-west-1.amazonaws.com", "lab/images", "v3")
+    source = ContainerImage("444455556666.dkr.ecr.eu-west-1.amazonaws.com", "lab/images", "v3")
     bench.put(source)
     bench.run(order(context=None, source=str(source), cache=""))
     assert bench.docker("login")[0][-1] == source.registry
@@ -233,7 +233,7 @@ def test_what_an_earlier_push_left_undone_is_completed_without_a_build(bench: Be
     bench.run(BUILT)
     bench.mend()
     (digest,) = set(bench.standing().values()) - {None}
-    there = Image(BUILT.target("eu-central-1").registry, "yard/images", digest=str(digest))
+    there = ContainerImage(BUILT.target("eu-central-1").registry, "yard/images", digest=str(digest))
     done = bench.run(order(context=None, source=str(there), regions=("us-east-1",), cache=""))
     assert done.returncode == 0, done.stderr
     assert set(bench.standing().values()) == {digest}

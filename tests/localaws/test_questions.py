@@ -2,57 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from localaws.iam.questions import Untaught, requests
-from localaws.recorder import Call
+from localaws.iam.questions import Untaught
+from tests.localaws.asking import KEY, OPEN, OWNER, questions_of
 
-OWNER = "123456789012"
-HERE = f"eu-central-1:{OWNER}"
+REGION = "eu-central-1"
+HERE = f"{REGION}:{OWNER}"
 MACHINE = f"arn:aws:states:{HERE}:stateMachine:trainyard-train"
 EXECUTION = f"arn:aws:states:{HERE}:execution:trainyard-train:resnet"
-TOPIC, KEY = f"arn:aws:sns:{HERE}:people", f"arn:aws:kms:{HERE}:key/1"
+TOPIC = f"arn:aws:sns:{HERE}:people"
 QUEUE = f"https://sqs.eu-central-1.amazonaws.com/{OWNER}/ended"
-OPEN = {"Version": "2012-10-17", "Statement": []}
-
-
-class Account:
-    """A topic with a key, and everything tagged alike."""
-
-    def tags(self, region: str, resource: str) -> Mapping[str, str]:  # noqa: ARG002
-        return {"owner": "us"}
-
-    def role(self, profile: str) -> str:
-        raise AssertionError(profile)
-
-    def secret(self, region: str, secret: str) -> str:
-        raise AssertionError(region + secret)
-
-    def machine(self, region: str) -> str:
-        raise AssertionError(region)
-
-    def key(self, region: str, topic: str) -> str:  # noqa: ARG002
-        return KEY
-
-    def key_policy(self, key: str) -> Mapping[str, Any]:
-        assert key == KEY
-        return OPEN
 
 
 def asked(name: str, **parameters: Any) -> list[tuple[str, str]]:
-    service, action = name.split(":")
-    call = Call(
-        at=0.0,
-        role=f"arn:aws:iam::{OWNER}:role/x",
-        service=service,
-        region="eu-central-1",
-        action=action,
-        parameters=parameters,
-    )
-    return [(one.action, one.resource) for one in requests(call, Account())]
+    return [(one.action, one.resource) for one in questions_of(name, REGION, **parameters)]
 
 
 QUESTIONS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
@@ -82,15 +48,7 @@ def test_a_call_is_asked_for_what_it_touches(
 
 
 def test_a_key_answers_by_its_own_policy() -> None:
-    call = Call(
-        at=0.0,
-        role=f"arn:aws:iam::{OWNER}:role/x",
-        service="sns",
-        region="eu-central-1",
-        action="Publish",
-        parameters={"TopicArn": TOPIC},
-    )
-    publish, *of_key = requests(call, Account())
+    publish, *of_key = questions_of("sns:Publish", REGION, TopicArn=TOPIC)
     assert publish.resource_policy is None
     assert [one.resource_policy for one in of_key] == [OPEN, OPEN]
     assert {one.context["kms:ViaService"] for one in of_key} == {"sns.eu-central-1.amazonaws.com"}

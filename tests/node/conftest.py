@@ -1,4 +1,4 @@
-"""A site for each test that wants one."""
+"""A site, a fake S3 and a folder of checkpoints, for each test that wants one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.fakes import imds
+from tests.node.fakes import FakeS3, imds
+from tests.node.folders import Folder
 from tests.node.world import Site, metadata
 
 
@@ -15,3 +16,13 @@ from tests.node.world import Site, metadata
 def site(tmp_path: Path) -> Iterator[Site]:
     with imds(metadata()) as service:
         yield Site(tmp_path, service)
+
+
+@pytest.fixture
+def s3() -> FakeS3:
+    return FakeS3()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, s3: FakeS3) -> Folder:
+    return Folder(tmp_path, s3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,82 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent import commits, snapshot
-from agent.commits import Committer
-from agent.progress import ProgressFile
 from agent.restore import Unusable, restore, union
 from agent.snapshot import Changed
 from agent.store import Store
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, Kind
+from contract.keys import BytesPrefix, CommitKind
 from tests.node.fakes import FakeS3, refusal
-
-BUCKET = "yard-bytes"
-
-
-class Folder:
-    """CHECKPOINT_DIR of one rank in one attempt, with what commits it."""
-
-    def __init__(self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, kind: Kind = Kind.CHECKPOINTS) -> None:
-        self.path = root / f"a{attempt}r{rank}" / kind.value
-        self.path.mkdir(parents=True)
-        self.progress = self.path.parent / "progress.json"
-        self.s3, self.rank, self.attempt = s3, rank, attempt
-        self.notes: list[str] = []
-        self.staging = self.path.parent / "staging"
-        self.committer = Committer(
-            Store(s3, BUCKET), self.path, self.staging,
-            kind=kind, job="job-1", attempt=attempt, rank=rank,
-            progress=ProgressFile(self.progress), note=self.notes.append, sleep=lambda _: None,
-        )  # fmt: skip
-
-    def write(self, path: str, text: str) -> Path:
-        """Replaces the file atomically, as trainers should."""
-        file = self.path / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        (self.path / ".new.tmp").write_text(text)
-        (self.path / ".new.tmp").rename(file)
-        os.utime(file, (file.stat().st_mtime - 1,) * 2)  # old enough to be trusted at once
-        return file
-
-    def at(self, step: int, **more: object) -> Folder:
-        self.progress.write_text(json.dumps({"step": step, **more}))
-        return self
-
-    def commit(self, step: int, **files: str) -> Commit | None:
-        for name, text in files.items():
-            self.write(name, text)
-        return self.at(step).committer.commit()
-
-    def restore(self) -> int | None:
-        """What the agent does at the start of an attempt."""
-        store = Store(self.s3, BUCKET)
-        found = restore([store], "job-1", self.attempt, self.rank, self.path, self.staging, self.notes.append)
-        if found is None:
-            return None
-        for rank, files in found.files.items():
-            self.committer.adopt(files, rank=rank, here=True)
-        self.committer.commit(step=found.step)
-        return found.step
-
-    @property
-    def content(self) -> dict[str, str]:
-        return {str(f.relative_to(self.path)): f.read_text() for f in self.path.rglob("*") if f.is_file()}
-
-
-@pytest.fixture
-def s3() -> FakeS3:
-    return FakeS3()
-
-
-@pytest.fixture
-def folder(tmp_path: Path, s3: FakeS3) -> Folder:
-    return Folder(tmp_path, s3)
-
-
-def bytes_of(s3: FakeS3, commit: Commit) -> dict[str, str]:
-    return {file.path: s3.objects[BUCKET, file.key].decode() for file in commit.files}
-
+from tests.node.folders import BUCKET, Folder, bytes_of
 
 # Commits
 
@@ -99,7 +30,7 @@ def test_a_commit_lists_every_file_and_comes_last(folder: Folder, s3: FakeS3) ->
     commit = folder.commit(7, **{"a.pt": "A", "deep/er/b c+%ü.pt": "B"})
     assert commit is not None
     assert bytes_of(s3, commit) == {"a.pt": "A", "deep/er/b c+%ü.pt": "B"}
-    assert s3.calls[-1] == ("put", BytesPrefix("job-1").commit(Kind.CHECKPOINTS, 1, 7, 0))
+    assert s3.calls[-1] == ("put", BytesPrefix("job-1").commit(CommitKind.CHECKPOINTS, 1, 7, 0))
 
 
 def test_nothing_new_is_no_commit_and_no_request(folder: Folder, s3: FakeS3) -> None:
@@ -231,7 +162,7 @@ def test_staging_leaves_nothing_behind(folder: Folder) -> None:
 
 
 def test_artifacts_keep_their_own_names_and_are_replaced(tmp_path: Path, s3: FakeS3) -> None:
-    folder = Folder(tmp_path, s3, kind=Kind.ARTIFACTS)
+    folder = Folder(tmp_path, s3, kind=CommitKind.ARTIFACTS)
     folder.commit(1, **{"out/model": "A"})
     folder.commit(2, **{"out/model": "B"})
     assert s3.objects[BUCKET, "jobs/job-1/artifacts/rank-0000/out/model"] == b"B"
@@ -245,7 +176,7 @@ def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: F
         folder.commit(step, model=f"weights {step}", config="same")
         folder.committer.thin()
     store = Store(s3, BUCKET)
-    left = [decode(Commit, store.get(key)) for key in store.keys(BytesPrefix("job-1").commits(Kind.CHECKPOINTS))]
+    left = [decode(Commit, store.get(key)) for key in store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS))]
     assert [commit.step for commit in left] == [4, 5, 6]
     for commit in left:
         assert bytes_of(s3, commit) == {"model": f"weights {commit.step}", "config": "same"}

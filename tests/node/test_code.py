@@ -8,11 +8,11 @@ import pytest
 
 from agent.code import unpack
 from agent.failures import CannotStart
-from tests.contract.test_unpacking import FILE, tar_of
+from tests.archives import FILE, tar_of
 
 
 def test_an_unsafe_archive_ends_the_job_with_the_entry_at_fault(tmp_path: Path) -> None:
-    file = tar_of(tmp_path, ({"name": "../evil"}, b"x"))
+    file = tar_of(tmp_path, ("../evil", b"x"))
     with pytest.raises(
         CannotStart, match=r"^the code archive has the entry '\.\./evil', which points out of its folder$"
     ):

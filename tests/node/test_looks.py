@@ -20,7 +20,7 @@ from agent.failures import CannotStart
 from agent.identity import Patience, Unknown, identify
 from agent.machine import cloudwatch_settings, start_cloudwatch
 from agent.metadata import Metadata
-from agent.orders import Watch, deadline_order, spot_order
+from agent.orders import OrderWatch, deadline_order, spot_order
 from agent.progress import ProgressFile
 from agent.store import Store
 from contract import tags
@@ -89,10 +89,10 @@ def test_a_metadata_service_that_is_away_is_waited_for_and_named() -> None:
 
 def watch(
     s3: FakeS3, service: FakeImds, rank: int, notes: list[str] | None = None, now: float = JOB.admitted_at
-) -> Watch:
+) -> OrderWatch:
     said = [] if notes is None else notes
     job = replace(JOB, timing=FAST)
-    return Watch(
+    return OrderWatch(
         job, rank, home=Store(s3, JOB.home_bucket), key=JobPrefix(JOB.id).order(1), metadata=service.metadata,
         on_order=lambda _: None, note=said.append, now=lambda: now,
     )  # fmt: skip

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 
 from agent.retention import complete_sets, stale_commits
-from contract.keys import BytesPrefix, Kind, commit_of
+from contract.keys import BytesPrefix, CommitKind, commit_of
 
 PREFIX = BytesPrefix("job-1")
 
 
 def key(attempt: int, step: int, rank: int) -> str:
-    return PREFIX.commit(Kind.CHECKPOINTS, attempt, step, rank)
+    return PREFIX.commit(CommitKind.CHECKPOINTS, attempt, step, rank)
 
 
 def places(keys: list[str]) -> list[tuple[int, int]]:

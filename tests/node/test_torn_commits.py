@@ -10,9 +10,7 @@ import pytest
 from agent import snapshot
 from agent.snapshot import Changed
 from tests.node.fakes import FakeS3
-from tests.node.test_checkpoints import Folder, bytes_of, folder, s3
-
-__all__ = ["folder", "s3"]
+from tests.node.folders import Folder, bytes_of
 
 
 def test_a_small_file_that_changes_before_it_is_sent_is_committed_with_one_content(
@@ -56,7 +54,7 @@ def test_a_commit_across_a_finished_checkpoint_has_the_files_and_the_step_of_one
     folder.at(55, checkpoint=50)
     real, times = snapshot.look, iter(range(1))
 
-    def finish_another_first(root: Path, note: object) -> dict[str, snapshot.Seen]:
+    def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
         if next(times, None) is not None:
             folder.write("a", "of 60")
             folder.progress.write_text(json.dumps({"step": 61, "checkpoint": 60}))

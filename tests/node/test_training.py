@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from agent.failures import CannotStart
-from agent.training import Child, Lines, described
+from agent.training import ChildProcess, Lines, described
 from tests.waiting import HANG_S, until
 
 
-def start(script: str, folder: Path, lines: list[str] | None = None) -> Child:
+def start(script: str, folder: Path, lines: list[str] | None = None) -> ChildProcess:
     said = [] if lines is None else lines
-    return Child([sys.executable, "-c", script], folder=folder, environment=os.environ, on_line=said.append)
+    return ChildProcess([sys.executable, "-c", script], folder=folder, environment=os.environ, on_line=said.append)
 
 
 def is_gone(process: int) -> bool:
@@ -53,14 +53,14 @@ def test_where_memory_is_full_the_command_goes_before_the_agent(tmp_path: Path) 
 
 def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="'no-such-program'"):
-        Child(["no-such-program"], folder=tmp_path, environment=os.environ, on_line=print)
+        ChildProcess(["no-such-program"], folder=tmp_path, environment=os.environ, on_line=print)
 
 
 def test_a_text_file_is_no_command(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("words")
     (tmp_path / "text").chmod(0o755)
     with pytest.raises(CannotStart, match="cannot be started"):
-        Child(["./text"], folder=tmp_path, environment=os.environ, on_line=print)
+        ChildProcess(["./text"], folder=tmp_path, environment=os.environ, on_line=print)
 
 
 GRANDCHILD = (

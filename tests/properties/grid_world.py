@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from contract import tags
-from contract.grid import Exit, Line, Outcome, Record
+from contract.grid import ExitCode, Line, LineOutcome, Record
 from contract.timing import Timing
 from grid_child.main import main
 from grid_child.pace import turn_s
@@ -25,10 +25,10 @@ from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Faults, Kind
+from tests.fakes.grid_yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.s3 import Bucket
 from tests.fakes.threads import STACK, Process, SharedClock
 from tests.fakes.wire import Call
-from tests.grid_child.yard import BUCKET, HOME, NOW, PREFIX, REGIONS, GridYard, grid_of, line_of
 
 SIGKILL_S = 30.0
 ATTEMPTS = 10
@@ -221,8 +221,8 @@ class GridWorld:
         code = process.result
         if process.problem is not None and type(process.problem).__name__ != "Killed":
             self.problems.append(process.problem)
-        self.exits["killed" if code is None else Exit(code).name] += 1
-        if not task.twin and code in {None, Exit.AGAIN} and task.attempt < ATTEMPTS:
+        self.exits["killed" if code is None else ExitCode(code).name] += 1
+        if not task.twin and code in {None, ExitCode.AGAIN} and task.attempt < ATTEMPTS:
             again = replace(task, attempt=task.attempt + 1)
             self.coming += 1
             self.clock.at(self.clock.now + self.chance.uniform(10, 40), lambda: self._retry(again))
@@ -253,7 +253,7 @@ class GridWorld:
         wrong, objects = [], self.aws.s3.buckets[BUCKET].objects
         for index, record in self.records().items():
             training = self.yard.training(index)
-            status = Outcome.REFUSED.value if training is None else training.step(self.clock.now).status
+            status = LineOutcome.REFUSED.value if training is None else training.step(self.clock.now).status
             if record.outcome.value != status or len(objects[PREFIX.record(index)]) != 1:
                 wrong.append(index)
         return wrong

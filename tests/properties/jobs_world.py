@@ -296,7 +296,7 @@ class JobsWorld:
         commit = Commit(
             job=node.job, attempt=node.attempt, rank=rank, step=3, created_at=NOW, final=True, files=(file,)
         )
-        at = prefix.commit(keys.Kind.ARTIFACTS, node.attempt, 3, rank)
+        at = prefix.commit(keys.CommitKind.ARTIFACTS, node.attempt, 3, rank)
         if torn != "uncommitted":
             self.aws.s3.write(bucket, at, encode(commit))
         fate.files[rank] = (rank, "model", len(body), f"s3://{bucket}/{key}")

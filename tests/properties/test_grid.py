@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from contract.grid import Outcome
+from contract.grid import LineOutcome
 from localaws.model import Tokens
 from tests.properties.grid_load import LEAST_RATE
 from tests.properties.grid_world import GridWorld, Weather, driven
@@ -35,7 +35,7 @@ def test_nothing_runs_when_the_last_child_has_ended(world: GridWorld) -> None:
 
 
 def test_a_line_that_sagemaker_refuses_has_no_training_and_says_why(world: GridWorld) -> None:
-    refused = [one for one in world.records().values() if one.outcome is Outcome.REFUSED]
+    refused = [one for one in world.records().values() if one.outcome is LineOutcome.REFUSED]
     assert {one.training for one in refused} == world.refused != set()
     assert all("Invalid image" in one.reason for one in refused)
 

@@ -11,7 +11,7 @@ import pytest
 from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ONE, train
 from tests.rehearsal.mailbox import Mailbox
 
@@ -119,7 +119,7 @@ def trainer(yard: Yard) -> str:
 
 
 @pytest.fixture(scope="session")
-def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, Job]:  # noqa: ARG001  (hears what becomes of them)
+def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears what becomes of them)
     """Started by the first tests of all, since what is left behind is ended minutes later; the last ones see how."""
     request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02}
     soon = {"stop-sync": train(2, 0.1), "stop-terminate": train(2, 0.1)}
@@ -128,7 +128,7 @@ def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, Job]:  #
 
 
 @pytest.fixture(scope="session")
-def beside(yard: Yard, trainer: str) -> dict[str, Job]:
+def beside(yard: Yard, trainer: str) -> dict[str, StartedJob]:
     """Started by the first test that asks for it; the last ones see how they ended."""
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
     return {name: yard.start(request, name) for name in BESIDE}

@@ -13,7 +13,7 @@ from typing import Any
 from contract import names
 from localaws.containers.images import keep
 from rehearsal import grid
-from rehearsal.grid import GridJob
+from rehearsal.grid import GridJob, GridSummary
 from rehearsal.yard import Yard
 from tests.localaws.grid import IMAGES, MANIFEST
 from tests.rehearsal.conftest import REGIONS
@@ -23,6 +23,34 @@ HOME, AWAY = (place["region"] for place in REGIONS[:2])
 SMALL = {"image": "images:small", "instance_type": "ml.m5.large", "max_hours": 1, "metrics": {"loss": "loss=([0-9.]+)"}}
 """What a line is trained with: a program without a framework."""
 ENDLESS = {"steps": 100_000, "pause": 0.1}
+GRID_FAULTS = {
+    "killed": "child-killed:line=all,after=90",
+    "lost": "create-response-lost:line=all",
+    "quota": "quota-reached:seconds=200",
+    "throttled": "sagemaker-throttled:seconds=120",
+    "interrupted": "spot-interrupted:line=all,after=30,times=2",
+    "retired": "task-retired:line=all,after=90",
+}
+"""Each fault of a grid, alone."""
+WELL = GridSummary(
+    grid="g",
+    status="SUCCEEDED",
+    lines=2,
+    regions={"eu-central-1": 2},
+    outcomes={"Completed": 2},
+    trainings=2,
+    interruptions=0,
+    children=2,
+    attempts=3,
+    trainings_left=[],
+    children_left=[],
+    processes_left=0,
+    astray=[],
+    state_path=[],
+    execution_s=1.0,
+    wall_s=2.0,
+)
+"""What is said of a grid with no shortcoming."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contract import keys, tags
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
 ADDED_LINES = 5
@@ -26,14 +26,14 @@ def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
     return ["python", "train.py", str(steps), str(pause), str(code), *more]
 
 
-def instances(job: Job) -> list[dict[str, Any]]:
+def instances(job: StartedJob) -> list[dict[str, Any]]:
     """Every instance that the job ever had, as EC2 describes it."""
     pages = job.yard.client("ec2").get_paginator("describe_instances")
     found = pages.paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
     return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
 
 
-def left(job: Job) -> list[str]:
+def left(job: StartedJob) -> list[str]:
     """Those that have not begun to end."""
     return [one["InstanceId"] for one in instances(job) if one["State"]["Name"] not in {"shutting-down", "terminated"}]
 
@@ -52,12 +52,12 @@ def enders(yard: Yard, instance: str) -> set[str]:
     return {re.sub(r"Role[0-9A-F]{8}$", "", call.role.split("-")[2]) for call in taken}
 
 
-def shutdowns(job: Job) -> set[str]:
+def shutdowns(job: StartedJob) -> set[str]:
     """Why its instances ended, as EC2 says it: `Client.InstanceInitiatedShutdown` is the node's own power-off."""
     return {one.get("StateReason", {}).get("Code", "") for one in instances(job)}
 
 
-def changes(job: Job) -> list[dict[str, Any]]:
+def changes(job: StartedJob) -> list[dict[str, Any]]:
     """Calls that would have made something for the job: objects under its prefix, instances with its name in a tag."""
     prefix = keys.JobPrefix(job.name).root
     return [

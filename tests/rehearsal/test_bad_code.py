@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from contract import keys, names, tags
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, changes, instances, left
 from tests.waiting import HANG_S
 
@@ -87,7 +87,7 @@ def odd(mark: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, odd: str, unattended: dict[str, Job]) -> dict[str, Job]:  # noqa: ARG001  (they begin here)
+def jobs(yard: Yard, odd: str, unattended: dict[str, StartedJob]) -> dict[str, StartedJob]:  # noqa: ARG001  (they begin here)
     """All started at once; each needs one node."""
     s3, home = yard.client("s3"), yard.places.home
     started = {}
@@ -113,7 +113,7 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, Job]) -> dict[str, Job]:  #
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, Job], name: str) -> None:
+def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, StartedJob], name: str) -> None:
     execution = jobs[name].wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
     assert BAD[name][1] in execution["cause"]
@@ -123,21 +123,21 @@ def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, Job], name: str)
 
 
 @pytest.mark.parametrize("name", LEADING_OUT)
-def test_code_that_leads_out_of_its_folder_is_refused_before_any_launch(jobs: dict[str, Job], name: str) -> None:
+def test_code_that_leads_out_of_its_folder_is_refused_before_any_launch(jobs: dict[str, StartedJob], name: str) -> None:
     execution = jobs[name].wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert LEADING_OUT[name][1] in execution["cause"]
     assert jobs[name].states() == ["Admit", "Failed"]
 
 
-def test_the_cause_of_requirements_that_cannot_be_installed_has_pips_last_lines(jobs: dict[str, Job]) -> None:
+def test_the_cause_of_requirements_that_cannot_be_installed_has_pips_last_lines(jobs: dict[str, StartedJob]) -> None:
     cause = jobs["uninstallable"].wait(HANG_S)["cause"]
     assert "ERROR:" in cause
     assert "no_such_package-1.0" in cause
 
 
 def test_odd_text_in_every_free_field_reaches_the_training_process_unchanged(
-    yard: Yard, jobs: dict[str, Job], odd: str
+    yard: Yard, jobs: dict[str, StartedJob], odd: str
 ) -> None:
     job = jobs["odd"]
     execution = job.wait(HANG_S)
@@ -152,13 +152,13 @@ def test_odd_text_in_every_free_field_reaches_the_training_process_unchanged(
     assert owners == [OWNER]
 
 
-def test_a_job_that_was_admitted_shows_that_the_search_for_changes_finds_some(jobs: dict[str, Job]) -> None:
+def test_a_job_that_was_admitted_shows_that_the_search_for_changes_finds_some(jobs: dict[str, StartedJob]) -> None:
     jobs["odd"].wait(HANG_S)
     made = {change["call"] for change in changes(jobs["odd"])}
     assert made >= {"s3:PutObject", "s3:CopyObject", "ec2:RunInstances"}
 
 
-def test_odd_text_was_executed_nowhere(jobs: dict[str, Job], mark: Path) -> None:
+def test_odd_text_was_executed_nowhere(jobs: dict[str, StartedJob], mark: Path) -> None:
     jobs["odd"].wait(HANG_S)
     jobs["odd"].settle()
     assert not mark.exists()

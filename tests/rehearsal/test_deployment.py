@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from rehearsal import deployment
-from rehearsal.deployment import DeploymentFailed, Watch, cause, interrupt, needed
+from rehearsal.deployment import DeploymentFailed, DeployProgress, cause, interrupt, needed
 from rehearsal.diagnosis import diagnose_deployment
 from rehearsal.parts import Parts
 
@@ -67,7 +67,7 @@ def test_the_cause_is_printed_before_the_command_and_everything_is_kept() -> Non
 
 def test_stacks_that_are_deployed_side_by_side_are_parts_of_their_own() -> None:
     parts = Parts()
-    watch = Watch(parts)
+    watch = DeployProgress(parts)
     for line in ("a: deploying... [1/2]\n", "b: deploying... [2/2]\n", " ✅  b\n"):
         watch.line(line)
     assert [(part.name, part.took_s is None) for part in parts.all] == [("deploy a", True), ("deploy b", False)]

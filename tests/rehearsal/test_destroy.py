@@ -15,7 +15,7 @@ from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
 from rehearsal.deployment import DeploymentFailed
 from rehearsal.grid import GridJob
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
 from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
 from tests.rehearsal.jobs import ONE, instances, left, train
@@ -30,7 +30,7 @@ IMAGES = "trainyard-images"
 
 
 @pytest.fixture(scope="module")
-def doomed(unattended: dict[str, Job]) -> Job:
+def doomed(unattended: dict[str, StartedJob]) -> StartedJob:
     """A job that trains for ever."""
     job = unattended[DOOMED]
     until(lambda: any(report.progress for report in job.reports(1).values()))
@@ -60,7 +60,7 @@ def policies(account: DeployedAccount) -> dict[str, Policies]:
 
 
 @pytest.fixture
-def protected(yard: Yard, doomed: Job) -> Iterator[str]:
+def protected(yard: Yard, doomed: StartedJob) -> Iterator[str]:
     """Id of the job's instance, which a person wants to keep."""
     (one,) = left(doomed)
     tag = {"Key": tags.PROTECTED, "Value": "a person looks at it"}
@@ -76,7 +76,7 @@ def stacks(yard: Yard) -> dict[str, str]:
 
 def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
     yard: Yard,
-    doomed: Job,
+    doomed: StartedJob,
     doomed_grid: GridJob,  # noqa: ARG001  (it begins while grids are admitted)
     protected: str,
     policies: dict[str, Policies],  # noqa: ARG001  (read while there are roles)
@@ -99,7 +99,7 @@ def test_nothing_is_admitted_once_a_destroy_has_begun(yard: Yard, trainer: str) 
     assert instances(late) == []
 
 
-def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard, doomed: Job) -> None:
+def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard, doomed: StartedJob) -> None:
     assert doomed.describe()["status"] == "RUNNING"
     (only,) = left(doomed)
     with yard.without("terminate-refused"):  # a job of test_unattended.py has it, where that has not run
@@ -141,7 +141,7 @@ def test_a_destroy_leaves_no_stack_in_any_region(yard: Yard, region: str) -> Non
     assert [one["StackName"] for one in found if one["StackName"] != TOOLKIT] == []
 
 
-def test_the_data_stays(yard: Yard, doomed: Job) -> None:
+def test_the_data_stays(yard: Yard, doomed: StartedJob) -> None:
     prefix = keys.JobPrefix(doomed.name)
     kept = doomed._listed(yard.places.home, prefix.root)
     assert {prefix.description, prefix.result} <= set(kept)

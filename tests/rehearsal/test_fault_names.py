@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contract import tags
-from contract.environments import PREFIX
+from contract.environments import VARIABLE_PREFIX
 from localaws.conditions import Conditions
 from rehearsal.faults import FAULTS, Fault, UnknownFault, parse_faults, table
 from rehearsal.job_command import arguments
@@ -98,7 +98,7 @@ def test_a_fault_of_a_line_is_for_the_training_of_that_line(marks: dict[str, str
 @pytest.mark.parametrize(("index", "meets"), [("1", True), ("0", False)])
 def test_a_fault_of_a_line_is_for_the_child_in_its_place(index: str, meets: bool) -> None:
     (fault,) = parse_faults(["child-killed:line=3,job=g"])
-    marks = {f"{PREFIX}GRID": "g", f"{PREFIX}FIRST": "2", "AWS_BATCH_JOB_ARRAY_INDEX": index}
+    marks = {f"{VARIABLE_PREFIX}GRID": "g", f"{VARIABLE_PREFIX}FIRST": "2", "AWS_BATCH_JOB_ARRAY_INDEX": index}
     assert fault.meets(marks) is meets
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rehearsal.faults import parse_faults
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, TWO, instances, left, train
 from tests.waiting import HANG_S, until
 
@@ -19,7 +19,7 @@ LATE = ["events-dropped:seconds=180", "clock-late:seconds=120", "attendant-dead:
 def test_events_lost_a_late_clock_and_a_dead_attendant_cost_no_second_cluster(
     yard: Yard,
     trainer: str,
-    beside: dict[str, Job],  # noqa: ARG001  (they begin here)
+    beside: dict[str, StartedJob],  # noqa: ARG001  (they begin here)
 ) -> None:
     job = yard.start({**TWO, "code": trainer, "command": train(40, 0.2)}, "patient")
     until(lambda: "Train" in job.states())  # how long a launch takes is the computer's affair

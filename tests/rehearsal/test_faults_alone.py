@@ -11,7 +11,7 @@ import pytest
 
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, instances, left, train
 from tests.waiting import HANG_S
 
@@ -52,7 +52,7 @@ def mending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         yield yard
 
 
-def unharmed(job: Job) -> None:
+def unharmed(job: StartedJob) -> None:
     execution = job.wait(HANG_S)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 2, [])
@@ -68,7 +68,9 @@ def test_what_everybody_meets_costs_no_second_cluster(mending: Yard, name: str) 
     assert ("TaskTimedOut" in {event["type"] for event in job.history()}) == name.startswith("attendant")
 
 
-def at_once(yard: Yard, faults: dict[str, str], request: dict[str, Any], more: str = "") -> Iterator[dict[str, Job]]:
+def at_once(
+    yard: Yard, faults: dict[str, str], request: dict[str, Any], more: str = ""
+) -> Iterator[dict[str, StartedJob]]:
     """A job for each fault, which is its alone."""
     code = yard.upload(TRAINER, "trainer")
     own = [f"{fault},job={name}{more}" for name, fault in faults.items()]
@@ -77,12 +79,12 @@ def at_once(yard: Yard, faults: dict[str, str], request: dict[str, Any], more: s
 
 
 @pytest.fixture(scope="module")
-def late(mending: Yard) -> Iterator[dict[str, Job]]:
+def late(mending: Yard) -> Iterator[dict[str, StartedJob]]:
     yield from at_once(mending, ITS_OWN, {**TWO, "command": train(20, 0.2)})
 
 
 @pytest.mark.parametrize("name", ITS_OWN)
-def test_what_one_job_meets_late_costs_no_second_cluster(late: dict[str, Job], name: str) -> None:
+def test_what_one_job_meets_late_costs_no_second_cluster(late: dict[str, StartedJob], name: str) -> None:
     unharmed(late[name])
 
 
@@ -90,25 +92,25 @@ DIES = {**ONE, "command": train(20, 0.2), "environment": {"MORE_ARTIFACTS": "300
 
 
 @pytest.fixture(scope="module")
-def once(mending: Yard) -> Iterator[dict[str, Job]]:
+def once(mending: Yard) -> Iterator[dict[str, StartedJob]]:
     yield from at_once(mending, DEADLY, DIES)
 
 
 @pytest.mark.parametrize("name", DEADLY)
-def test_met_once_it_costs_one_attempt(once: dict[str, Job], name: str) -> None:
+def test_met_once_it_costs_one_attempt(once: dict[str, StartedJob], name: str) -> None:
     execution = once[name].wait(HANG_S)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (len(instances(once[name])), left(once[name])) == (2, [])
 
 
 @pytest.fixture(scope="module")
-def always(mending: Yard) -> Iterator[dict[str, Job]]:
+def always(mending: Yard) -> Iterator[dict[str, StartedJob]]:
     faults = {f"{name}-always": fault for name, fault in DEADLY.items()}
     yield from at_once(mending, faults, DIES, ",attempts=9")
 
 
 @pytest.mark.parametrize("name", DEADLY)
-def test_met_in_every_attempt_it_ends_the_job_with_a_reason(always: dict[str, Job], name: str) -> None:
+def test_met_in_every_attempt_it_ends_the_job_with_a_reason(always: dict[str, StartedJob], name: str) -> None:
     job = always[f"{name}-always"]
     execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from contract import names, tags
-from contract.grid import Outcome
+from contract.grid import LineOutcome
 from rehearsal import grid
 from rehearsal.deployment import ACCOUNT
 from rehearsal.grid import GridJob
@@ -96,7 +96,7 @@ def test_an_aborted_grid_stops_its_trainings_in_every_region(aborted: GridJob) -
 def test_what_was_stopped_has_its_records_and_its_manifest_to_start_again(aborted: GridJob) -> None:
     until(lambda: aborted.read(aborted.prefix.report))
     assert aborted.read(aborted.prefix.stopped)
-    assert [record.outcome for record in aborted.results()] == [Outcome.STOPPED] * 2
+    assert [record.outcome for record in aborted.results()] == [LineOutcome.STOPPED] * 2
     again = [json.loads(line) for line in (aborted.read(aborted.prefix.failed) or b"").splitlines()]
     assert [line["region"] for line in again] == [HOME, AWAY]
 
@@ -125,8 +125,8 @@ def test_a_plain_two_column_file_is_trained_line_by_line_in_its_regions(two: Gri
     )
     records = two.results()
     assert [(one.line, one.region, one.outcome) for one in records] == [
-        (1, HOME, Outcome.COMPLETED),
-        (2, AWAY, Outcome.COMPLETED),
+        (1, HOME, LineOutcome.COMPLETED),
+        (2, AWAY, LineOutcome.COMPLETED),
     ]
     assert all(record.metrics["accuracy"] > 0.7 for record in records)
     assert all(record.cost_usd for record in records)
@@ -188,7 +188,7 @@ def test_a_line_that_fails_says_why_and_is_ready_to_be_started_again(grids: dict
     job.wait(HANG_S)
     assert "Single" in job.states()
     (record,) = job.results()
-    assert (record.outcome, record.artifact) == (Outcome.FAILED, "")
+    assert (record.outcome, record.artifact) == (LineOutcome.FAILED, "")
     assert "no gradient" in record.reason
     (again,) = (json.loads(line) for line in (job.read(job.prefix.failed) or b"").splitlines())
     assert again["hyperparameters"] == {"fails": "no gradient"}

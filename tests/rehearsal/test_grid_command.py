@@ -12,37 +12,17 @@ from rich.console import Console
 
 from contract import tags
 from localaws.conditions import Conditions
-from localaws.iam.questions import Untaught, requests
-from localaws.recorder import Call
+from localaws.iam.questions import Untaught
 from rehearsal.faults import FAULTS, GRID
-from rehearsal.grid import GridSummary, shortcomings
+from rehearsal.grid import shortcomings
 from rehearsal.grid_command import arguments, regions
 from rehearsal.grid_screen import show
-from tests.localaws.test_questions import Account
-from tests.rehearsal import test_grid_faults
+from tests.localaws.asking import OWNER, questions_of
+from tests.rehearsal.grids import GRID_FAULTS, WELL
 from tools.faults import HEAD
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grid"
 MANIFEST = ["--manifest", str(EXAMPLE / "manifest.csv")]
-OWNER = "123456789012"
-WELL = GridSummary(
-    grid="g",
-    status="SUCCEEDED",
-    lines=2,
-    regions={"eu-central-1": 2},
-    outcomes={"Completed": 2},
-    trainings=2,
-    interruptions=0,
-    children=2,
-    attempts=3,
-    trainings_left=[],
-    children_left=[],
-    processes_left=0,
-    astray=[],
-    state_path=[],
-    execution_s=1.0,
-    wall_s=2.0,
-)
 
 
 def test_home_has_its_network_and_the_regions_of_the_data_are_for_the_grid_alone() -> None:
@@ -142,7 +122,7 @@ def test_words_in_brackets_are_shown_as_they_are() -> None:
 
 def test_every_fault_of_a_grid_is_named_to_people_and_met_alone_by_a_test() -> None:
     ours = {name for name, kind in FAULTS.items() if kind.keys.get("job") is GRID} | {"sagemaker-throttled"}
-    assert {fault.partition(":")[0] for fault in test_grid_faults.FAULTS.values()} == ours
+    assert {fault.partition(":")[0] for fault in GRID_FAULTS.values()} == ours
     assert [name for name in ours if f"`{name}`" not in HEAD] == []
 
 
@@ -173,16 +153,7 @@ def test_anything_else_is_one(change: dict[str, Any], says: str) -> None:
 
 
 def asked(name: str, **parameters: Any) -> list[tuple[str, str, dict[str, Any]]]:
-    service, action = name.split(":")
-    call = Call(
-        at=0.0,
-        role=f"arn:aws:iam::{OWNER}:role/x",
-        service=service,
-        region="us-east-1",
-        action=action,
-        parameters=parameters,
-    )
-    found = [(one.action, one.resource, dict(one.context)) for one in requests(call, Account())]
+    found = [(one.action, one.resource, dict(one.context)) for one in questions_of(name, "us-east-1", **parameters)]
     for _, _, context in found:
         assert context.pop("aws:RequestedRegion") == "us-east-1"
     return found

@@ -12,19 +12,11 @@ from rehearsal import grid
 from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
-from tests.rehearsal.grids import AWAY, HOME, Field, sooner
+from tests.rehearsal.grids import AWAY, GRID_FAULTS, HOME, Field, sooner
 from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 STEPS = {"steps": 100, "pause": 0.1}
-FAULTS = {
-    "killed": "child-killed:line=all,after=90",
-    "lost": "create-response-lost:line=all",
-    "quota": "quota-reached:seconds=200",
-    "throttled": "sagemaker-throttled:seconds=120",
-    "interrupted": "spot-interrupted:line=all,after=30,times=2",
-    "retired": "task-retired:line=all,after=90",
-}
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +27,13 @@ def field(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
         yield Field.of(yard, tmp_path_factory.mktemp("small"))
 
 
-@pytest.fixture(params=sorted(FAULTS))
+@pytest.fixture(params=sorted(GRID_FAULTS))
 def met(field: Field, request: pytest.FixtureRequest) -> Iterator[tuple[str, GridJob]]:
     """Name of the fault and the grid that met it, over."""
     name = str(request.param)
     spot = {"market": "spot", "max_wait_hours": 2}
     with ExitStack() as stack:
-        stack.enter_context(field.yard.faults(parse_faults([FAULTS[name]])))
+        stack.enter_context(field.yard.faults(parse_faults([GRID_FAULTS[name]])))
         lines = [field.line(region, hyperparameters=STEPS, **spot) for region in (HOME, AWAY)]
         job = field.start(name, *lines)
         ended = job.wait(HANG_S)

@@ -11,7 +11,7 @@ import pytest
 
 from contract.grid import GridPrefix
 from rehearsal.grid_run import keep
-from tests.rehearsal.test_grid_command import WELL
+from tests.rehearsal.grids import WELL
 
 PREFIX = GridPrefix("g")
 

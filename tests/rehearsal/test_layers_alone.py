@@ -18,7 +18,7 @@ from contract import tags
 from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, instances, left, shutdowns, train
 from tests.rehearsal.mailbox import Mailbox
 from tests.waiting import HANG_S, until
@@ -52,19 +52,19 @@ def mailbox(lone: Yard) -> Mailbox:
     return Mailbox(lone)
 
 
-def start(yard: Yard, name: str, **changes: Any) -> Job:
+def start(yard: Yard, name: str, **changes: Any) -> StartedJob:
     code = yard.upload(TRAINER, "trainer")
     return yard.start({**ONE, "code": code, "command": train(100_000, 0.2), **changes}, name)
 
 
-def stopped(job: Job) -> float:
+def stopped(job: StartedJob) -> float:
     """When somebody stopped it, UTC epoch seconds."""
     execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
     return float(execution["stopDate"].timestamp())
 
 
-def only(job: Job) -> Mapping[str, Any]:
+def only(job: StartedJob) -> Mapping[str, Any]:
     (found,) = instances(job)
     return found
 
@@ -109,7 +109,7 @@ def test_cleanup_alone_after_a_terminate_that_never_worked(lone: Yard) -> None:
 
 
 @pytest.fixture(scope="module")
-def unheard(lone: Yard) -> Iterator[dict[str, Job]]:
+def unheard(lone: Yard) -> Iterator[dict[str, StartedJob]]:
     """A job for each state, stopped in it, with nobody told."""
     names = {state: f"unheard-{state.lower()}" for state in STATES}
     after = {"Launch": 7, "Train": 150}
@@ -124,7 +124,7 @@ def unheard(lone: Yard) -> Iterator[dict[str, Job]]:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_the_reaper_alone_after_an_abort_in_any_state(lone: Yard, unheard: dict[str, Job], state: str) -> None:
+def test_the_reaper_alone_after_an_abort_in_any_state(lone: Yard, unheard: dict[str, StartedJob], state: str) -> None:
     job = unheard[state]
     at = stopped(job)
     limit = at + TIMING.reaper_grace_s + 2 * PASS_S + LATE_S

@@ -18,7 +18,7 @@ import pytest
 from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import TWO, left, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.losses, pytest.mark.timeout(1200)]
@@ -51,9 +51,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         yield deployed
 
 
-def in_waves(yard: Yard, requests: dict[str, dict[str, Any]]) -> Iterator[tuple[Job, dict[str, Any]]]:
+def in_waves(yard: Yard, requests: dict[str, dict[str, Any]]) -> Iterator[tuple[StartedJob, dict[str, Any]]]:
     """Each job with its end, a few at a time."""
-    waiting, running = list(requests), list[Job]()
+    waiting, running = list(requests), list[StartedJob]()
     while waiting or running:
         while waiting and sum(requests[job.name]["nodes"] for job in running) < AT_ONCE:
             name = waiting.pop(0)
@@ -69,7 +69,7 @@ def tell(line: str) -> None:
         table.write(f"{line}\n")
 
 
-def states(job: Job, since: float) -> str:
+def states(job: StartedJob, since: float) -> str:
     """Each state that was entered after a moment, with how many seconds later."""
     entered = [event for event in job.history() if "stateEnteredEventDetails" in event]
     later = [(event["stateEnteredEventDetails"]["name"], event["timestamp"].timestamp() - since) for event in entered]

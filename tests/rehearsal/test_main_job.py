@@ -11,7 +11,7 @@ import pytest
 
 from contract import keys
 from rehearsal.summary import Summary, shortcomings, summarise
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from stacks.parts import jsonata
 from tests.rehearsal.jobs import HAPPY, ONE, TWO, instances, left, train
 from tests.waiting import HANG_S
@@ -22,7 +22,7 @@ ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é"
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, trainer: str) -> dict[str, Job]:
+def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
     """Jobs that do not disturb one another, all started at once."""
     digits = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
     requests: dict[str, Mapping[str, Any]] = {
@@ -45,18 +45,18 @@ def jobs(yard: Yard, trainer: str) -> dict[str, Job]:
     return {name: yard.start(request, name) for name, request in requests.items()}
 
 
-def ended(job: Job) -> dict[str, Any]:
+def ended(job: StartedJob) -> dict[str, Any]:
     execution = job.wait(HANG_S)
     job.settle()
     return execution
 
 
-def summary(job: Job) -> Summary:
+def summary(job: StartedJob) -> Summary:
     ended(job)
     return summarise(job, wall_s=0.0)
 
 
-def artifact(yard: Yard, job: Job, name: str, rank: int = 0) -> dict[str, Any]:
+def artifact(yard: Yard, job: StartedJob, name: str, rank: int = 0) -> dict[str, Any]:
     key = keys.BytesPrefix(job.name).artifact(rank, name)
     document: dict[str, Any] = json.loads(
         yard.client("s3").get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()
@@ -64,7 +64,7 @@ def artifact(yard: Yard, job: Job, name: str, rank: int = 0) -> dict[str, Any]:
     return document
 
 
-def test_two_nodes_train_together_and_everything_is_where_the_docs_say(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_two_nodes_train_together_and_everything_is_where_the_docs_say(yard: Yard, jobs: dict[str, StartedJob]) -> None:
     done = summary(jobs["digits"])
     assert (done.status, done.state_path) == ("SUCCEEDED", HAPPY)
     assert shortcomings(done, nodes=2, metric_at_least=0.93) == []
@@ -77,25 +77,25 @@ def test_two_nodes_train_together_and_everything_is_where_the_docs_say(yard: Yar
     assert any("accuracy" in line for line in jobs["digits"].log("digits/1/0"))
 
 
-def test_a_job_ten_times_as_long_costs_no_more_transitions_and_events(jobs: dict[str, Job]) -> None:
+def test_a_job_ten_times_as_long_costs_no_more_transitions_and_events(jobs: dict[str, StartedJob]) -> None:
     short, long = summary(jobs["short"]), summary(jobs["long"])
     assert (short.state_path, long.state_path) == (HAPPY, HAPPY)
     assert max(short.transitions, long.transitions) <= 12
     assert max(short.history_events, long.history_events) <= 80
 
 
-def test_odd_text_reaches_the_training_process_unchanged(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_odd_text_reaches_the_training_process_unchanged(yard: Yard, jobs: dict[str, StartedJob]) -> None:
     ended(jobs["short"])
     result = artifact(yard, jobs["short"], "result-0.json")
     assert (result["odd"], result["arguments"]) == (ODD, [ODD])
 
 
-def test_the_last_line_of_output_reaches_the_log(jobs: dict[str, Job]) -> None:
+def test_the_last_line_of_output_reaches_the_log(jobs: dict[str, StartedJob]) -> None:
     ended(jobs["short"])
     assert "rank 0 is done, the last line" in jobs["short"].log("short/1/0")
 
 
-def test_a_process_that_exits_non_zero_fails_the_job_with_its_last_lines(jobs: dict[str, Job]) -> None:
+def test_a_process_that_exits_non_zero_fails_the_job_with_its_last_lines(jobs: dict[str, StartedJob]) -> None:
     job = jobs["failing"]
     execution = ended(job)
     assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
@@ -106,7 +106,7 @@ def test_a_process_that_exits_non_zero_fails_the_job_with_its_last_lines(jobs: d
     assert job.states()[-3:] == ["Terminate", "Decide", "Failed"]
 
 
-def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dict[str, Job]) -> None:
+def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dict[str, StartedJob]) -> None:
     job = jobs["overdue"]
     execution = ended(job)
     assert (execution["status"], execution["error"]) == ("FAILED", "DeadlineReached")
@@ -119,7 +119,7 @@ def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dic
     assert left(job) == []
 
 
-def test_a_refused_request_names_its_fields_and_starts_nothing(jobs: dict[str, Job]) -> None:
+def test_a_refused_request_names_its_fields_and_starts_nothing(jobs: dict[str, StartedJob]) -> None:
     execution = ended(jobs["refused"])
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
     assert "- nodes: " in execution["cause"]
@@ -127,14 +127,14 @@ def test_a_refused_request_names_its_fields_and_starts_nothing(jobs: dict[str, J
     assert instances(jobs["refused"]) == []
 
 
-def test_what_does_not_work_yet_is_refused_and_not_ignored(jobs: dict[str, Job]) -> None:
+def test_what_does_not_work_yet_is_refused_and_not_ignored(jobs: dict[str, StartedJob]) -> None:
     cause = ended(jobs["spot"])["cause"]
     assert "market: spot is not supported yet" in cause
     assert "max_cost_usd: the cap is not enforced yet" in cause
 
 
 def test_a_name_that_belongs_to_another_executions_job_is_refused(
-    yard: Yard, jobs: dict[str, Job], trainer: str
+    yard: Yard, jobs: dict[str, StartedJob], trainer: str
 ) -> None:
     ended(jobs["short"])
     s3, prefix = yard.client("s3"), keys.JobPrefix("short").description
@@ -150,7 +150,9 @@ def test_a_name_that_belongs_to_another_executions_job_is_refused(
     )
 
 
-def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(
+    yard: Yard, jobs: dict[str, StartedJob]
+) -> None:
     job = jobs["recovering"]
     execution = ended(job)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
@@ -163,19 +165,19 @@ def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(yard
     assert left(job) == []
 
 
-def test_a_lost_answer_of_run_instances_makes_no_second_cluster(jobs: dict[str, Job]) -> None:
+def test_a_lost_answer_of_run_instances_makes_no_second_cluster(jobs: dict[str, StartedJob]) -> None:
     execution = ended(jobs["unanswered"])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert len(instances(jobs["unanswered"])) == 2
 
 
-def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, StartedJob]) -> None:
     ended(jobs["digits"])
     node_calls = [call for call in yard.aws.recorder.calls if "NodeRole" in call.role]
     assert node_calls
     assert {call.service for call in node_calls} <= {"s3", "logs", "secretsmanager"}
 
 
-def test_every_call_is_recorded_with_a_role_that_is_known(yard: Yard, jobs: dict[str, Job]) -> None:
+def test_every_call_is_recorded_with_a_role_that_is_known(yard: Yard, jobs: dict[str, StartedJob]) -> None:
     ended(jobs["short"])
     assert [call for call in yard.aws.recorder.calls if not call.role.startswith("arn:")] == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contract import keys
-from rehearsal.yard import Job
+from rehearsal.yard import StartedJob
 from tests.rehearsal.jobs import HAPPY, instances, left, shutdowns
 from tests.waiting import HANG_S
 
@@ -16,33 +16,33 @@ pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
 
 
-def ended(job: Job) -> dict[str, Any]:
+def ended(job: StartedJob) -> dict[str, Any]:
     execution = job.wait(HANG_S)
     job.settle()
     return execution
 
 
-def reason(job: Job) -> str:
+def reason(job: StartedJob) -> str:
     """Why the first attempt ended, as the attendant said it."""
     failures = [event["taskFailedEventDetails"] for event in job.history() if "taskFailedEventDetails" in event]
     return next(f"{one['error']}: {one['cause']}" for one in failures if one["error"] == "NodeLost")
 
 
 @pytest.mark.parametrize("name", ["slow", "skewed", "untagged"])
-def test_what_is_only_late_or_wrong_costs_no_second_cluster(beside: dict[str, Job], name: str) -> None:
+def test_what_is_only_late_or_wrong_costs_no_second_cluster(beside: dict[str, StartedJob], name: str) -> None:
     job, execution = beside[name], ended(beside[name])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 1, [])
 
 
-def test_ten_minutes_of_boot_were_ten_minutes(beside: dict[str, Job]) -> None:
+def test_ten_minutes_of_boot_were_ten_minutes(beside: dict[str, StartedJob]) -> None:
     job = beside["slow"]
     ended(job)
     launched = instances(job)[0]["LaunchTime"].timestamp()
     assert job.reports(1)[0].timeline["booted"] - launched > 58
 
 
-def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: dict[str, Job]) -> None:
+def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: dict[str, StartedJob]) -> None:
     job = beside["skewed"]
     ended(job)
     key = keys.JobPrefix(job.name).report(1, 0)
@@ -58,7 +58,9 @@ def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: 
         ("cut", "has been silent for"),
     ],
 )
-def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(beside: dict[str, Job], name: str, why: str) -> None:
+def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(
+    beside: dict[str, StartedJob], name: str, why: str
+) -> None:
     job, execution = beside[name], ended(beside[name])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (job.states(), len(instances(job)), left(job)) == (AGAIN, 2, [])
@@ -67,7 +69,7 @@ def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(beside: dict[str
 
 
 def test_a_node_that_never_reported_is_explained_by_its_console_or_says_how_to_ask_for_it(
-    beside: dict[str, Job],
+    beside: dict[str, StartedJob],
 ) -> None:
     ended(beside["broken"])
     said = reason(beside["broken"])
@@ -75,18 +77,18 @@ def test_a_node_that_never_reported_is_explained_by_its_console_or_says_how_to_a
     assert ("trainyard: powering off" in said) != ("EC2 had no console output of it" in said), said
 
 
-def test_a_node_whose_agent_died_powered_itself_off(beside: dict[str, Job]) -> None:
+def test_a_node_whose_agent_died_powered_itself_off(beside: dict[str, StartedJob]) -> None:
     for name in ("killed", "broken"):
         ended(beside[name])
         assert "Client.InstanceInitiatedShutdown" in shutdowns(beside[name])
 
 
-def test_a_killed_agents_training_goes_on_from_its_checkpoint(beside: dict[str, Job]) -> None:
+def test_a_killed_agents_training_goes_on_from_its_checkpoint(beside: dict[str, StartedJob]) -> None:
     ended(beside["killed"])
     assert beside["killed"].reports(2)[0].restored_step > 0
 
 
-def test_a_full_disk_fails_the_job_with_the_trainers_own_words(beside: dict[str, Job]) -> None:
+def test_a_full_disk_fails_the_job_with_the_trainers_own_words(beside: dict[str, StartedJob]) -> None:
     job, execution = beside["full"], ended(beside["full"])
     assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
     assert "File too large" in execution["cause"]

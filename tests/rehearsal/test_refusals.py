@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import changes, instances
 from tests.waiting import HANG_S
 from tools.refusals.jobs import SECTIONS
@@ -31,7 +31,7 @@ SEVERAL = "several"
 
 
 @pytest.fixture(scope="module")
-def refused(yard: Yard, trainer: str) -> Mapping[str, Job]:
+def refused(yard: Yard, trainer: str) -> Mapping[str, StartedJob]:
     """All started at once, by field."""
     jobs = {
         section.field: yard.start(
@@ -45,7 +45,7 @@ def refused(yard: Yard, trainer: str) -> Mapping[str, Job]:
 
 
 @pytest.mark.parametrize("field", [*CHOSEN, SEVERAL])
-def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, Job], field: str) -> None:
+def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, StartedJob], field: str) -> None:
     job = refused[field]
     execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
@@ -55,13 +55,15 @@ def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, Job
 
 
 @pytest.mark.parametrize("field", CHOSEN)
-def test_the_cause_says_what_the_table_says(refused: Mapping[str, Job], field: str) -> None:
+def test_the_cause_says_what_the_table_says(refused: Mapping[str, StartedJob], field: str) -> None:
     section, row = next(found for found in FOUND if found[0].field == field)
     cause: str = refused[field].wait(HANG_S)["cause"]
     assert cause.split("\n")[1:] == [f"- {line}" for line in section.lines(row)]
 
 
-def test_what_is_wrong_as_it_stands_and_what_aws_does_not_have_are_told_together(refused: Mapping[str, Job]) -> None:
+def test_what_is_wrong_as_it_stands_and_what_aws_does_not_have_are_told_together(
+    refused: Mapping[str, StartedJob],
+) -> None:
     cause: str = refused[SEVERAL].wait(HANG_S)["cause"]
     assert [line.split(":")[0] for line in cause.split("\n")[1:]] == ["- nodes", "- instance_types", "- code"]
     assert "g9.huge does not exist in" in cause

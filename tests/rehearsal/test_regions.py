@@ -14,7 +14,7 @@ from contract import keys, names, tags
 from contract.codec import decode
 from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import HAPPY, ONE, train
 from tests.waiting import HANG_S
@@ -24,7 +24,7 @@ HOME, AWAY, GRID = (place["region"] for place in REGIONS)
 
 
 @pytest.fixture(scope="module")
-def away(yard: Yard, trainer: str) -> Job:
+def away(yard: Yard, trainer: str) -> StartedJob:
     """A job that trained in the region that is not home."""
     request = {**ONE, "code": trainer, "command": train(3, 0.1), "checkpoint_minutes": 0.02, "region": AWAY}
     job = yard.start(request, "away")
@@ -32,7 +32,7 @@ def away(yard: Yard, trainer: str) -> Job:
     return job
 
 
-def of_job(job: Job, region: str) -> list[dict[str, Any]]:
+def of_job(job: StartedJob, region: str) -> list[dict[str, Any]]:
     pages = job.yard.client("ec2", region).get_paginator("describe_instances")
     found = pages.paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
     return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
@@ -63,14 +63,14 @@ def test_a_region_for_the_grid_alone_has_no_network_of_ours(yard: Yard) -> None:
     assert [one for one in ec2.describe_vpcs()["Vpcs"] if not one["IsDefault"]] == []
 
 
-def test_a_job_trains_in_a_region_that_is_not_home(away: Job) -> None:
+def test_a_job_trains_in_a_region_that_is_not_home(away: StartedJob) -> None:
     assert away.states() == HAPPY
     assert {one["State"]["Name"] for one in of_job(away, AWAY)} <= {"shutting-down", "terminated"}
     assert len(of_job(away, AWAY)) == 1
     assert of_job(away, HOME) == of_job(away, GRID) == []
 
 
-def test_its_bytes_lie_in_its_region_and_its_decisions_and_log_at_home(yard: Yard, away: Job) -> None:
+def test_its_bytes_lie_in_its_region_and_its_decisions_and_log_at_home(yard: Yard, away: StartedJob) -> None:
     listed = yard.client("s3", AWAY).list_objects_v2(
         Bucket=names.bytes_bucket("trainyard", ACCOUNT, AWAY), Prefix=keys.BytesPrefix(away.name).root
     )
@@ -80,7 +80,7 @@ def test_its_bytes_lie_in_its_region_and_its_decisions_and_log_at_home(yard: Yar
     assert away.log_streams() == [f"{away.name}/1/0"]
 
 
-def test_the_reaper_knows_where_it_ran(yard: Yard, away: Job) -> None:
+def test_the_reaper_knows_where_it_ran(yard: Yard, away: StartedJob) -> None:
     assert keys.launched_region(AWAY) in away._listed(yard.places.home, keys.LAUNCHED_REGIONS)
 
 
@@ -98,5 +98,5 @@ def test_a_region_whose_stack_stands_is_not_forgotten(yard: Yard, tmp_path: Path
     with pytest.raises(DeploymentFailed) as refused:
         yard.cdk.deploy(less, "trainyard-workflow")
     stack = names.region_stack("trainyard", GRID)
-    assert f"Region {GRID} was taken out of the settings while its stack {stack} stands" in str(refused.value)
+    assert f"Region {GRID} was removed from the settings while its stack {stack} exists" in str(refused.value)
     assert f"npx cdk destroy --exclusively {stack}" in str(refused.value)

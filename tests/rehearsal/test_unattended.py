@@ -17,7 +17,7 @@ import pytest
 from contract import keys, metrics, names
 from contract.timing import Timing
 from rehearsal.faults import STATES
-from rehearsal.yard import Job, Yard
+from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ended_at, enders, instances, left
 from tests.rehearsal.mailbox import Mailbox
 from tests.waiting import HANG_S, until
@@ -31,20 +31,20 @@ SELF_AND_CLEANUP = {"Cleanup", "Terminator"}
 """Who ends instances by name of its role, where an event told of the execution's end; a node that is done ends itself."""
 
 
-def stopped(job: Job) -> float:
+def stopped(job: StartedJob) -> float:
     """When the execution was stopped, UTC epoch seconds."""
     execution = job.wait(HANG_S)
     assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
     return float(execution["stopDate"].timestamp())
 
 
-def heard(job: Job) -> bool:
+def heard(job: StartedJob) -> bool:
     """Whether an event told of its end: one in ten is lost."""
     lost = [one["detail"] for one in job.yard.aws.lost_events if one["detail-type"].startswith("Step Functions")]
     return not any(one["name"] == job.name and one["status"] == "ABORTED" for one in lost)
 
 
-def gone(job: Job) -> list[dict[str, Any]]:
+def gone(job: StartedJob) -> list[dict[str, Any]]:
     """The job's instances, once all of them began to end."""
     until(lambda: not left(job))
     return instances(job)
@@ -63,7 +63,7 @@ def looks(yard: Yard, instance: dict[str, Any], stop: float) -> int:
 
 @pytest.mark.parametrize("state", STATES)
 def test_whatever_state_it_was_stopped_in_nothing_of_it_runs(
-    yard: Yard, unattended: dict[str, Job], state: str
+    yard: Yard, unattended: dict[str, StartedJob], state: str
 ) -> None:
     job = unattended[f"stop-{state.lower()}"]
     at = stopped(job)
@@ -80,7 +80,7 @@ def test_whatever_state_it_was_stopped_in_nothing_of_it_runs(
         assert enders(yard, only["InstanceId"]) == {"Cleanup"}
 
 
-def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: dict[str, Job]) -> None:
+def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: dict[str, StartedJob]) -> None:
     """Of one whose end was told of: the rehearsal loses one event in ten, and with it the report."""
     jobs = [unattended[f"stop-{state.lower()}"] for state in STATES if state not in {"Admit", "Launch"}]
     for job in jobs:
@@ -101,7 +101,7 @@ def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: 
 
 @pytest.mark.parametrize("name", ["unheard-launch", "unheard-train"])
 def test_with_nobody_told_of_its_end_the_reaper_ends_it_at_the_second_look(
-    yard: Yard, unattended: dict[str, Job], mailbox: Mailbox, name: str
+    yard: Yard, unattended: dict[str, StartedJob], mailbox: Mailbox, name: str
 ) -> None:
     job = unattended[name]
     at = stopped(job)
@@ -113,7 +113,7 @@ def test_with_nobody_told_of_its_end_the_reaper_ends_it_at_the_second_look(
         assert until(partial(mailbox.about, "ended", one["InstanceId"], job.name))
 
 
-def test_terminate_alone_ends_a_node_that_nobody_else_can_reach(yard: Yard, beside: dict[str, Job]) -> None:
+def test_terminate_alone_ends_a_node_that_nobody_else_can_reach(yard: Yard, beside: dict[str, StartedJob]) -> None:
     job = beside["cut"]
     assert job.wait(HANG_S)["status"] == "SUCCEEDED"
     lost = min(instances(job), key=lambda one: one["LaunchTime"])
@@ -122,7 +122,7 @@ def test_terminate_alone_ends_a_node_that_nobody_else_can_reach(yard: Yard, besi
 
 
 def test_what_aws_refuses_to_end_is_told_and_ended_once_it_is_allowed(
-    yard: Yard, unattended: dict[str, Job], mailbox: Mailbox
+    yard: Yard, unattended: dict[str, StartedJob], mailbox: Mailbox
 ) -> None:
     job = unattended["unheard-refused"]
     stopped(job)

@@ -6,7 +6,7 @@ import pytest
 
 from localaws.iam.simulator import Policies, Request, simulate
 from tests.security.policies import ACCOUNT, REGION, log_stream, of_roles, role
-from tests.stacks.test_builds import WIDE, built
+from tests.stacks.builds import WIDE, built
 from tools.synthesis import Synthesised
 
 BUILD, FUNCTION, MACHINE = role("Build"), role("ImageBuild"), role("Images")

@@ -116,8 +116,10 @@ ALLOWED = [
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.order(1)}"),
     Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
-    Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.Kind.CHECKPOINTS, 1, 5, 0)}"),
-    Ask("Node", "s3:ListBucket", BYTES, {"s3:prefix": keys.BytesPrefix("resnet").commits(keys.Kind.CHECKPOINTS)}),
+    Ask(
+        "Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"
+    ),
+    Ask("Node", "s3:ListBucket", BYTES, {"s3:prefix": keys.BytesPrefix("resnet").commits(keys.CommitKind.CHECKPOINTS)}),
     Ask("Node", "cloudwatch:PutMetricData", "*", HERE | {"cloudwatch:namespace": names.node_metrics("trainyard")}),
     Ask("Node", "logs:CreateLogStream", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
     Ask("Node", "s3:ListBucket", HOME),
@@ -127,7 +129,7 @@ ALLOWED = [
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
     Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
     Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
-    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.Kind.CHECKPOINTS, 1, 5, 0)}"),
+    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"),
     Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
     Ask("Node", "logs:PutLogEvents", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
 ]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import botocore.session
 import pytest
 import yaml
@@ -16,47 +15,14 @@ from botocore.validate import ParamValidator
 from contract import keys, names
 from contract.environments import ImageBuildEnvironment
 from contract.images import ORDER
-from contract.timing import Timing
 from localaws.limits import beyond
-from stacks.builds import BuildsStack
-from stacks.parts.common import Common
-from stacks.parts.rights import Rights
+from tests.stacks.builds import REGIONS, WIDE, built
 from tests.stacks.synth import plain, resources
 from tools.diagrams import transitions
 from tools.synthesis import ROOT
 
-REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
 CHECKOV = ROOT / "build" / "checkov" / "bin" / "checkov"
-WIDE: dict[str, Any] = {
-    "data_buckets": ("imagenet",),
-    "copy_accounts": ("444455556666",),
-    "repositories": ("images", "grid"),
-}
-
-
-def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
-    app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
-    regions = (home, *(region for region in REGIONS if region != home))
-    settings: dict[str, Any] = {
-        "repositories": ("images",),
-        "data_buckets": (),
-        "copy_accounts": (),
-        **changes,
-    }
-    BuildsStack(
-        app,
-        "yard-builds",
-        common=Common(
-            rights=Rights(deployment="yard", home_region=home, regions=regions),
-            regions=regions,
-            timing=Timing(),
-            log_retention_days=30,
-        ),
-        **settings,
-    )
-    app.synth()
-    return app
 
 
 def template_of(folder: Path) -> dict[str, Any]:

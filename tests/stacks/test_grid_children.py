@@ -11,7 +11,7 @@ import pytest
 
 from contract import names
 from contract.environments import ChildEnvironment
-from contract.grid import Exit
+from contract.grid import ExitCode
 from stacks.parts.batch import RULES
 from stacks.settings import BLOCK, BadSettings, Settings
 from tests.stacks.synth import plain, resources
@@ -75,16 +75,16 @@ ENDED = "Essential container in task exited"
 @pytest.mark.parametrize(
     ("code", "status", "action"),
     [
-        (int(Exit.AGAIN), ENDED, "RETRY"),
+        (int(ExitCode.AGAIN), ENDED, "RETRY"),
         (137, ENDED, "RETRY"),
         (143, ENDED, "RETRY"),
         (1, ENDED, "RETRY"),
         (None, "Task failed to start", "RETRY"),
         (None, "Timeout waiting for network interface provisioning to complete.", "RETRY"),
         (None, "Your Spot Task was interrupted.", "RETRY"),
-        (int(Exit.FINAL), ENDED, "EXIT"),
+        (int(ExitCode.FINAL), ENDED, "EXIT"),
         (2, ENDED, "EXIT"),
-        (int(Exit.DONE), ENDED, "EXIT"),
+        (int(ExitCode.DONE), ENDED, "EXIT"),
         (None, "Something that nobody has seen yet", "EXIT"),
     ],
 )

@@ -12,10 +12,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from admission.policy import Execution, RequestFacts, admit
-from admission.request import Request, read
+from admission.request import JobRequest, read
 from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest
-from contract.jobs import Image
+from contract.jobs import Ami
 from contract.places import Place
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.yard import ABROAD
@@ -45,7 +45,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         yield made
 
 
-def ask(**fields: Any) -> Request:
+def ask(**fields: Any) -> JobRequest:
     request, problems = read({**LEAST, **fields}, ADMISSION.limits)
     assert problems == []
     return request
@@ -108,7 +108,7 @@ def test_one_node_needs_no_placement_group_and_two_get_one() -> None:
 
 
 def test_a_large_image_enlarges_the_default_volume() -> None:
-    facts = replace(FACTS, images={"x86_64": Image(id="ami-1", root_device="/dev/sda1", snapshot_gb=150)})
+    facts = replace(FACTS, images={"x86_64": Ami(id="ami-1", root_device="/dev/sda1", snapshot_gb=150)})
     assert admit(ask(), EXECUTION, facts, ADMISSION).volume_gb == 150
 
 

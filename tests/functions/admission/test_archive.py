@@ -17,8 +17,7 @@ from admission.script import archive_problems, script
 from contract import archives
 from contract.errors import InvalidRequest
 from contract.unpacking import unpack
-from tests.archives import link, tarred
-from tests.contract.test_unpacking import UNSAFE_TARS, tar_of
+from tests.archives import UNSAFE_TARS, link, tar_of, tarred
 from tests.functions.admission.account import Account, Refused, account, packed, start, zipped
 from tools.refusals.jobs import LEAST
 

@@ -39,10 +39,10 @@ def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Accoun
 
 
 def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
-    from admission.request import Request
+    from admission.request import JobRequest
 
     assert len(ROWS) >= 40
-    assert {section.field for section in SECTIONS} == {*Request.model_fields, "request", "name", "several"}
+    assert {section.field for section in SECTIONS} == {*JobRequest.model_fields, "request", "name", "several"}
 
 
 def test_every_line_names_its_field_and_what_is_allowed() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
-from contract.intents import Answer, Outcome
-from contract.keys import BytesPrefix, JobPrefix, Kind
+from contract.intents import LaunchAnswer, LaunchOutcome
+from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Exit, NodeReport, Phase
 from tests.builders import INTENT, JOB, NOW, PLACE
 from tests.fakes.functions import Functions
@@ -28,15 +28,17 @@ class Trained:
         self.aws = deployed()
         self.functions = Functions(self.aws)
         admitted(self.aws)
-        answer = Answer(outcome=Outcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"))
+        answer = LaunchAnswer(outcome=LaunchOutcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"))
         intent = replace(INTENT, steps=(replace(INTENT.steps[0], answer=answer),))
         self.aws.s3.write(JOB.home_bucket, KEYS.intent(1, 1), encode(intent))
         for rank in (0, 1):
             self.report(
-                rank, checkpoint=self.commit(Kind.CHECKPOINTS, rank), artifacts=self.commit(Kind.ARTIFACTS, rank)
+                rank,
+                checkpoint=self.commit(CommitKind.CHECKPOINTS, rank),
+                artifacts=self.commit(CommitKind.ARTIFACTS, rank),
             )
 
-    def commit(self, kind: Kind, rank: int) -> str:
+    def commit(self, kind: CommitKind, rank: int) -> str:
         """Key of a commit of one file."""
         key = self.file(kind, rank)
         self.aws.s3.write(PLACE.bucket, key, b"0123456789")
@@ -47,8 +49,8 @@ class Trained:
         return name
 
     @staticmethod
-    def file(kind: Kind, rank: int) -> str:
-        return BYTES.artifact(rank, "model") if kind is Kind.ARTIFACTS else BYTES.checkpoint(rank, "ab", "model")
+    def file(kind: CommitKind, rank: int) -> str:
+        return BYTES.artifact(rank, "model") if kind is CommitKind.ARTIFACTS else BYTES.checkpoint(rank, "ab", "model")
 
     def report(self, rank: int, **fields: str) -> None:
         report = NodeReport(
@@ -81,10 +83,10 @@ def test_what_is_whole_passes_and_is_listed(trained: Trained) -> None:
     assert [one["rank"] for one in json.loads(trained.listed)["artifacts"]] == [0, 1]
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(CommitKind))
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_file_that_is_not_there_is_named_whatever_folder_and_rank_it_is_of(
-    trained: Trained, kind: Kind, rank: int
+    trained: Trained, kind: CommitKind, rank: int
 ) -> None:
     trained.lose(PLACE.bucket, trained.file(kind, rank))
     outcome = trained.sync()
@@ -93,14 +95,14 @@ def test_a_file_that_is_not_there_is_named_whatever_folder_and_rank_it_is_of(
     assert trained.listed is None
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_torn_file_is_no_file(trained: Trained, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(CommitKind))
+def test_a_torn_file_is_no_file(trained: Trained, kind: CommitKind) -> None:
     trained.aws.s3.write(PLACE.bucket, trained.file(kind, 1), b"0123")
     assert "has 4 bytes, committed were 10" in trained.sync().cause
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(CommitKind))
+def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: CommitKind) -> None:
     trained.lose(PLACE.bucket, BYTES.commit(kind, 1, 3, 1))
     outcome = trained.sync()
     assert outcome.error == "SyncIncomplete"

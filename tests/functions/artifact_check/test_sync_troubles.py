@@ -21,7 +21,7 @@ from tests.fakes.yard import admitted, deployed
 
 BYTES = keys.BytesPrefix(JOB.id)
 FILE = CommittedFile(path="model.pt", size=3, sha256="ab", key=BYTES.artifact(0, "model.pt"))
-COMMIT = BYTES.commit(keys.Kind.ARTIFACTS, 1, 7, 0)
+COMMIT = BYTES.commit(keys.CommitKind.ARTIFACTS, 1, 7, 0)
 
 
 @dataclass

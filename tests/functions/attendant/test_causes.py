@@ -15,7 +15,7 @@ from contract.keys import JobPrefix
 from contract.orders import Order
 from contract.reports import Exit, Phase
 from tests.builders import JOB, NOW
-from tests.functions.attendant.test_policy import FOUR, LATER, ORDER, TRAINING, ended, heard
+from tests.functions.attendant.attempts import FOUR, LATER, ORDER, TRAINING, ended, heard
 
 RESET: dict[str, Any] = {"tail": ("step 7", "RuntimeError: Connection reset by peer", "")}
 ALONE = replace(TRAINING, nodes={0: heard(0, age_s=5), 1: ended(1, 3, ago_s=20, tail=("ValueError: x",))})

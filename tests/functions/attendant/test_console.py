@@ -12,7 +12,7 @@ from attendant import console
 from attendant.policy import judge
 from tests.builders import JOB, rung
 from tests.fakes.faults import Kind, Mishap
-from tests.functions.attendant.test_policy import LATER, TRAINING, heard, instance
+from tests.functions.attendant.attempts import LATER, TRAINING, heard, instance
 from tests.properties.world import World
 
 ROOT = Path(__file__).parents[3]

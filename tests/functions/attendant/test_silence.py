@@ -10,7 +10,7 @@ from attendant.policy import Action, judge
 from attendant.silence import counted, gaps
 from aws.facts import Pass
 from tests.builders import JOB, NOW
-from tests.functions.attendant.test_policy import FOUR, LATER, TRAINING, heard
+from tests.functions.attendant.attempts import FOUR, LATER, TRAINING, heard
 
 SILENT = replace(TRAINING, nodes={0: heard(0), 1: heard(1, age_s=181)})
 

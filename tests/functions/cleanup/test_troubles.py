@@ -10,7 +10,7 @@ import pytest
 
 from contract import names, tags
 from contract.errors import StillRunning
-from messages.policy import Unreadable, read
+from messages.policy import UnreadableMessage, read
 from tests.builders import JOB
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
@@ -240,7 +240,7 @@ ELSEWHERE = MACHINE.replace("yard-train", "another")
     ],
 )
 def test_what_nobody_can_read_is_kept_and_ends_up_as_a_dead_letter(yard: Yard, body: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableMessage):
         read(body, names.machine(JOB.deployment))
     yard.train()
     yard.aws.queue.put(body)

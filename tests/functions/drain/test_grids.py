@@ -11,8 +11,8 @@ from localaws.services.sagemaker_planned import Life
 from tests.builders import JOB, PLACE
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
+from tests.fakes.grid_yard import request_of
 from tests.functions.drain.draining import Yard
-from tests.grid_child.yard import request_of
 
 QUEUE = names.grid_queue(JOB.deployment)
 LONG = Life(training_s=1e6)

@@ -10,8 +10,8 @@ import pytest
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Kind
+from tests.fakes.grid_yard import BUCKET, STARTED
 from tests.functions.grid_collect.collecting import PREFIX, Yard, cleaned_up, collected
-from tests.grid_child.yard import BUCKET, STARTED
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}
 

@@ -25,9 +25,9 @@ from tests.fakes.events import Event
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.grid_yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.queue import URL
 from tests.fakes.s3 import Bucket
-from tests.grid_child.yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 
 PREFIX = GridPrefix("sweep")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"

@@ -12,13 +12,13 @@ import pytest
 from contract import tags
 from contract.codec import encode
 from contract.errors import GridFailed, StillTraining
-from contract.grid import ROUNDS, Outcome
+from contract.grid import ROUNDS, LineOutcome
 from contract.records import refused
 from grids.policy import COLUMNS, REASONS, Totals
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.grid_yard import BUCKET, line_of
 from tests.functions.grid_collect.collecting import PREFIX, Yard, collected
-from tests.grid_child.yard import BUCKET, line_of
 
 FAILS = Life(failure='AlgorithmError: ExecuteUserScriptError: exit code 1, said "no"\nTraceback')
 
@@ -122,7 +122,7 @@ def test_the_totals_add_up_what_was_billed(yard: Yard) -> None:
 
 def test_a_line_whose_price_is_not_known_is_counted_apart_and_costs_nothing_that_is_made_up() -> None:
     totals, line = Totals(lines=1, cost_at_most_usd=None), line_of(0)
-    record = replace(refused(line, "x"), outcome=Outcome.COMPLETED, billable_seconds=100.0, cost_usd=None)
+    record = replace(refused(line, "x"), outcome=LineOutcome.COMPLETED, billable_seconds=100.0, cost_usd=None)
     totals.add(record)
     assert (totals.told()["unpriced_lines"], totals.told()["cost_usd"]) == (1, 0.0)
 
@@ -152,7 +152,7 @@ def test_a_training_that_has_ended_gets_the_record_that_its_child_did_not_write(
     yard.train(3)
     yard.settle()
     assert yard.collect().value["missing"] == 0
-    assert yard.records()[3].outcome is Outcome.COMPLETED
+    assert yard.records()[3].outcome is LineOutcome.COMPLETED
 
 
 def test_a_record_that_stands_is_never_replaced(yard: Yard) -> None:
@@ -262,7 +262,7 @@ def test_a_stranger_under_the_name_of_a_line_is_no_result_of_it(yard: Yard) -> N
     yard.train(3, marks={tags.EXECUTION: "arn:aws:states:eu-central-1:1:execution:yard-grid:other", tags.LINE: "9"})
     assert yard.collect().value["missing"] == 0
     record = yard.records()[3]
-    assert record.outcome is Outcome.REFUSED
+    assert record.outcome is LineOutcome.REFUSED
     assert "belongs to another training" in record.reason
     assert len(yard.alive()) == 1  # it is not ours to stop
 
@@ -271,7 +271,7 @@ def test_the_training_of_another_line_under_this_name_is_a_stranger_as_well(yard
     yard.complete(0, 1, 2)
     yard.train(3, marks={tags.LINE: "0"})
     yard.collect()
-    assert yard.records()[3].outcome is Outcome.REFUSED
+    assert yard.records()[3].outcome is LineOutcome.REFUSED
 
 
 # Troubles

@@ -10,12 +10,12 @@ import pytest
 from contract import tags
 from contract.codec import encode
 from contract.errors import StillTraining
-from contract.grid import Outcome
+from contract.grid import LineOutcome
 from contract.records import refused
 from localaws.services.sagemaker_planned import Life
 from tests.fakes.faults import Death, Kind, Mishap
+from tests.fakes.grid_yard import BUCKET, EXECUTION
 from tests.functions.grid_collect.collecting import PREFIX, Yard, collected
-from tests.grid_child.yard import BUCKET, EXECUTION
 
 BROKEN = {"error": "GridFailed", "cause": "it went wrong"}
 STUBBORN = Life(uploading_s=10_000.0)
@@ -39,7 +39,12 @@ def test_a_stop_ends_every_training_and_every_job_and_collects_what_there_is(yar
     assert yard.alive() == []
     assert {job["status"] for job in yard.aws.batch.jobs.values()} == {"FAILED"}
     outcomes = {index: record.outcome for index, record in yard.records().items()}
-    assert outcomes == {0: Outcome.COMPLETED, 1: Outcome.STOPPED, 2: Outcome.STOPPED, 3: Outcome.STOPPED}
+    assert outcomes == {
+        0: LineOutcome.COMPLETED,
+        1: LineOutcome.STOPPED,
+        2: LineOutcome.STOPPED,
+        3: LineOutcome.STOPPED,
+    }
     assert stopped["totals"]["outcomes"] == {"Completed": 1, "Failed": 0, "Stopped": 3, "Refused": 0}
     assert (stopped["problem"], stopped["left"]) == (BROKEN, 0)
 
@@ -59,7 +64,7 @@ def test_children_are_kept_from_creating_before_anything_is_ended(yard: Yard) ->
 def test_a_line_that_was_never_submitted_says_why(yard: Yard) -> None:
     yard.stop_until_over(BROKEN)
     record = yard.records()[0]
-    assert record.outcome is Outcome.STOPPED
+    assert record.outcome is LineOutcome.STOPPED
     assert "before this line was submitted (GridFailed)" in record.reason
     assert record.cost_usd == 0.0
     assert len(yard.json_lines(PREFIX.failed)) == 4
@@ -107,7 +112,7 @@ def test_a_stranger_under_a_lines_name_is_not_stopped(yard: Yard) -> None:
     yard.train(1, marks={tags.DEPLOYMENT: "other"})
     yard.stop_until_over(BROKEN)
     assert len(yard.alive()) == 1
-    assert yard.records()[1].outcome is Outcome.REFUSED
+    assert yard.records()[1].outcome is LineOutcome.REFUSED
 
 
 def test_a_training_that_a_person_protects_runs_on_and_is_named(yard: Yard) -> None:

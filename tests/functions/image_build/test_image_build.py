@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 import image_build.handler
 from contract.codec import decode
 from contract.errors import BuildFailed, InvalidRequest
-from contract.images import BuildOrder, Image
+from contract.images import BuildOrder, ContainerImage
 from image_build.policy import order_text
 from tests.archives import tarred
 from tests.functions.image_build.account import ENVIRONMENT, HOME, REPOSITORY, Account, account, check, collect
@@ -284,9 +284,9 @@ def test_a_failure_stays_a_failure_whatever_stands(there: Account) -> None:
 )
 def test_what_is_no_address_of_an_image_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"registry|repository|tag|digest"):
-        Image.parse(text)
+        ContainerImage.parse(text)
 
 
 def test_an_address_reads_back_as_it_was_written() -> None:
     for text in (f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/a/b_c@{DIGEST}", "ghcr.io:443/a/b:V1.0-x"):
-        assert str(Image.parse(text)) == text
+        assert str(ContainerImage.parse(text)) == text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from contract.errors import InvalidRequest
-from image_build.request import ALLOWED, Request
+from image_build.request import ALLOWED, ImageRequest
 from tests.functions.image_build.account import Account, account, check
 from tests.functions.image_build.troubles import THERE
 from tools import schemas
@@ -49,7 +49,7 @@ def test_nobody_learns_by_a_request_what_lies_where_contexts_may_not(there: Acco
 
 
 def test_every_field_says_what_it_may_be() -> None:
-    assert {field.alias or name for name, field in Request.model_fields.items()} == set(ALLOWED)
+    assert {field.alias or name for name, field in ImageRequest.model_fields.items()} == set(ALLOWED)
 
 
 def test_the_published_page_is_the_table() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
-from contract.intents import Answer, Intent, Outcome
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome
 from launcher import policy
 from launcher.answers import meaning
 from launcher.requests import request, token, user_data
@@ -24,25 +24,25 @@ WALK = policy.Walk(
 )
 
 
-def answer(outcome: Outcome, code: str = "") -> Answer:
-    return Answer(outcome=outcome, at=NOW, code=code)
+def answer(outcome: LaunchOutcome, code: str = "") -> LaunchAnswer:
+    return LaunchAnswer(outcome=outcome, at=NOW, code=code)
 
 
-def told(intent: Intent, place: int, outcome: Outcome, *, recovering: bool = False) -> Intent:
+def told(intent: Intent, place: int, outcome: LaunchOutcome, *, recovering: bool = False) -> Intent:
     return policy.answered(intent, place, answer(outcome), recovering=recovering)
 
 
-def everywhere(outcome: Outcome) -> Intent:
+def everywhere(outcome: LaunchOutcome) -> Intent:
     return replace(INTENT, steps=tuple(replace(step, answer=answer(outcome, outcome.value)) for step in INTENT.steps))
 
 
 def test_rungs_are_asked_from_the_top() -> None:
     assert policy.next_step(INTENT) == 0
-    assert policy.next_step(told(INTENT, 0, Outcome.NO_CAPACITY)) == 1
+    assert policy.next_step(told(INTENT, 0, LaunchOutcome.NO_CAPACITY)) == 1
 
 
 def test_an_unknown_outcome_repeats_the_same_rung() -> None:
-    assert policy.next_step(told(INTENT, 0, Outcome.UNKNOWN)) == 0
+    assert policy.next_step(told(INTENT, 0, LaunchOutcome.UNKNOWN)) == 0
 
 
 def test_nothing_is_asked_after_a_launch() -> None:
@@ -50,22 +50,22 @@ def test_nothing_is_asked_after_a_launch() -> None:
 
 
 def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
-    renewed = told(INTENT, 0, Outcome.RENEW)
+    renewed = told(INTENT, 0, LaunchOutcome.RENEW)
     assert renewed.steps[0].generation == 1
     assert policy.next_step(renewed) == 0
 
 
 def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
     mixed = replace(INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("eu-central-1a", "p4d.24xlarge"))))
-    closed = told(mixed, 0, Outcome.QUOTA)
+    closed = told(mixed, 0, LaunchOutcome.QUOTA)
     assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
     assert policy.next_step(closed) == 3
 
 
 def test_during_a_recovery_a_quota_is_missing_capacity() -> None:
-    one = told(INTENT, 0, Outcome.QUOTA, recovering=True)
+    one = told(INTENT, 0, LaunchOutcome.QUOTA, recovering=True)
     assert one.steps[0].answer is not None
-    assert one.steps[0].answer.outcome is Outcome.NO_CAPACITY
+    assert one.steps[0].answer.outcome is LaunchOutcome.NO_CAPACITY
     assert policy.next_step(one) == 1
 
 
@@ -73,18 +73,21 @@ def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
     abroad = replace(
         INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("us-east-1a", region="us-east-1")))
     )
-    assert policy.next_step(told(abroad, 0, Outcome.CLOSED)) == 3
+    assert policy.next_step(told(abroad, 0, LaunchOutcome.CLOSED)) == 3
 
 
 def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
-    empty = everywhere(Outcome.NO_CAPACITY)
+    empty = everywhere(LaunchOutcome.NO_CAPACITY)
     assert isinstance(policy.ending(empty, NOW), CapacityPending)
     assert isinstance(policy.ending(empty, NOW + 1800), CapacityUnavailable)
 
 
 def test_a_mistake_ends_at_once_in_ec2s_words() -> None:
     wrong = policy.answered(
-        INTENT, 0, Answer(outcome=Outcome.MISTAKE, at=NOW, code="InvalidParameterValue", message="no"), recovering=False
+        INTENT,
+        0,
+        LaunchAnswer(outcome=LaunchOutcome.MISTAKE, at=NOW, code="InvalidParameterValue", message="no"),
+        recovering=False,
     )
     error = policy.ending(wrong, NOW)
     assert isinstance(error, InvalidRequest)
@@ -92,33 +95,33 @@ def test_a_mistake_ends_at_once_in_ec2s_words() -> None:
 
 
 def test_quotas_everywhere_are_named_as_such() -> None:
-    assert isinstance(policy.ending(everywhere(Outcome.QUOTA), NOW), QuotaExceeded)
+    assert isinstance(policy.ending(everywhere(LaunchOutcome.QUOTA), NOW), QuotaExceeded)
 
 
 def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None:
-    mixed = told(told(everywhere(Outcome.NO_CAPACITY), 0, Outcome.QUOTA), 1, Outcome.NO_CAPACITY)
+    mixed = told(told(everywhere(LaunchOutcome.NO_CAPACITY), 0, LaunchOutcome.QUOTA), 1, LaunchOutcome.NO_CAPACITY)
     assert isinstance(policy.ending(mixed, NOW), CapacityPending)
 
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        ("InsufficientInstanceCapacity", Outcome.NO_CAPACITY),
-        ("Unsupported", Outcome.NO_CAPACITY),
-        ("VcpuLimitExceeded", Outcome.QUOTA),
-        ("OptInRequired", Outcome.CLOSED),
-        ("RequestLimitExceeded", Outcome.UNKNOWN),
-        ("ThrottlingException", Outcome.UNKNOWN),
-        ("EC2ThrottledException", Outcome.UNKNOWN),
-        ("InternalError", Outcome.UNKNOWN),
-        ("IdempotentInstanceTerminated", Outcome.RENEW),
-        ("IdempotentParameterMismatch", Outcome.MISTAKE),
-        ("UnauthorizedOperation", Outcome.MISTAKE),
-        ("InvalidAMIID.NotFound", Outcome.MISTAKE),
-        ("SomethingNobodyHasSeen", Outcome.MISTAKE),
+        ("InsufficientInstanceCapacity", LaunchOutcome.NO_CAPACITY),
+        ("Unsupported", LaunchOutcome.NO_CAPACITY),
+        ("VcpuLimitExceeded", LaunchOutcome.QUOTA),
+        ("OptInRequired", LaunchOutcome.CLOSED),
+        ("RequestLimitExceeded", LaunchOutcome.UNKNOWN),
+        ("ThrottlingException", LaunchOutcome.UNKNOWN),
+        ("EC2ThrottledException", LaunchOutcome.UNKNOWN),
+        ("InternalError", LaunchOutcome.UNKNOWN),
+        ("IdempotentInstanceTerminated", LaunchOutcome.RENEW),
+        ("IdempotentParameterMismatch", LaunchOutcome.MISTAKE),
+        ("UnauthorizedOperation", LaunchOutcome.MISTAKE),
+        ("InvalidAMIID.NotFound", LaunchOutcome.MISTAKE),
+        ("SomethingNobodyHasSeen", LaunchOutcome.MISTAKE),
     ],
 )
-def test_each_error_code_has_its_meaning(code: str, outcome: Outcome) -> None:
+def test_each_error_code_has_its_meaning(code: str, outcome: LaunchOutcome) -> None:
     assert meaning(code) is outcome
 
 

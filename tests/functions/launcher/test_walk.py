@@ -15,7 +15,7 @@ from aws.facts import Instance
 from aws.s3 import Held, JobStore, Raced
 from contract import keys
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
-from contract.intents import Intent, Outcome
+from contract.intents import Intent, LaunchOutcome
 from contract.jobs import Market
 from launcher.requests import request
 from launcher.walk import Walker
@@ -124,8 +124,8 @@ def test_the_first_rung_with_capacity_is_taken_and_its_master_named() -> None:
     assert step.answer is not None
     assert ec2.tagged == dict.fromkeys(step.answer.instances, "10.0.0.0")
     assert [one.answer.outcome if one.answer else None for one in intent.steps] == [
-        Outcome.NO_CAPACITY,
-        Outcome.LAUNCHED,
+        LaunchOutcome.NO_CAPACITY,
+        LaunchOutcome.LAUNCHED,
         None,
     ]
 

@@ -8,18 +8,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from aws.facts import Belonging, Sort
 from contract import keys
 from localaws.services.ec2_instance import Machine
-from tests.builders import JOB, PLACE
+from tests.builders import JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Kind
-from tests.fakes.functions import Outcome
+from tests.fakes.functions import PROFILE, Outcome
 from tests.fakes.reaping import HOUR, Reaping, our_tags, put
 from tests.fakes.yard import ABROAD, deployed, home
 
 PASSING = [Kind.THROTTLED, Kind.ERROR, Kind.LOST, Kind.UNREACHABLE, Kind.DENIED]
+OURS = Belonging(
+    id="i-1",
+    sort=Sort.INSTANCE,
+    region="eu-central-1",
+    state="running",
+    born_at=NOW - 2 * HOUR,
+    deployment=JOB.deployment,
+    profile=PROFILE,
+    execution=JOB.execution,
+    deadline=str(int(NOW + 5 * HOUR)),
+    job=JOB.id,
+)
+"""An instance of our job, two hours old."""
 WRITES = ("Put", "Delete", "Terminate", "Cancel", "Create", "Publish", "Stop", "Start", "Modify")
 
 

@@ -14,9 +14,9 @@ from localaws.services.sagemaker_planned import Life, Planned
 from tests.builders import JOB, PLACE
 from tests.fakes.executions import GRID_MACHINE, Execution
 from tests.fakes.faults import Kind, Mishap
+from tests.fakes.grid_yard import request_of
 from tests.fakes.yard import ABROAD
 from tests.functions.reaper.reaped import Yard, reaped
-from tests.grid_child.yard import request_of
 
 LONG = Life(training_s=1e7)
 QUEUE = names.grid_queue(JOB.deployment)

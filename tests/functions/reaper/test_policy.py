@@ -8,34 +8,23 @@ from typing import Any
 import pytest
 
 from aws.facts import Belonging, Sort
-from reaper.policy import Action, Life, Owner, Rule, Rules, Suspect, Verdict, judge, read_deadline, span
+from reaper.policy import Action, Life, OwningExecution, Rule, Rules, Suspect, Verdict, judge, read_deadline, span
 from tests.builders import JOB, NOW
 from tests.fakes.functions import PROFILE
 from tests.fakes.reaping import ENVIRONMENT
+from tests.functions.reaper.reaped import OURS
 
 HOUR, DAY = 3600.0, 86_400.0
 RULES = Rules.of(ENVIRONMENT)
-RUNS = Owner(life=Life.RUNS)
-OVER = Owner(life=Life.OVER, ended_at=NOW - HOUR, why="ABORTED")
-UNKNOWN = Owner(life=Life.UNKNOWN, why="throttled")
-OURS = Belonging(
-    id="i-1",
-    sort=Sort.INSTANCE,
-    region="eu-central-1",
-    state="running",
-    born_at=NOW - 2 * HOUR,
-    deployment=JOB.deployment,
-    profile=PROFILE,
-    execution=JOB.execution,
-    deadline=str(int(NOW + 5 * HOUR)),
-    job=JOB.id,
-)
+RUNS = OwningExecution(life=Life.RUNS)
+OVER = OwningExecution(life=Life.OVER, ended_at=NOW - HOUR, why="ABORTED")
+UNKNOWN = OwningExecution(life=Life.UNKNOWN, why="throttled")
 LATE = replace(OURS, deadline=str(int(NOW - 10 * 60)))
 UNTAGGED = replace(OURS, deployment=None, execution="", deadline="", job="", born_at=NOW - 200 * HOUR)
 VOLUME = replace(OURS, sort=Sort.VOLUME, id="vol-1", state="available", profile="")
 
 
-def said(thing: Belonging, owner: Owner = OVER, suspect: Suspect | None = None, now: float = NOW) -> Verdict:
+def said(thing: Belonging, owner: OwningExecution = OVER, suspect: Suspect | None = None, now: float = NOW) -> Verdict:
     return judge(thing, owner, suspect, now, RULES)
 
 
@@ -91,7 +80,7 @@ def test_what_nobody_knows_the_age_of_is_kept_and_told(thing: Belonging) -> None
 
 @pytest.mark.parametrize("age", [-300.0, -1.0, 0.0, 1.0, 599.0])
 @pytest.mark.parametrize("owner", [RUNS, OVER, UNKNOWN])
-def test_an_instance_within_its_grace_period_is_kept(age: float, owner: Owner) -> None:
+def test_an_instance_within_its_grace_period_is_kept(age: float, owner: OwningExecution) -> None:
     young = replace(OURS, born_at=NOW - age)
     assert_kept(said(young, owner, seen(Rule.OVER, DAY)), Rule.YOUNG)
 
@@ -111,7 +100,7 @@ def test_an_instance_past_its_deadline_ends_at_the_first_look() -> None:
 
 
 @pytest.mark.parametrize("owner", [RUNS, OVER, UNKNOWN])
-def test_past_the_deadline_it_does_not_matter_what_the_execution_does(owner: Owner) -> None:
+def test_past_the_deadline_it_does_not_matter_what_the_execution_does(owner: OwningExecution) -> None:
     assert said(LATE, owner).at_once
 
 
@@ -196,7 +185,7 @@ def test_an_execution_that_ends_in_the_future_is_not_over() -> None:
 
 
 @pytest.mark.parametrize("owner", [OVER, replace(OVER, ended_at=None)])
-def test_an_instance_whose_execution_is_over_is_marked_first(owner: Owner) -> None:
+def test_an_instance_whose_execution_is_over_is_marked_first(owner: OwningExecution) -> None:
     assert said(OURS, owner).action is Action.MARK
 
 
@@ -204,7 +193,7 @@ def test_an_instance_whose_execution_is_over_is_marked_first(owner: Owner) -> No
 @pytest.mark.parametrize(
     ("ago", "action"), [(0, Action.MARK), (179, Action.MARK), (180, Action.TERMINATE), (235, Action.TERMINATE)]
 )
-def test_it_ends_at_a_second_look_that_is_late_enough(owner: Owner, ago: float, action: Action) -> None:
+def test_it_ends_at_a_second_look_that_is_late_enough(owner: OwningExecution, ago: float, action: Action) -> None:
     verdict = said(OURS, owner, seen(Rule.OVER, ago))
     assert (verdict.action, verdict.first) == (action, False)
 

@@ -22,14 +22,13 @@ from aws.facts import Moment, Sort
 from aws.service_models import narrow
 from aws.trainings import RUNS, Trainings
 from contract import tags
-from reaper.look import Look
 from reaper.marks import Section
 from reaper.owners import Owners
 from reaper.policy import Rules
+from reaper.scan import Scan
 from tests.builders import NOW
 from tests.fakes.reaping import ENVIRONMENT
-from tests.functions.reaper.reaped import reaped
-from tests.functions.reaper.test_policy import OURS
+from tests.functions.reaper.reaped import OURS, reaped
 
 HEAD = '<{0}Response xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>0</requestId>{1}</{0}Response>'
 TAGS = f"""<item><key>{tags.DEPLOYMENT}</key><value>yard</value></item><item><key>{tags.JOB}</key><value>a &amp; b</value></item>
@@ -173,12 +172,12 @@ def test_what_is_all_right_is_not_held() -> None:
     with reaped():
         owners = Owners(ENVIRONMENT.machine, clock=lambda: NOW, has_time=lambda: True)
     owners._running = frozenset({OURS.execution})
-    look = Look(Many(), "eu-central-1", Section())
+    scan = Scan(Many(), "eu-central-1", Section())
     tracemalloc.start()
     try:
-        look.stream(owners, Rules.of(ENVIRONMENT), lambda: True)
+        scan.stream(owners, Rules.of(ENVIRONMENT), lambda: True)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert (look.seen, look.candidates, look.late) == (20_000, [], [])
+    assert (scan.seen, scan.candidates, scan.late) == (20_000, [], [])
     assert peak < 3_000_000, "two pages of small facts"

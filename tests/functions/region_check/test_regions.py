@@ -89,8 +89,8 @@ def test_a_region_whose_stack_stands_is_not_forgotten_and_the_answer_says_what_t
     yard.stands(HOME, GRID)
     reason = yard.update([HOME, GRID], [HOME])
     assert reason == (
-        "Region ap-south-1 was taken out of the settings while its stack yard-region-ap-south-1 stands. Put it back, run "
-        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then take it out and deploy again (docs/regions.md)."
+        "Region ap-south-1 was removed from the settings while its stack yard-region-ap-south-1 exists. Put it back, run "
+        "`npx cdk destroy --exclusively yard-region-ap-south-1`, then remove it and deploy again (docs/regions.md)."
     )
 
 
@@ -139,7 +139,7 @@ def test_a_new_workflow_stack_forgets_no_region_where_something_was_launched_and
     yard.launched(HOME, AWAY)
     reason = yard.ask("Create", [HOME])
     assert reason is not None
-    assert "yard-region-eu-west-1 stands" in reason
+    assert "yard-region-eu-west-1 exists" in reason
 
 
 def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_through(yard: Yard) -> None:
@@ -151,7 +151,7 @@ def test_a_new_workflow_stack_in_an_account_without_any_other_region_is_let_thro
 def test_a_region_that_does_not_answer_is_not_forgotten(yard: Yard, kind: Kind) -> None:
     reason = yard.update([HOME, GRID], [HOME], Mishap("ssm:*", times=math.inf, region=GRID, fault=kind))
     assert reason is not None
-    assert "whether its stack yard-region-ap-south-1 stands is not known" in reason
+    assert "it is not known whether its stack yard-region-ap-south-1 exists" in reason
 
 
 def test_forty_regions_that_do_not_answer_are_told_before_cloudformation_gives_up(yard: Yard) -> None:

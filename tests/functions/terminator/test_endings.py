@@ -9,7 +9,7 @@ import pytest
 from artifact_check.policy import missing, told
 from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
-from contract.intents import Answer, Intent, Outcome
+from contract.intents import Intent, LaunchAnswer, LaunchOutcome
 from ending.policy import may_appear, protected, remembered, to_end
 from ending.report import cause_of_end, report, tells_of
 from tests.builders import INTENT, LAUNCHED, NOW
@@ -59,7 +59,9 @@ def appearing(intent: Intent, shown: set[str], *, later: float = 0.0) -> list[st
 
 
 def test_a_lost_answer_means_that_instances_may_appear_for_a_while() -> None:
-    lost = replace(RESTING, steps=(replace(RESTING.steps[0], answer=Answer(outcome=Outcome.UNKNOWN, at=NOW)),))
+    lost = replace(
+        RESTING, steps=(replace(RESTING.steps[0], answer=LaunchAnswer(outcome=LaunchOutcome.UNKNOWN, at=NOW)),)
+    )
     assert appearing(lost, set(), later=4)
     assert not appearing(lost, set(), later=6)
 

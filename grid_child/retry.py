@@ -1,4 +1,4 @@
-"""Calls that are tried again until trouble has passed."""
+"""Repeats calls until trouble has passed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from grid_child.waits import Waits
 
 T = TypeVar("T")
 TRIES = 20
-"""With full jitter up to a minute about eight minutes; then the next attempt goes on."""
+"""About eight minutes, with full jitter and pauses of up to a minute; after that the child's next attempt goes on."""
 
 
-class Patience:
+class Retry:
     """Repeats a call until it gets through. `base_s` is the first pause's length, `most_s` the longest's."""
 
     def __init__(self, waits: Waits, chance: random.Random, *, base_s: float, most_s: float) -> None:
         self._waits, self._chance, self._base_s, self._most_s = waits, chance, base_s, most_s
 
     def __call__(self, call: Callable[[], T]) -> T:
-        """Raises the last Trouble after TRIES; everything else at once."""
+        """Raises the last Trouble after TRIES calls, and every other error at once."""
         for tries in range(1, TRIES):
             try:
                 return call()

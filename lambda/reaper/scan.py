@@ -1,4 +1,4 @@
-"""One look at one kind of thing in one region: streams, and keeps only what is not plainly all right."""
+"""Scans one kind of thing in one region page by page, and keeps only those that may need to be ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from aws.facts import Belonging, Moment
 from ending.policy import is_alive
 from reaper.findings import Case
-from reaper.kinds import Kind
+from reaper.kinds import ResourceKind
 from reaper.marks import Section
 from reaper.owners import Owners
 from reaper.policy import ASKS_OWNER, Action, Rule, Rules, Suspect, judge
@@ -21,27 +21,28 @@ class OutOfTime(Exception):
 
 
 @dataclass(slots=True)
-class Look:
-    """What a pass knows of a kind in a region, and does about it."""
+class Scan:
+    """One kind of thing in one region, as one pass sees it."""
 
-    kind: Kind
+    kind: ResourceKind
     region: str
     section: Section
-    """As the pass before left it."""
+    """The marks that the pass before left."""
     seen: int = 0
     late: list[Case] = field(default_factory=list)
-    """Past their deadline: they end without a second look, whatever becomes of the rest of the listing."""
+    """Those past their deadline: they end without a second look, even where the rest of the listing fails."""
     candidates: list[Belonging] = field(default_factory=list)
-    """About which their execution has to be asked, or which have to be told of or marked."""
+    """Those to mark, to tell people of, or to ask Step Functions about."""
     moment: Moment | None = None
-    """Of the newest page."""
+    """AWS's time of the newest page."""
     problem: str = ""
-    """Why it is not whole."""
+    """Why the listing is not complete; empty where it is."""
     ended: dict[str, float] = field(default_factory=dict)
-    """What this pass told to end."""
+    """Ids that this pass ended, with the time."""
 
     def stream(self, owners: Owners, rules: Rules, has_time: Callable[[], bool]) -> None:
-        """Looks. What an error leaves is good for what is past its deadline, and for nothing else; BotoCoreError passes."""
+        """Reads the listing. After a ClientError, or when the time is over, only what is past its deadline may still end.
+        Raises BotoCoreError."""
         try:
             for page in self.kind.pages():
                 self.moment = page.moment
@@ -63,7 +64,7 @@ class Look:
             self.candidates.append(thing)
 
     def judged(self, owners: Owners, rules: Rules) -> Iterable[Case]:
-        """The candidates of a whole look, each with its execution asked for where that matters."""
+        """The candidates with their verdicts, each after asking for its execution where that matters; none if a listing failed."""
         if self.problem or self.moment is None:
             return
         for thing in self.candidates:
@@ -74,17 +75,17 @@ class Look:
             yield Case(thing=thing, verdict=verdict, at=self.moment.latest)
 
     def told_lately(self, case: Case, rules: Rules) -> bool:
-        """A pass told it to end a moment ago: what EC2 shows may be older than that."""
+        """Whether a pass ended it a moment ago, so that what AWS shows of it may be older than that."""
         before = self.section.ended.get(case.thing.id)
         return before is not None and case.at - before < rules.second_look_s
 
     def is_news(self, case: Case) -> bool:
-        """Whether nobody has been told yet that it was kept for want of knowledge, for this reason."""
+        """Whether people have not been told yet that it is kept, for this reason, because too little is known."""
         return case.verdict.tell and self.section.told.get(case.thing.id) is not case.verdict.rule
 
     def remember(self, cases: Iterable[Case]) -> Section:
-        """The section after this look. A look that is not whole forgets nothing; in a whole one what is not suspicious any
-        more loses its mark, unless its execution could not be asked for."""
+        """The marks after this scan. A complete scan drops the mark of what is no longer suspicious, unless its execution could
+        not be asked for; an incomplete one drops none."""
         if self.problem or self.moment is None:
             return replace(self.section, ended=self.section.ended | self.ended)
         suspects: dict[str, Suspect] = {}

@@ -1,4 +1,4 @@
-"""A pass: facts of every region first, owners second, then verdicts; what is past its deadline ends first, and unlimited."""
+"""One pass: reads every region, then asks for the owners, then judges. What is past its deadline ends first, and without a limit."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from aws.s3 import JobStore
 from contract.environments import ReaperEnvironment
 from reaper.findings import Case, Findings
 from reaper.kinds import kinds
-from reaper.look import Look, OutOfTime
 from reaper.marks import Book, Section
 from reaper.owners import UNASKED, Owners
 from reaper.policy import ASKS_OWNER, Action, Rule, Rules, judge
+from reaper.scan import OutOfTime, Scan
 from reaper.words import when
 
 logger = Logger(service="reaper")
 RESERVE_S = 20.0
-"""With less time left nothing more is looked at: verdicts, marks and words want it."""
+"""With less time left no further region or page is read: the rest is kept for verdicts, marks and the message."""
 ASK_S = 10.0
 """With less time left no more executions are asked for."""
 LAST_S = 5.0
-"""With less time left nothing more is ended: metrics and message want it."""
+"""With less time left nothing more is ended: the rest is kept for metrics and the message."""
 FRESH_S = 30.0
-"""Just before a kill an older answer about an execution is asked for again."""
+"""Just before an end, an answer about an execution that is older than this is asked for again."""
 
 
 @dataclass(slots=True)
-class Region:
-    """What a pass holds of a region until it has looked at all of them."""
+class RegionPass:
+    """What a pass knows of a region until it has read all of them."""
 
     name: str
     book: Book | None
-    """None where the marks could not be read: nothing is marked then, and only what is past its deadline ends."""
-    looks: list[Look] = field(default_factory=list)
+    """None where the marks could not be read: then nothing is marked, and only what is past its deadline ends."""
+    scans: list[Scan] = field(default_factory=list)
     sections: dict[str, Section] = field(default_factory=dict)
     news: list[Case] = field(default_factory=list)
 
     spent: int = 0
-    """Of the limit, by a pass of a moment ago: a doubled schedule does not double the limit."""
+    """How many of the limit a pass of a moment ago used: a schedule that fires twice does not double the limit."""
 
     def section(self, kind: str) -> Section:
         return self.book.section(kind) if self.book else Section()
 
 
-class Sweep:
+class ReaperPass:
     """One pass. `left` is what remains of the function's time in seconds, `writer` the invocation's id."""
 
     def __init__(
@@ -68,24 +68,24 @@ class Sweep:
         self._report_only, self._writer, self._left = report_only, writer, left
         self._store = JobStore(env.bucket, config=BRISK)
         self._owners = Owners((env.machine, env.grid_machine), clock=clock, has_time=lambda: left() >= ASK_S)
-        self._regions: list[Region] = []
+        self._regions: list[RegionPass] = []
 
     def run(self) -> Findings:
-        """Does all that can be done, whatever fails; what did fail is in the findings."""
+        """Does all that can be done, whatever fails. The findings name what failed."""
         for name in self._where():
             with self._going_on(name):
                 self._look_at(name)
-        doomed = [(look, case) for region in self._regions for look, case in self._verdicts(region)]
+        doomed = [(scan, case) for region in self._regions for scan, case in self._verdicts(region)]
         chosen = self._limited(doomed)
         for region in self._regions:
             with self._going_on(region.name):
-                self._settle(region, [(look, case) for look, case in chosen if look.region == region.name])
+                self._settle(region, [(scan, case) for scan, case in chosen if scan.region == region.name])
         return self.findings
 
     # Facts
 
     def _where(self) -> list[str]:
-        """The regions of the settings, and every one where anything was ever launched."""
+        """The regions of the settings, and every other one where anything was ever launched."""
         regions = set(self._env.regions)
         with self._going_on("the list of regions"):
             regions |= self._store.launched_regions()
@@ -94,24 +94,24 @@ class Sweep:
     def _look_at(self, name: str) -> None:
         if not self._has_time():
             raise OutOfTime("it was not looked at: the function's time was nearly over")
-        region = Region(name, self._book(name))
+        region = RegionPass(name, self._book(name))
         self._regions.append(region)
         now = 0.0
         for kind in kinds(name, self._env):
-            look = Look(kind, name, region.section(kind.name))
-            if kind.every_s and now < look.section.looked_at + kind.every_s:
+            scan = Scan(kind, name, region.section(kind.name))
+            if kind.every_s and now < scan.section.looked_at + kind.every_s:
                 continue
-            region.looks.append(look)
+            region.scans.append(scan)
             try:
-                look.stream(self._owners, self._rules, self._has_time)
-            except BotoCoreError as problem:  # the region does not answer: no other kind is worth its time-outs
-                look.problem = str(problem)
+                scan.stream(self._owners, self._rules, self._has_time)
+            except BotoCoreError as problem:  # the region does not answer: other kinds would only cost their time-outs
+                scan.problem = str(problem)
                 raise
             finally:
-                self._end_late(look)
-            if look.problem:
-                self.findings.fail(name, f"{kind.name}: {look.problem}")
-            now = look.moment.latest if look.moment else now
+                self._end_late(scan)
+            if scan.problem:
+                self.findings.fail(name, f"{kind.name}: {scan.problem}")
+            now = scan.moment.latest if scan.moment else now
         if region.book:
             region.spent = region.book.ended_early(now - self._rules.second_look_s)
 
@@ -122,35 +122,35 @@ class Sweep:
             self.findings.fail(region, f"its marks could not be read: {problem}")
             return None
 
-    def _end_late(self, look: Look) -> None:
-        """What is past its deadline ends at the first look, also where the rest of the listing failed."""
-        self.findings.seen += look.seen
-        late = [case for case in look.late if not look.told_lately(case, self._rules)]
+    def _end_late(self, scan: Scan) -> None:
+        """Ends what is past its deadline, without a second look, and even where the rest of the listing failed."""
+        self.findings.seen += scan.seen
+        late = [case for case in scan.late if not scan.told_lately(case, self._rules)]
         for case in late:
             self.findings.note(case)
         if self._report_only:
             self.findings.would_end += late
         else:
-            self._end(look, late)
+            self._end(scan, late)
 
     # Owners and verdicts
 
-    def _verdicts(self, region: Region) -> Iterator[tuple[Look, Case]]:
-        """What may end at its second look; and the region's marks after this pass."""
-        for look in region.looks:
-            cases = list(look.judged(self._owners, self._rules))
+    def _verdicts(self, region: RegionPass) -> Iterator[tuple[Scan, Case]]:
+        """Judges the candidates, and yields those that may end because this is their second look. Collects the region's marks."""
+        for scan in region.scans:
+            cases = list(scan.judged(self._owners, self._rules))
             for case in cases:
                 self.findings.note(case)
                 if self._report_only and case.verdict.action is not Action.KEEP:
                     self.findings.would_end.append(case)
-            region.news += [case for case in cases if look.is_news(case)]
-            region.sections[look.kind.name] = look.remember(cases)
+            region.news += [case for case in cases if scan.is_news(case)]
+            region.sections[scan.kind.name] = scan.remember(cases)
             for case in cases:
-                if case.verdict.action is Action.TERMINATE and not look.told_lately(case, self._rules):
-                    yield look, case
+                if case.verdict.action is Action.TERMINATE and not scan.told_lately(case, self._rules):
+                    yield scan, case
 
-    def _limited(self, doomed: Sequence[tuple[Look, Case]]) -> list[tuple[Look, Case]]:
-        """As many as a pass may end: what is past its deadline, then the oldest marks. The others wait for the next pass."""
+    def _limited(self, doomed: Sequence[tuple[Scan, Case]]) -> list[tuple[Scan, Case]]:
+        """Those that this pass may end: all past their deadline, then the oldest marks up to the limit. Others wait a pass."""
         late = [one for one in doomed if one[1].verdict.rule is Rule.DEADLINE]
         early = [one for one in doomed if one[1].verdict.rule is not Rule.DEADLINE]
         early.sort(key=lambda one: one[0].section.suspects[one[1].thing.id].since)
@@ -160,60 +160,60 @@ class Sweep:
 
     # Acts
 
-    def _settle(self, region: Region, chosen: Sequence[tuple[Look, Case]]) -> None:
-        """Writes the marks, which claims what is to end, then ends it. Where another pass wrote first, it acts, and not this."""
+    def _settle(self, region: RegionPass, chosen: Sequence[tuple[Scan, Case]]) -> None:
+        """Writes the marks, which claims what is to end, then ends it. Where another pass wrote first, only that one ends things."""
         if self._report_only or region.book is None:
             return
-        for look, case in chosen:
-            section = region.sections[look.kind.name]
-            region.sections[look.kind.name] = replace(section, ended=section.ended | {case.thing.id: case.at})
+        for scan, case in chosen:
+            section = region.sections[scan.kind.name]
+            region.sections[scan.kind.name] = replace(section, ended=section.ended | {case.thing.id: case.at})
         if not region.book.write(region.sections, claim=bool(chosen)):
             logger.warning("another pass wrote first", region=region.name)
             return
         self.findings.news += region.news
-        for look in region.looks:
-            mine = [case for of, case in chosen if of is look]
-            self._end(look, mine)
-            left_alone = {case.thing.id for case in mine} - look.ended.keys()
-            section = region.sections[look.kind.name]
+        for scan in region.scans:
+            mine = [case for of, case in chosen if of is scan]
+            self._end(scan, mine)
+            left_alone = {case.thing.id for case in mine} - scan.ended.keys()
+            section = region.sections[scan.kind.name]
             ended = {id_: at for id_, at in section.ended.items() if id_ not in left_alone}
-            region.sections[look.kind.name] = replace(section, ended=ended)
+            region.sections[scan.kind.name] = replace(section, ended=ended)
         region.book.write(region.sections, claim=False)
 
-    def _end(self, look: Look, cases: Sequence[Case]) -> None:
-        """Looks once more, a chunk at a time, and ends what still has to. What refused is in the findings."""
+    def _end(self, scan: Scan, cases: Sequence[Case]) -> None:
+        """Reads the facts once more, a chunk at a time, and ends what still has to end. The findings name what AWS refused."""
         for start in range(0, len(cases), FILTER_VALUES):
             chunk = {case.thing.id: case for case in cases[start : start + FILTER_VALUES]}
             if self._left() < LAST_S:
                 self.findings.fail(
-                    look.region, f"{len(cases) - start} could not be ended: the function's time was over"
+                    scan.region, f"{len(cases) - start} could not be ended: the function's time was over"
                 )
                 return
             try:
-                page = look.kind.again(list(chunk))
+                page = scan.kind.again(list(chunk))
             except (ClientError, BotoCoreError) as problem:
-                self.findings.fail(look.region, f"the last look before the end failed, so nothing was ended: {problem}")
+                self.findings.fail(scan.region, f"the last look before the end failed, so nothing was ended: {problem}")
                 return
-            sure = [thing.id for thing in page.things if self._still(look, thing, chunk, page.moment.earliest)]
-            refused = look.kind.end(sure) if sure else {}
+            sure = [thing.id for thing in page.things if self._still(scan, thing, chunk, page.moment.earliest)]
+            refused = scan.kind.end(sure) if sure else {}
             for id_ in sure:
                 if id_ in refused:
                     self.findings.refuse(chunk[id_], refused[id_])
                     continue
-                look.ended[id_] = page.moment.latest
-                if before := look.section.ended.get(id_):
+                scan.ended[id_] = page.moment.latest
+                if before := scan.section.ended.get(id_):
                     self.findings.refuse(chunk[id_], f"it was told to end at {when(before)}, and it is still there")
                 else:
                     self.findings.ended.append(chunk[id_])
 
-    def _still(self, look: Look, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
-        """Whether the newest facts, and the execution's newest word, come to the same verdict."""
+    def _still(self, scan: Scan, thing: Belonging, chunk: dict[str, Case], now: float) -> bool:
+        """Whether the newest facts, and a fresh answer about the execution, give the same verdict."""
         case = chunk.get(thing.id)
         if case is None:
             return False
         asks = case.verdict.rule in ASKS_OWNER
         owner = self._owners.ask(thing.execution, fresh_s=FRESH_S) if asks else UNASKED
-        verdict = judge(thing, owner, look.section.suspects.get(thing.id), now, self._rules)
+        verdict = judge(thing, owner, scan.section.suspects.get(thing.id), now, self._rules)
         return verdict.action is Action.TERMINATE and verdict.rule is case.verdict.rule
 
     def _has_time(self) -> bool:
@@ -221,7 +221,7 @@ class Sweep:
 
     @contextmanager
     def _going_on(self, what: str) -> Iterator[None]:
-        """Whatever goes wrong in one region, the others are looked at; the handler raises when all is done."""
+        """Notes an error and goes on with the other regions; the handler raises when all is done."""
         try:
             yield
         except Exception as problem:

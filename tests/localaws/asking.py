@@ -1,0 +1,51 @@
+"""What IAM is asked for a call, in an account with a topic and a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from localaws.iam.questions import requests
+from localaws.iam.simulator import Request
+from localaws.recorder import Call
+
+OWNER = "123456789012"
+KEY = f"arn:aws:kms:eu-central-1:{OWNER}:key/1"
+OPEN = {"Version": "2012-10-17", "Statement": []}
+
+
+class Account:
+    """A topic with a key, and everything tagged alike."""
+
+    def tags(self, region: str, resource: str) -> Mapping[str, str]:  # noqa: ARG002
+        return {"owner": "us"}
+
+    def role(self, profile: str) -> str:
+        raise AssertionError(profile)
+
+    def secret(self, region: str, secret: str) -> str:
+        raise AssertionError(region + secret)
+
+    def machine(self, region: str) -> str:
+        raise AssertionError(region)
+
+    def key(self, region: str, topic: str) -> str:  # noqa: ARG002
+        return KEY
+
+    def key_policy(self, key: str) -> Mapping[str, Any]:
+        assert key == KEY
+        return OPEN
+
+
+def questions_of(name: str, region: str, **parameters: Any) -> list[Request]:
+    """What IAM is asked for the call `name`, such as `sns:Publish`."""
+    service, action = name.split(":")
+    call = Call(
+        at=0.0,
+        role=f"arn:aws:iam::{OWNER}:role/x",
+        service=service,
+        region=region,
+        action=action,
+        parameters=parameters,
+    )
+    return list(requests(call, Account()))

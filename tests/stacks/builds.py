@@ -1,0 +1,44 @@
+"""The Builds stack on an app of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+
+from contract.timing import Timing
+from stacks.builds import BuildsStack
+from stacks.parts.common import Common
+from stacks.parts.rights import Rights
+
+REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
+WIDE: dict[str, Any] = {
+    "data_buckets": ("imagenet",),
+    "copy_accounts": ("444455556666",),
+    "repositories": ("images", "grid"),
+}
+
+
+def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
+    app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
+    regions = (home, *(region for region in REGIONS if region != home))
+    settings: dict[str, Any] = {
+        "repositories": ("images",),
+        "data_buckets": (),
+        "copy_accounts": (),
+        **changes,
+    }
+    BuildsStack(
+        app,
+        "yard-builds",
+        common=Common(
+            rights=Rights(deployment="yard", home_region=home, regions=regions),
+            regions=regions,
+            timing=Timing(),
+            log_retention_days=30,
+        ),
+        **settings,
+    )
+    app.synth()
+    return app
