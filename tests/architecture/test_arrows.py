@@ -3,6 +3,7 @@ nothing but tests imports tools."""
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -126,9 +127,11 @@ def test_no_part_knows_the_settings_or_a_stack() -> None:
     assert importing(python_files("stacks/parts"), {"pydantic", "app"}) == {}
 
 
-def test_no_stack_knows_the_settings() -> None:
-    for stack in ("foundation", "region", "workflow", "reaper"):
-        assert "stacks.settings" not in (ROOT / "stacks" / f"{stack}.py").read_text()
+def test_a_stack_knows_one_block_of_the_settings_at_most_and_never_all_of_them() -> None:
+    for file in sorted((ROOT / "stacks").glob("*.py")):
+        known = re.findall(r"stacks(?:\.settings| import settings)(.*)", code(file))
+        assert len(known) <= 1, name(file)
+        assert all(re.fullmatch(r" import [A-Z][a-z]+Settings", one) for one in known), name(file)
 
 
 def test_no_stack_knows_the_app() -> None:
