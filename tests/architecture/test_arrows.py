@@ -31,13 +31,6 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
     return {name(file): found for file in files if (found := imports(file) & forbidden)}
 
 
-def test_the_functions_are_those_that_are_deployed() -> None:
-    steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
-    deploys = {"region_check", "service_roles", "zone_lookup"}
-    grids = {"grid_plan", "grid_collect", "grid_cleanup"}
-    assert steps | grids | {"cleanup", "reaper", "drain", "image_build", "own_images"} | deploys == FUNCTIONS
-
-
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:
     others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("contract")}
     assert {file: found for file, found in others.items() if found} == {}
