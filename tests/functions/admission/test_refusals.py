@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from admission.request import Request
 from aws.s3 import as_json
 from contract import keys
+from contract.codec import encode
 from contract.errors import InvalidRequest
+from contract.jobs import Job
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 from tools.refusals.jobs.page import PAGE, page
@@ -38,9 +43,20 @@ def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Accoun
     assert there.changes == []
 
 
-def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
-    from admission.request import Request
+@pytest.mark.parametrize("section", [one for one in SECTIONS if one.taken is not None], ids=lambda one: one.field)
+def test_what_the_table_says_is_taken_stands_in_the_job_as_it_was_given(there: Account, section: Section) -> None:
+    start({**LEAST, section.field: section.taken})
+    job = there.job("job-1")
+    assert job is not None
+    assert json.loads(encode(job))[section.field] == section.taken
 
+
+def test_the_table_has_a_value_that_is_taken_for_every_field_that_the_job_has_too() -> None:
+    both = Request.model_fields.keys() & {field.name for field in dataclasses.fields(Job)} - {"code"}
+    assert {section.field for section in SECTIONS if section.taken is not None} == both
+
+
+def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
     assert len(ROWS) >= 40
     assert {section.field for section in SECTIONS} == {*Request.model_fields, "request", "name", "several"}
 

@@ -247,6 +247,7 @@ LOOKED_UP = (
         "secrets",
         "an object of up to 50 names of variables and the ARNs of their secrets",
         entry="arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        taken={"KEY": f"{SECRET}token"},
         rows=(
             Row("no ARN", {"secrets": {"TOKEN": "my-secret"}}, "secrets.TOKEN: my-secret is not the ARN of a secret"),
             Row(
@@ -300,6 +301,7 @@ LOOKED_UP = (
         "data",
         "a list of up to 100 addresses, as in s3://bucket/folder/",
         entry="addresses, as in s3://bucket/folder/",
+        taken=["s3://datasets/imagenet/"],
         rows=(
             Row(
                 "a text instead of a list",

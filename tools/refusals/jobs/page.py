@@ -68,6 +68,8 @@ def _section(section: Section) -> str:
         lines.append(f"Allowed: {plain(section.allowed)}.")
     if section.entry:
         lines.append(f"Each entry: {plain(section.entry)}.")
+    if section.taken is not None:
+        lines.append(f"For example: {_code(_json(section.taken))}.")
     lines += ["", "| what | given | answer |", "|---|---|---|"]
     lines += [
         f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(map(plain, _said(section, row)))} |"

@@ -63,6 +63,7 @@ VALUES = (
         "command",
         "a list of 1 to 1,000 texts, or one text of such words",
         entry="texts of up to 128,000 bytes",
+        taken=["python", "train.py", "--epochs", "20"],
         rows=(
             Row("missing", {}, "command: is missing", without=("command",)),
             Row("null", {"command": None}, "command: null is not a list"),
@@ -171,6 +172,7 @@ VALUES = (
         "nodes",
         "a whole number from 1 to 16 (limits.max_nodes in cdk.json)",
         entry="",
+        taken=16,
         rows=(
             Row("zero", {"nodes": 0}, "nodes: 0 is too small"),
             Row("negative", {"nodes": -1}, "nodes: -1 is too small"),
@@ -200,6 +202,7 @@ VALUES = (
         "max_hours",
         "a number from 0.01 to 100 (limits.max_hours in cdk.json)",
         entry="",
+        taken=0.5,
         rows=(
             Row("zero", {"max_hours": 0}, "max_hours: 0 is too small"),
             Row("negative", {"max_hours": -8}, "max_hours: -8 is too small"),
@@ -239,6 +242,7 @@ VALUES = (
         "checkpoint_minutes",
         "a number from 0.01 to 1440",
         entry="",
+        taken=1440,
         rows=(
             Row("zero", {"checkpoint_minutes": 0}, "checkpoint_minutes: 0 is too small"),
             Row("longer than a day", {"checkpoint_minutes": 1441}, "checkpoint_minutes: 1441 is too large"),
@@ -254,6 +258,7 @@ VALUES = (
         "environment",
         "an object of up to 200 names of variables and their texts",
         entry="texts of up to 128,000 bytes",
+        taken={"OMP_NUM_THREADS": "4"},
         rows=(
             Row("a list", {"environment": ["A=b"]}, "environment: a list is not an object"),
             Row("a number as value", {"environment": {"A": 1}}, "environment.A: 1 is not a string"),
@@ -297,6 +302,7 @@ VALUES = (
         "volume_gb",
         "a whole number from 1 to 1000 (limits.max_volume_gb in cdk.json)",
         entry="",
+        taken=1000,
         rows=(
             Row("zero", {"volume_gb": 0}, "volume_gb: 0 is too small"),
             Row("negative", {"volume_gb": -1}, "volume_gb: -1 is too small"),
@@ -318,6 +324,7 @@ VALUES = (
         "owner",
         "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
         entry="",
+        taken="ada",
         rows=(
             Row("null", {"owner": None}, "owner: null is not a string"),
             Row("a newline", {"owner": "ada\nb"}, 'owner: "ada\\nb" does not have the right form'),
