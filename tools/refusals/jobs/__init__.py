@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from admission.request import Request
+from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.looked_up import LOOKED_UP
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.values import VALUES
 
 ORDER = ("request", "name", *Request.model_fields, "several")
-SECTIONS = tuple(sorted((*LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
+SECTIONS = tuple(sorted((COMMAND, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
 
 __all__ = ["LEAST", "SECTIONS", "Row", "Section"]

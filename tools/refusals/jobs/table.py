@@ -58,11 +58,13 @@ class Section:
     field: str
     allowed: str
     """What the field may be: ends every line that does not say it otherwise."""
-    entry: str
-    """The same of one entry of a list or an object."""
     rows: tuple[Row, ...]
+    entry: str = ""
+    """The same of one entry of a list or an object."""
     taken: Any = None
     """A value that is right, and stands in job.json as it was given; None where the job has no such field."""
+    left_out: Any = None
+    """What stands there without the field; None where it has to be given."""
 
     def lines(self, row: Row) -> list[str]:
         """The refusal's lines, whole."""
