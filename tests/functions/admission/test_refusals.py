@@ -16,7 +16,6 @@ from contract.errors import InvalidRequest
 from contract.jobs import Job
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
-from tools.refusals.jobs.page import PAGE, page
 
 ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 
@@ -66,10 +65,6 @@ def test_the_table_has_every_field_and_at_least_forty_rows() -> None:
 def test_every_line_names_its_field_and_what_is_allowed() -> None:
     lines = [line for section, row in ROWS for line in section.lines(row)]
     assert [line for line in lines if ": " not in line or "; allowed: " not in line or "\n" in line] == []
-
-
-def test_the_published_page_is_the_table() -> None:
-    assert PAGE.read_text("utf-8") == page()
 
 
 def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
