@@ -111,9 +111,7 @@ def _reaper(
         foundation=foundation.exports,
         grid=grids,
         max_hours=settings.limits.max_hours,
-        report_only=settings.reaper.report_only,
-        max_share=settings.reaper.max_share,
-        max_least=settings.reaper.max_least,
+        settings=settings.reaper,
         keep_data=settings.keep_data,
     )
 
@@ -138,9 +136,7 @@ def _grid(
         drain=reaper.exports.drain,
         network=network,
         grid=grids,
-        limits=settings.grid.limits,
-        defaults=settings.grid.defaults,
-        spot_children=settings.grid.spot_children,
+        settings=settings.grid,
         child_image=child_tag(),
     )
 
@@ -157,8 +153,7 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             training=TrainingRegion(
                 cidr=place.cidr,
                 zones=place.zones,
-                nat_gateways=settings.network.nat_gateways,
-                interface_endpoints=settings.network.interface_endpoints,
+                settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
                 log_retention_days=settings.log_retention_days,
             )

@@ -17,9 +17,7 @@ from contract.environments import (
     Environment,
     GridCleanupEnvironment,
     GridCollectEnvironment,
-    GridDefaults,
     GridEnvironment,
-    GridLimits,
 )
 from contract.timings import ChildTiming, CollectTiming
 from stacks.foundation import FoundationExports
@@ -37,6 +35,7 @@ from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.right import Right, grant
+from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
 """The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
@@ -57,9 +56,7 @@ class GridStack(cdk.Stack):
         drain: lambda_.IFunction,
         network: Network,
         grid: GridRights,
-        limits: GridLimits,
-        defaults: GridDefaults,
-        spot_children: bool,
+        settings: GridSettings,
         child_image: str,
     ) -> None:
         """`drain` ends what runs before a destroy takes anything away; `network` is the home region's; `child_image` is a tag in the
@@ -88,13 +85,13 @@ class GridStack(cdk.Stack):
             machine=self._grid.machine_arn,
             queue=names.grid_queue(deployment),
             child_image=child_image,
-            limits=limits,
-            defaults=defaults,
+            limits=settings.limits,
+            defaults=settings.defaults,
         )
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)
         )
-        children = self._children(training, network, limits, spot_children, child_image)
+        children = self._children(training, network, settings, child_image)
         plan, collect = self._plan(planning), self._collect(collecting)
         machine = GridMachine(
             self,
@@ -107,7 +104,7 @@ class GridStack(cdk.Stack):
                 definition=names.child_definition(deployment),
                 deployment=deployment,
             ),
-            limits=limits,
+            limits=settings.limits,
             timing=timing,
             rights=grid.machine(),
         ).machine
@@ -132,9 +129,7 @@ class GridStack(cdk.Stack):
         grant(role, *self._grid.training())
         return role
 
-    def _children(
-        self, training: iam.Role, network: Network, limits: GridLimits, spot: bool, child_image: str
-    ) -> Children:
+    def _children(self, training: iam.Role, network: Network, settings: GridSettings, child_image: str) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
             self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)
@@ -161,8 +156,8 @@ class GridStack(cdk.Stack):
             "Children",
             vpc=network.vpc,
             subnets=network.node_subnets,
-            at_once=limits.max_concurrent,
-            spot=spot,
+            at_once=settings.limits.max_concurrent,
+            spot=settings.spot_children,
             queue=names.grid_queue(deployment),
             definition=names.child_definition(deployment),
             image=f"{registry}/{names.repository(deployment, names.PLATFORM)}:{child_image}",

@@ -28,6 +28,7 @@ from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
 from stacks.parts.grid_rights import GridRights
 from stacks.parts.queue import DeadLetters
 from stacks.parts.schedules import Schedules
+from stacks.settings import ReaperSettings
 
 EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
 PASS_TIMEOUT = cdk.Duration.minutes(5)
@@ -54,9 +55,7 @@ class ReaperStack(cdk.Stack):
         foundation: FoundationExports,
         grid: GridRights,
         max_hours: float,
-        report_only: bool,
-        max_share: float,
-        max_least: int,
+        settings: ReaperSettings,
         keep_data: bool,
     ) -> None:
         """It looks into every region of the settings, whatever is trained there."""
@@ -72,7 +71,7 @@ class ReaperStack(cdk.Stack):
         # A layer of its own: one that another stack exports could never be replaced while this one reads it.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
 
-        reaper = self._reaper(letters, max_hours, report_only, max_share, max_least)
+        reaper = self._reaper(letters, max_hours, settings)
         self._wake(reaper, letters)
         self._alarms(reaper, letters)
         drain = self._drain(keep_data)
@@ -98,9 +97,7 @@ class ReaperStack(cdk.Stack):
         ):
             cdk.CfnOutput(self, output, value=value, description=what)
 
-    def _reaper(
-        self, letters: DeadLetters, max_hours: float, report_only: bool, max_share: float, max_least: int
-    ) -> Function:
+    def _reaper(self, letters: DeadLetters, max_hours: float, settings: ReaperSettings) -> Function:
         rights, foundation = self._rights, self._foundation
         profile = foundation.instance_profile.instance_profile_arn
         function = Function(
@@ -117,10 +114,10 @@ class ReaperStack(cdk.Stack):
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
                 topic=foundation.topic.topic_arn,
-                report_only=report_only,
+                report_only=settings.report_only,
                 max_hours=max_hours,
-                max_share=max_share,
-                max_least=max_least,
+                max_share=settings.max_share,
+                max_least=settings.max_least,
                 timing=self._timing.of(ReaperTiming),
             ),
             layer=self._layer,

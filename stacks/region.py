@@ -21,6 +21,7 @@ from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
 from stacks.parts.repository import Readers, Repository
 from stacks.parts.zones import ZoneLookup, looked_up
+from stacks.settings import NetworkSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +31,7 @@ class TrainingRegion:
     cidr: str
     zones: tuple[str, ...]
     """Names; empty for a look-up at deploy."""
-    nat_gateways: int
-    interface_endpoints: tuple[str, ...]
+    settings: NetworkSettings
     placement_groups_per_zone: int
     log_retention_days: int
 
@@ -96,8 +96,8 @@ class RegionStack(cdk.Stack):
             "Network",
             cidr=training.cidr,
             zones=training.zones or self._looked_up(place.region, deployment, training),
-            nat_gateways=training.nat_gateways,
-            interface_endpoints=training.interface_endpoints,
+            nat_gateways=training.settings.nat_gateways,
+            interface_endpoints=training.settings.interface_endpoints,
         )
         template = LaunchTemplate(self, "Nodes", deployment=deployment)
         return replace(

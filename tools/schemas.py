@@ -1,28 +1,28 @@
-"""JSON Schemas of what a person writes: a job's request, an image's, a grid's input and a line of its manifest."""
+"""JSON Schemas of what a person writes: a job's request, an image's, a grid's input and a line of its manifest.
+
+A module of lambda/ whose function `schema` names a file of docs/ in its docstring has its schema there.
+"""
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-import admission.request
-import image_build.request
-from grid_plan import asked, columns
-
-DOCS = Path(__file__).parents[1] / "docs"
-REQUEST, BUILD, GRID, MANIFEST = (DOCS / f"{name}.schema.json" for name in ("request", "build", "grid", "manifest"))
+ROOT = Path(__file__).parents[1]
+LAMBDA = ROOT / "lambda"
+NAMED = re.compile(r"^def schema\(\).*\n    .*`(docs/.*\.schema\.json)`", re.MULTILINE)
 
 
 def pages() -> dict[Path, str]:
     return {
-        REQUEST: text(admission.request.schema()),
-        BUILD: text(image_build.request.schema()),
-        GRID: text(asked.schema()),
-        MANIFEST: text(columns.schema()),
+        ROOT / named[1]: json.dumps(_module(file).schema(), indent=1, ensure_ascii=False) + "\n"
+        for file in sorted(LAMBDA.glob("*/*.py"))
+        if (named := NAMED.search(file.read_text("utf-8")))
     }
 
 
-def text(schema: dict[str, Any]) -> str:
-    """As all schemas in docs/ are written."""
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+def _module(file: Path) -> Any:
+    return importlib.import_module(".".join(file.relative_to(LAMBDA).with_suffix("").parts))

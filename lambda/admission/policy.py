@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 
 from admission import volumes
 from admission.archive import Listing
-from admission.limits import DEFAULT_HOURS, allowed
-from admission.request import JobRequest
+from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names

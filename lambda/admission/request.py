@@ -1,4 +1,4 @@
-"""The request that a person pastes into the console, its shape and its defaults; what needs AWS to be judged is in policy."""
+"""The request that a person pastes into the console, its shape, limits and defaults; what needs AWS to be judged is in policy."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from admission.limits import (
-    ENTRIES,
-    LEAST_HOURS,
-    LEAST_MINUTES,
-    MOST_ARGUMENTS,
-    MOST_BYTES,
-    MOST_DATA,
-    MOST_MINUTES,
-    MOST_SECRETS,
-    MOST_TYPES,
-    MOST_VARIABLES,
-    allowed,
-)
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
 from contract.jobs import Market
 from refusals.addresses import Address
-from refusals.fields import MOST_ADDRESS, REGION, ArchiveAddress, Owner, without_nul
+from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
 from refusals.wording import line, plain
 
+MOST_ARGUMENTS = 1000
+"""Of the command."""
+MOST_BYTES = 128_000
+"""Of one argument, or of the value of one variable: Linux takes 131,071 bytes, a variable's name among them."""
+MOST_TYPES = 10
+LEAST_HOURS = 0.01
+DEFAULT_HOURS = 24.0
+LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
+"""Between two commits of a checkpoint."""
+MOST_VARIABLES = 200
+MOST_SECRETS = 50
+MOST_DATA = 100
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
@@ -183,6 +182,34 @@ class JobRequest(BaseModel):
         return value
 
 
+def allowed(limits: Limits) -> dict[str, str]:
+    """Field to what it may be in this deployment."""
+    return {
+        "code": ARCHIVE_MAY_BE,
+        "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
+        "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
+        "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
+        "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
+        "market": "on-demand",
+        "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
+        "max_cost_usd": "nothing yet; leave it out and limit max_hours",
+        "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
+        "environment": f"an object of up to {MOST_VARIABLES} names of variables and their texts",
+        "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
+        "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",
+        "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
+        "owner": OWNER_MAY_BE,
+    }
+
+
+ENTRIES = {
+    "command": f"texts of up to {MOST_BYTES:,} bytes",
+    "instance_types": "EC2 types, as in g5.xlarge",
+    "environment": f"texts of up to {MOST_BYTES:,} bytes",
+    "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+    "data": "addresses, as in s3://bucket/folder/",
+}
+"""What the entries of a list or an object may be."""
 EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
 """Fields without a default: what a request holds where they are wrong, so that nothing is looked up for them."""
 _STAND_IN = {"code": "s3://any/a.zip", "command": ["any"], "instance_types": ["any.any"]}

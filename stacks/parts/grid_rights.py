@@ -12,7 +12,7 @@ from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
 from stacks.parts.image_rights import PULL
 from stacks.parts.right import Right
-from stacks.parts.rights import PRICE_LIST, READ, UNPROTECTED, Rights
+from stacks.parts.rights import READ, UNPROTECTED, Rights
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
@@ -48,13 +48,7 @@ class GridRights:
                 ["ecr:DescribeImages"],
                 [self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")],
             ),
-            Right(
-                "ReadPrices",
-                ["pricing:GetProducts"],
-                ["*"],
-                "The public price list knows no resources; it answers in one region.",
-                _in(PRICE_LIST),
-            ),
+            rights.prices(),
         ]
 
     def collect(self, topic: str, key: str) -> list[Right]:

@@ -269,12 +269,16 @@ class Rights:
 
     def figures(self) -> list[Right]:
         """What the reaper's words quote: its own metrics of the week, and what an instance hour costs."""
-        prices = "The public price list knows no resources; it answers in one region."
         metrics = "Metrics are not resources, and there is no condition on a namespace; they are numbers."
         return [
             Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, _in(self.home_region)),
-            Right("ReadPrices", ["pricing:GetProducts"], ["*"], prices, _in(PRICE_LIST)),
+            self.prices(),
         ]
+
+    def prices(self) -> Right:
+        """The Price List's, of all regions and services."""
+        reason = "The public price list knows no resources; it answers in one region."
+        return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, _in(PRICE_LIST))
 
     # Everything else
 

@@ -31,13 +31,6 @@ def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
     return {name(file): found for file in files if (found := imports(file) & forbidden)}
 
 
-def test_the_functions_are_those_that_are_deployed() -> None:
-    steps = {"admission", "launcher", "attendant", "artifact_check", "terminator"}
-    deploys = {"region_check", "service_roles", "zone_lookup"}
-    grids = {"grid_plan", "grid_collect", "grid_cleanup"}
-    assert steps | grids | {"cleanup", "reaper", "drain", "image_build", "own_images"} | deploys == FUNCTIONS
-
-
 def test_the_contract_needs_nothing_but_the_standard_library() -> None:
     others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("contract")}
     assert {file: found for file, found in others.items() if found} == {}
@@ -127,9 +120,11 @@ def test_no_part_knows_the_settings_or_a_stack() -> None:
     assert importing(python_files("stacks/parts"), {"pydantic", "app"}) == {}
 
 
-def test_no_stack_knows_the_settings() -> None:
-    for stack in ("foundation", "region", "workflow", "reaper"):
-        assert "stacks.settings" not in (ROOT / "stacks" / f"{stack}.py").read_text()
+def test_a_stack_knows_one_block_of_the_settings_at_most_and_never_all_of_them() -> None:
+    for file in sorted((ROOT / "stacks").glob("*.py")):
+        known = re.findall(r"stacks(?:\.settings| import settings)(.*)", code(file))
+        assert len(known) <= 1, name(file)
+        assert all(re.fullmatch(r" import [A-Z][a-z]+Settings", one) for one in known), name(file)
 
 
 def test_no_stack_knows_the_app() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ LONGEST_TEST = 600
 LONGEST_FUNCTION = 80
 ALL = python_files(*EVERYTHING)
 SCRIPTS = [file for place in ("image_builder", "node", "localaws") for file in sorted((ROOT / place).glob("*.sh"))]
+
+
+def test_the_files_that_a_change_touches_are_there() -> None:
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## What a change touches")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?) \|", section, re.MULTILINE)
+    files = [file for row in rows for file in re.findall(r"`([^`]+)`", row)]
+    assert len(files) >= 25
+    assert [file for file in files if not any(ROOT.glob(file))] == []
 
 
 def test_no_file_is_longer_than_a_person_reads() -> None:

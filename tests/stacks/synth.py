@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from contract import names
-from tools.synthesis import Synthesised
+from tools.synthesis import ROOT, Synthesised
 
 LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
 ZONES = "abcdef"
+
+
+def stacks(deployment: str, *regions: str) -> set[str]:
+    """The names of all of a deployment's stacks: one for each file of stacks/ that has a stack, a region's once for each region."""
+    files = {file.stem for file in (ROOT / "stacks").glob("*.py") if "(cdk.Stack):" in file.read_text()}
+    kinds = {f"{deployment}-{stack}" for stack in files - {"region"}}
+    return kinds | {names.region_stack(deployment, region) for region in regions}
 
 
 def resources(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:

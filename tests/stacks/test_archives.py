@@ -97,7 +97,6 @@ def test_a_function_imports_nothing_of_ours_that_its_archive_lacks(function: str
         ("ending/policy.py", {"cleanup", "drain", "grid_cleanup", "reaper", "terminator"}),
         ("messages/work.py", {"cleanup", "grid_cleanup"}),
         ("grids/policy.py", {"grid_cleanup", "grid_collect"}),
-        ("refusals/wording.py", {"admission", "grid_plan", "image_build"}),
     ],
 )
 def test_an_edit_redeploys_the_functions_that_run_it_and_no_other(edited: str, users: set[str], tmp_path: Path) -> None:

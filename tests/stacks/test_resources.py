@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,51 +17,18 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from contract import agents, keys, names, tags
+from contract import agents, environments, keys, names, tags
 from contract.codec import decode, encode
-from contract.environments import (
-    AdmissionEnvironment,
-    ArtifactCheckEnvironment,
-    AttendantEnvironment,
-    CleanupEnvironment,
-    DrainEnvironment,
-    Environment,
-    GridCleanupEnvironment,
-    GridCollectEnvironment,
-    GridEnvironment,
-    ImageBuildEnvironment,
-    LauncherEnvironment,
-    OwnImagesEnvironment,
-    ReaperEnvironment,
-    RegionCheckEnvironment,
-    ServiceRolesEnvironment,
-    TerminatorEnvironment,
-    ZoneLookupEnvironment,
-)
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
+from stacks.parts.assembled import LAMBDA
 from tests.stacks.synth import plain, resources
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
-ENVIRONMENTS: dict[str, type[Environment]] = {
-    "admission": AdmissionEnvironment,
-    "launcher": LauncherEnvironment,
-    "attendant": AttendantEnvironment,
-    "artifact_check": ArtifactCheckEnvironment,
-    "terminator": TerminatorEnvironment,
-    "cleanup": CleanupEnvironment,
-    "reaper": ReaperEnvironment,
-    "drain": DrainEnvironment,
-    "region_check": RegionCheckEnvironment,
-    "service_roles": ServiceRolesEnvironment,
-    "zone_lookup": ZoneLookupEnvironment,
-    "image_build": ImageBuildEnvironment,
-    "own_images": OwnImagesEnvironment,
-    "grid_plan": GridEnvironment,
-    "grid_collect": GridCollectEnvironment,
-    "grid_cleanup": GridCleanupEnvironment,
-}
+READS = re.compile(r"\b(\w+Environment)\.read\(\)")
+ENVIRONMENTS = {file.parent.name: READS.findall(file.read_text()) for file in LAMBDA.glob("*/handler.py")}
+"""Function to the environment that its handler reads."""
 
 
 def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -253,17 +221,18 @@ def test_no_instance_is_part_of_a_stack(deployment: Synthesised) -> None:
 
 
 def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, functions: dict[str, Any]) -> None:
-    assert functions.keys() == ENVIRONMENTS.keys()
+    assert functions.keys() == ENVIRONMENTS.keys(), "the functions are the packages of lambda/ that have a handler"
     assert len(list(every(deployment, "AWS::Lambda::Function"))) == len(ENVIRONMENTS)
     kinds = [one["Type"] for template in deployment.stacks.values() for one in template["Resources"].values()]
     customs = {kind for kind in kinds if kind.startswith("Custom::") or "CustomResource" in kind}
     assert customs == {"Custom::Drain", "Custom::Regions", "Custom::OwnImage", "Custom::ServiceRoles", "Custom::Zones"}
 
 
-@pytest.mark.parametrize("package", ENVIRONMENTS)
+@pytest.mark.parametrize("package", sorted(ENVIRONMENTS))
 def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
     variables = {name: plain(value) for name, value in functions[package]["Environment"]["Variables"].items()}
-    environment = ENVIRONMENTS[package].read(variables)
+    (kind,) = ENVIRONMENTS[package]
+    environment = getattr(environments, kind).read(variables)
     assert getattr(environment, "deployment", "") == "trainyard"
 
 

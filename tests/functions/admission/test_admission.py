@@ -20,7 +20,6 @@ from contract.places import Place
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.yard import ABROAD
 from tests.functions.admission.account import Account, Refused, account, an_object, start
-from tools import schemas
 from tools.refusals.jobs import LEAST
 from tools.refusals.jobs.table import SECRET
 
@@ -201,7 +200,3 @@ def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account, monkeypa
     monkeypatch.setattr(there, "_CopyObject", refused)
     with pytest.raises(InvalidRequest, match="could not be copied"):
         start(LEAST)
-
-
-def test_the_published_schema_is_the_requests() -> None:
-    assert schemas.REQUEST.read_text("utf-8") == schemas.pages()[schemas.REQUEST]

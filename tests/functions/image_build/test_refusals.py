@@ -10,8 +10,7 @@ from contract.errors import InvalidRequest
 from image_build.request import ALLOWED, ImageRequest
 from tests.functions.image_build.account import Account, account, check
 from tests.functions.image_build.troubles import THERE
-from tools import schemas
-from tools.refusals.images import LEAST, PAGE, ROWS, Row, page
+from tools.refusals.images import LEAST, ROWS, Row
 
 
 @pytest.fixture
@@ -50,14 +49,6 @@ def test_nobody_learns_by_a_request_what_lies_where_contexts_may_not(there: Acco
 
 def test_every_field_says_what_it_may_be() -> None:
     assert {field.alias or name for name, field in ImageRequest.model_fields.items()} == set(ALLOWED)
-
-
-def test_the_published_page_is_the_table() -> None:
-    assert PAGE.read_text("utf-8") == page()
-
-
-def test_the_published_schema_is_the_requests() -> None:
-    assert schemas.BUILD.read_text("utf-8") == schemas.pages()[schemas.BUILD]
 
 
 def test_what_the_account_has_belongs_to_a_refusal() -> None:

@@ -8,7 +8,6 @@ LOOKED_UP = (
     Section(
         "name",
         "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning",
-        entry="",
         rows=(
             Row(
                 "longer than Step Functions allows",
@@ -61,7 +60,6 @@ LOOKED_UP = (
     Section(
         "code",
         CODE,
-        entry="",
         rows=(
             Row("null", {"code": None}, "code: null is not a string"),
             Row("a number", {"code": 7}, "code: 7 is not a string"),
@@ -247,6 +245,8 @@ LOOKED_UP = (
         "secrets",
         "an object of up to 50 names of variables and the ARNs of their secrets",
         entry="arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
+        taken={"KEY": f"{SECRET}token"},
+        left_out={},
         rows=(
             Row("no ARN", {"secrets": {"TOKEN": "my-secret"}}, "secrets.TOKEN: my-secret is not the ARN of a secret"),
             Row(
@@ -300,6 +300,8 @@ LOOKED_UP = (
         "data",
         "a list of up to 100 addresses, as in s3://bucket/folder/",
         entry="addresses, as in s3://bucket/folder/",
+        taken=["s3://datasets/imagenet/"],
+        left_out=[],
         rows=(
             Row(
                 "a text instead of a list",

@@ -68,6 +68,9 @@ def _section(section: Section) -> str:
         lines.append(f"Allowed: {plain(section.allowed)}.")
     if section.entry:
         lines.append(f"Each entry: {plain(section.entry)}.")
+    for words, value in (("Default", section.left_out), ("For example", section.taken)):
+        if value is not None:
+            lines.append(f"{words}: {_code(_json(value))}.")
     lines += ["", "| what | given | answer |", "|---|---|---|"]
     lines += [
         f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(map(plain, _said(section, row)))} |"

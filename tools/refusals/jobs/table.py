@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from admission.request import JobRequest
+
 LEAST: dict[str, Any] = {
     "code": "s3://yard-home/uploads/a.tar.gz",
     "command": ["python", "train.py"],
@@ -15,10 +17,7 @@ CODE = "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or 
 OURS = "s3://yard-home/uploads/..., s3://datasets/..., s3://partner/..., s3://retired/... (data_buckets in cdk.json)"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
 VARIABLE = "up to 128 letters, digits and _, not beginning with a digit"
-FIELDS = (
-    "code, command, instance_types, region, nodes, market, max_hours, max_cost_usd, checkpoint_minutes, environment, secrets, data, "
-    "volume_gb, owner"
-)
+FIELDS = ", ".join(JobRequest.model_fields)
 
 
 class Row:
@@ -59,9 +58,13 @@ class Section:
     field: str
     allowed: str
     """What the field may be: ends every line that does not say it otherwise."""
-    entry: str
-    """The same of one entry of a list or an object."""
     rows: tuple[Row, ...]
+    entry: str = ""
+    """The same of one entry of a list or an object."""
+    taken: Any = None
+    """A value that is right, and stands in job.json as it was given; None where the job has no such field."""
+    left_out: Any = None
+    """What stands there without the field; None where it has to be given."""
 
     def lines(self, row: Row) -> list[str]:
         """The refusal's lines, whole."""

@@ -8,7 +8,6 @@ VALUES = (
     Section(
         "request",
         f"an object of the fields {FIELDS}",
-        entry="",
         rows=(
             Row("null", None, "request: null is not an object", whole=True),
             Row("a list", [{"nodes": 1}], "request: a list is not an object", whole=True),
@@ -60,92 +59,8 @@ VALUES = (
         ),
     ),
     Section(
-        "command",
-        "a list of 1 to 1,000 texts, or one text of such words",
-        entry="texts of up to 128,000 bytes",
-        rows=(
-            Row("missing", {}, "command: is missing", without=("command",)),
-            Row("null", {"command": None}, "command: null is not a list"),
-            Row("an empty list", {"command": []}, "command: is empty"),
-            Row("an empty text", {"command": ""}, "command: is empty"),
-            Row(
-                "a blank program",
-                {"command": [" ", "train.py"]},
-                "command: its first word is blank; allowed: the program to run, then its arguments",
-            ),
-            Row(
-                "a quote that is not closed",
-                {"command": "python 'train.py"},
-                (
-                    "command: cannot be split into words (No closing quotation)"
-                    "; allowed: a list of texts, or words quoted as for a shell"
-                ),
-            ),
-            Row(
-                "two commands and a variable",
-                {"command": "echo $NODE_RANK && ls"},
-                "command: has what only a shell understands, and no shell runs it: $NODE_RANK &&"
-                '; allowed: ["bash", "-c", "echo $NODE_RANK && ls"], or quotes around what the program is to see as it stands',
-            ),
-            Row(
-                "a pipe, a redirection, a pattern and a background process",
-                {"command": "cat *.txt | sort > all &"},
-                "command: has what only a shell understands, and no shell runs it: *.txt | > and 1 more"
-                '; allowed: ["bash", "-c", "cat *.txt | sort > all &"], or quotes around what the program is to see as it stands',
-            ),
-            Row(
-                "a variable in double quotes",
-                {"command": "python -c \"print('$HOME')\""},
-                "command: has what only a shell understands, and no shell runs it: $HOME"
-                '; allowed: ["bash", "-c", "python -c \\"print(\'$HOME\')\\""]'
-                ", or quotes around what the program is to see as it stands",
-            ),
-            Row(
-                "a variable that is set ahead of the program",
-                {"command": "OMP_NUM_THREADS=4 python train.py"},
-                "command: has what only a shell understands, and no shell runs it: OMP_NUM_THREADS=4"
-                '; allowed: ["bash", "-c", "OMP_NUM_THREADS=4 python train.py"]'
-                ", or quotes around what the program is to see as it stands",
-            ),
-            Row(
-                "a script that the archive lacks",
-                {"code": "s3://yard-home/uploads/main.tar.gz", "command": ["torchrun", "--nnodes=2", "mian.py"]},
-                "command: runs mian.py, which is not in s3://yard-home/uploads/main.tar.gz (did you mean main.py?)"
-                "; allowed: a file of the archive, by its path from the archive's root",
-            ),
-            Row(
-                "a script of a folder that was packed instead of its contents",
-                {"code": "s3://yard-home/uploads/folder.tar.gz", "command": "python train.py"},
-                "command: runs train.py, which is not in s3://yard-home/uploads/folder.tar.gz (it is at digits/train.py: pack the"
-                " folder's contents, as `tar -C digits -czf code.tar.gz .` does)"
-                "; allowed: a file of the archive, by its path from the archive's root",
-            ),
-            Row(
-                "a program of the archive that it lacks",
-                {"command": ["./start.sh"]},
-                "command: runs ./start.sh, which is not in s3://yard-home/uploads/a.tar.gz"
-                "; allowed: a file of the archive, by its path from the archive's root",
-            ),
-            Row("a number among the words", {"command": ["python", "train.py", 5]}, "command.2: 5 is not a string"),
-            Row(
-                "a NUL character",
-                {"command": ["python", "a\x00b"]},
-                "command.1: holds a NUL character; allowed: all others",
-            ),
-            Row("1,001 words", {"command": ["x"] * 1001}, "command: has 1,001 entries"),
-            Row("a word longer than Linux takes", {"command": ["python", "é" * 64001]}, "command.1: has 128,002 bytes"),
-            Row(
-                "half of a surrogate pair",
-                {"command": ["python", "\ud800"]},
-                'command.1: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
-            ),
-            Row("an object", {"command": {"python": "train.py"}}, "command: an object is not a list"),
-        ),
-    ),
-    Section(
         "region",
         "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
-        entry="",
         rows=(
             Row("a list", {"region": ["eu-central-1"]}, "region: a list is not a string"),
             Row("a number", {"region": 1}, "region: 1 is not a string"),
@@ -170,7 +85,8 @@ VALUES = (
     Section(
         "nodes",
         "a whole number from 1 to 16 (limits.max_nodes in cdk.json)",
-        entry="",
+        taken=16,
+        left_out=1,
         rows=(
             Row("zero", {"nodes": 0}, "nodes: 0 is too small"),
             Row("negative", {"nodes": -1}, "nodes: -1 is too small"),
@@ -187,7 +103,6 @@ VALUES = (
     Section(
         "market",
         "on-demand",
-        entry="",
         rows=(
             Row("no market", {"market": "auction"}, 'market: "auction" is not a market'),
             Row("null", {"market": None}, "market: null is not a market"),
@@ -199,7 +114,8 @@ VALUES = (
     Section(
         "max_hours",
         "a number from 0.01 to 100 (limits.max_hours in cdk.json)",
-        entry="",
+        taken=0.5,
+        left_out=24,
         rows=(
             Row("zero", {"max_hours": 0}, "max_hours: 0 is too small"),
             Row("negative", {"max_hours": -8}, "max_hours: -8 is too small"),
@@ -219,7 +135,6 @@ VALUES = (
     Section(
         "max_cost_usd",
         "nothing yet; leave it out and limit max_hours",
-        entry="",
         rows=(
             Row("zero", {"max_cost_usd": 0}, "max_cost_usd: 0 is too small"),
             Row(
@@ -238,7 +153,8 @@ VALUES = (
     Section(
         "checkpoint_minutes",
         "a number from 0.01 to 1440",
-        entry="",
+        taken=1440,
+        left_out=10,
         rows=(
             Row("zero", {"checkpoint_minutes": 0}, "checkpoint_minutes: 0 is too small"),
             Row("longer than a day", {"checkpoint_minutes": 1441}, "checkpoint_minutes: 1441 is too large"),
@@ -254,6 +170,8 @@ VALUES = (
         "environment",
         "an object of up to 200 names of variables and their texts",
         entry="texts of up to 128,000 bytes",
+        taken={"OMP_NUM_THREADS": "4"},
+        left_out={},
         rows=(
             Row("a list", {"environment": ["A=b"]}, "environment: a list is not an object"),
             Row("a number as value", {"environment": {"A": 1}}, "environment.A: 1 is not a string"),
@@ -296,7 +214,8 @@ VALUES = (
     Section(
         "volume_gb",
         "a whole number from 1 to 1000 (limits.max_volume_gb in cdk.json)",
-        entry="",
+        taken=1000,
+        left_out=100,
         rows=(
             Row("zero", {"volume_gb": 0}, "volume_gb: 0 is too small"),
             Row("negative", {"volume_gb": -1}, "volume_gb: -1 is too small"),
@@ -317,7 +236,8 @@ VALUES = (
     Section(
         "owner",
         "up to 128 letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:",
-        entry="",
+        taken="ada",
+        left_out="",
         rows=(
             Row("null", {"owner": None}, "owner: null is not a string"),
             Row("a newline", {"owner": "ada\nb"}, 'owner: "ada\\nb" does not have the right form'),
@@ -348,7 +268,6 @@ VALUES = (
     Section(
         "several",
         "",
-        entry="",
         rows=(
             Row(
                 "fields of every kind at once",
