@@ -71,11 +71,12 @@ def _module(file: Path) -> str:
 
 def circles(graph: Mapping[str, Set[str]]) -> list[tuple[str, ...]]:
     """Sets of modules each of which leads to all others of its set, the smallest of one module."""
-    below = {module: _below(graph, module) for module in graph}
-    return sorted({tuple(sorted({one, *(two for two in below[one] if one in below[two])})) for one in graph})
+    behind = {module: below(graph, module) for module in graph}
+    return sorted({tuple(sorted({one, *(two for two in behind[one] if one in behind[two])})) for one in graph})
 
 
-def _below(graph: Mapping[str, Set[str]], module: str) -> set[str]:
+def below(graph: Mapping[str, Set[str]], module: str) -> set[str]:
+    """Modules that it imports, and those that they import, and so on."""
     found, ahead = set[str](), list(graph[module])
     while ahead:
         one = ahead.pop()

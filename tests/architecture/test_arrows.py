@@ -14,6 +14,7 @@ from tests.architecture.sources import (
     EVERYTHING,
     PRODUCT,
     ROOT,
+    below,
     circles,
     code,
     import_graph,
@@ -167,9 +168,15 @@ def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
 
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:
     models = sorted((ROOT / "localaws" / "services").glob("*_model.py"))
-    assert {path.stem for path in models} == {f"{one}_model" for one in ("batch", "codebuild", "ecr", "sagemaker")}
+    assert {path.stem for path in models} == {
+        f"{one}_model" for one in ("batch", "codebuild", "ec2", "ecr", "sagemaker")
+    }
+    graph = import_graph(python_files("localaws"))
+    behind = set[str]().union(*(below(graph, f"localaws.services.{path.stem}") for path in models))
+    files = [*models, *(ROOT / f"{module.replace('.', '/')}.py" for module in behind)]
+    assert ROOT / "localaws" / "services" / "ec2_launch.py" in files
     outside = {"boto3", "botocore", "moto", "random", "subprocess", "time"}
-    assert importing([*models, ROOT / "localaws" / "model.py"], outside) == {}
+    assert importing([file for file in files if file.exists()], outside) == {}
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
