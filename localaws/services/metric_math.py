@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 Values = Sequence[float | None]
 """One a period, oldest first; None where the period had no data."""
@@ -37,7 +38,13 @@ def evaluate(expression: str, known: Mapping[str, Values]) -> Values:
     Raises NotImplementedError for the rest. FILL of a metric without a single value gives none either: whether CloudWatch
     fills what it has no point of could not be verified without an account, and an alarm should not rest on it.
     """
-    return _value(ast.parse(expression, mode="eval").body, known)
+    return _value(_parsed(expression), known)
+
+
+@cache
+def _parsed(expression: str) -> ast.expr:
+    """Once: alarms are looked at in threads, and Python 3.11.7 was seen to fail when several of them parse at a time."""
+    return ast.parse(expression, mode="eval").body
 
 
 def _value(node: ast.expr, known: Mapping[str, Values]) -> Values:

@@ -114,12 +114,12 @@ def test_a_deletion_that_the_function_refuses_keeps_what_it_needs_and_can_be_ask
 
 
 def test_a_deletion_that_nobody_answers_fails_when_its_time_is_over(services: Services, places: dict[str, str]) -> None:
-    services.create_custom("mute", places["FunctionArn"], Delete="silence", ServiceTimeout=240)
+    services.create_custom("mute", places["FunctionArn"], Delete="silence", ServiceTimeout=1200)
     assert services.over("mute") == "CREATE_COMPLETE"
     before = time.monotonic()
     services.stacks.delete_stack(StackName="mute")
     assert services.over("mute") == "DELETE_FAILED"
-    assert time.monotonic() - before > 1.9  # a ServiceTimeout of four minutes at this speed
+    assert time.monotonic() - before > 9.9  # the ServiceTimeout at this speed; a slow machine needs seconds to create
 
 
 def test_a_stack_whose_custom_resource_lets_it_goes_whole(services: Services, places: dict[str, str]) -> None:
