@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,20 @@ def tarred(*entries: Entry | tarfile.TarInfo, mode: str = "w:gz") -> bytes:
             info.size = len(body)
             archive.addfile(info, io.BytesIO(body))
     return packed.getvalue()
+
+
+def packed(*names: str) -> bytes:
+    """A .tar.gz of files of these names."""
+    return tarred(*((name, f"# {name}") for name in names))
+
+
+def zipped(*names: str) -> bytes:
+    """A .zip of them."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as whole:
+        for name in names:
+            whole.writestr(name, f"# {name}")
+    return body.getvalue()
 
 
 def tar_of(folder: Path, *entries: Entry | tarfile.TarInfo) -> Path:

@@ -22,7 +22,7 @@ from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
 from tests.fakes.telling import Figures, Prices, Topics
-from tests.fakes.wire import HOME, Call, connected
+from tests.fakes.wire import HOME, Call, changing, connected
 
 CALL_S = 0.02
 
@@ -59,6 +59,11 @@ class Aws:
     def mishaps(self) -> list[Sequence[Mishap]]:
         """What the invocations that run in this thread have before them, the innermost last."""
         return self._mishaps.waiting
+
+    @property
+    def changes(self) -> list[str]:
+        """The calls that changed something, or tried to."""
+        return changing(self.calls)
 
     def open_region(self, region: str, catalogue: Catalogue) -> FakeEc2:
         """Ids are unique over all regions. Rules see events of their own region: EC2 elsewhere tells home nothing."""

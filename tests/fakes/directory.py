@@ -18,6 +18,8 @@ class Directory:
     parameters: dict[tuple[str, str], str] = field(default_factory=dict)
     secrets: dict[tuple[str, str], str] = field(default_factory=dict)
     """To the ARN."""
+    dying: set[str] = field(default_factory=set)
+    """ARNs of secrets that are scheduled for deletion: they can be described, and not read."""
     stacks: dict[str, str] = field(default_factory=dict)
     """To the status."""
     roles: set[str] = field(default_factory=set)
@@ -72,4 +74,4 @@ class Directory:
         arn = self.secrets.get((call.region, call.params["SecretId"]))
         if arn is None:
             raise Refused("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
-        return {"ARN": arn, "Name": arn.rsplit(":", 1)[-1]}
+        return {"ARN": arn, "Name": arn.rsplit(":", 1)[-1], "DeletedDate": 1 if arn in self.dying else None}

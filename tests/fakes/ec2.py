@@ -26,6 +26,7 @@ class FakeEc2(Ec2):
     iam_s = 0.0
     pending_s = 15.0
     shutting_s = 120.0
+    volume_key = "alias/aws/ebs"
 
     def __init__(
         self, region: str, clock: Clock, catalogue: Catalogue, publish: Publish, number: Callable[[], int]
@@ -74,7 +75,7 @@ class FakeEc2(Ec2):
             case "DescribeAvailabilityZones":
                 return {"AvailabilityZones": described(self.catalogue.every_zone(), params)}
             case "GetEbsDefaultKmsKeyId":
-                return {"KmsKeyId": "alias/aws/ebs"}
+                return {"KmsKeyId": self.volume_key}
             case "DescribeImages":
                 return {"Images": [self._image(identity) for identity in params.get("ImageIds", [])]}
         return super().answer(operation, params)

@@ -36,11 +36,13 @@ KINDS = (
     Kind("g5.xlarge", gpus=1),
     Kind("g5.12xlarge", gpus=4, vcpus=48),
     Kind("g4dn.xlarge", gpus=1),
+    Kind("g4ad.xlarge", gpus=1),
     Kind("p3.2xlarge", gpus=1, vcpus=8),
     Kind("p4d.24xlarge", gpus=8, vcpus=96),
     Kind("g4dn.metal", gpus=8, vcpus=96),
     Kind("c7i.xlarge"),
     Kind("c7g.xlarge", architectures=("arm64",)),
+    Kind("t4g.large", architectures=("arm64",), strategies=WITHOUT_CLUSTER, vcpus=2),
     Kind("t3.medium", strategies=WITHOUT_CLUSTER, vcpus=2),
 )
 

@@ -30,6 +30,9 @@ class Version:
     content_type: str = "binary/octet-stream"
     size: int | None = None
     """For tests of limits: pretends another size than the body's."""
+    storage_class: str = "STANDARD"
+    restore: str = ""
+    """What S3 tells of a copy that can be read for a while, of an object in an archive class."""
 
     @property
     def etag(self) -> str:
@@ -39,6 +42,11 @@ class Version:
     @property
     def length(self) -> int:
         return len(self.body) if self.size is None else self.size
+
+    @property
+    def cold(self) -> bool:
+        """Its bytes have to be restored before anybody reads or copies them."""
+        return self.storage_class in {"GLACIER", "DEEP_ARCHIVE"} and 'ongoing-request="false"' not in self.restore
 
     @property
     def modified(self) -> datetime:
@@ -92,7 +100,7 @@ class S3:
             case "GetObject":
                 return self._get(bucket, params)
             case "HeadObject":
-                return {name: one for name, one in self._get(bucket, params).items() if name != "Body"}
+                return {name: one for name, one in self._get(bucket, params, head=True).items() if name != "Body"}
             case "PutObject":
                 return self._put(params["Bucket"], bucket, params)
             case "DeleteObject":
@@ -109,9 +117,10 @@ class S3:
                 return self._delete_all(bucket, params)
         raise Refused("NotImplemented", f"The fake has no {call.name}", 501)
 
-    def write(self, bucket: str, key: str, body: bytes) -> Version:
+    def write(self, bucket: str, key: str, body: bytes, **facts: Any) -> Version:
         """For tests and nodes: a plain put."""
-        return self._add(bucket, self.buckets[bucket], key, Version(self._version(), body, int(self.clock.now)))
+        version = Version(self._version(), body, int(self.clock.now), **facts)
+        return self._add(bucket, self.buckets[bucket], key, version)
 
     def read(self, bucket: str, key: str) -> bytes | None:
         version = self.buckets[bucket].newest(key)
@@ -130,8 +139,8 @@ class S3:
             self.publish("aws.s3", "Object Created", detail)
         return version
 
-    def _get(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
-        version = self._found(bucket, params["Key"], params.get("VersionId"))
+    def _get(self, bucket: Bucket, params: dict[str, Any], *, head: bool = False) -> dict[str, Any]:
+        version = self._found(bucket, params["Key"], params.get("VersionId"), cold=head)
         wanted = params.get("IfMatch")
         if wanted and wanted != version.etag:
             raise Refused("PreconditionFailed", "At least one of the pre-conditions you specified did not hold", 412)
@@ -143,20 +152,21 @@ class S3:
             "ETag": version.etag,
             "VersionId": version.id,
             "LastModified": version.modified,
+            "StorageClass": None if version.storage_class == "STANDARD" else version.storage_class,
+            "Restore": version.restore or None,
         }
 
     @staticmethod
-    def _found(bucket: Bucket, key: str, wanted: str | None) -> Version:
-        """An object whose newest version is a delete marker is not there, but by its version it is."""
-        if wanted is None:
-            version = bucket.newest(key)
-            if version is None:
-                raise Refused("NoSuchKey", "The specified key does not exist.", 404)
-            return version
-        for version in bucket.objects.get(key, []):
-            if version.id == wanted and not version.deleted:
-                return version
-        raise Refused("NoSuchVersion", "The specified version does not exist.", 404)
+    def _found(bucket: Bucket, key: str, wanted: str | None, *, cold: bool = False) -> Version:
+        """An object whose newest version is a delete marker is not there, but by its version it is. `cold`: one is told of as well."""
+        every = [one for one in bucket.objects.get(key, []) if one.id == wanted and not one.deleted]
+        version = bucket.newest(key) if wanted is None else next(iter(every), None)
+        if version is None:
+            missing = "key" if wanted is None else "version"
+            raise Refused(f"NoSuch{missing.title()}", f"The specified {missing} does not exist.", 404)
+        if version.cold and not cold:
+            raise Refused("InvalidObjectState", "The operation is not valid for the object's storage class", 403)
+        return version
 
     def _put(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
         """`If-None-Match: *` writes only what is not there; `If-Match` replaces only what it names, 404 where nothing is."""
@@ -232,7 +242,7 @@ class S3:
                     "Size": one.length,
                     "ETag": one.etag,
                     "LastModified": one.modified,
-                    "StorageClass": "STANDARD",
+                    "StorageClass": one.storage_class,
                 }
                 for key, one in shown
             ]

@@ -9,7 +9,7 @@ from contract import keys, names
 from contract.codec import encode
 from contract.jobs import Job
 from contract.places import Place, Zone
-from tests.builders import IMAGE, JOB, NOW, PLACE
+from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Catalogue, Template
@@ -55,6 +55,16 @@ def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,), fake: Aws 
     for place in places:
         fake.open_region(place.region, catalogue(place))
         fake.s3.buckets[place.bucket] = Bucket(region=place.region)
+    return fake
+
+
+def admits(fake: Aws, places: Iterable[Place] = (PLACE,)) -> Aws:
+    """What requests need beside: the note that each Region stack leaves, and the agent's archive of the deploy."""
+    fake.s3.buckets[ADMISSION.agent_bucket] = Bucket(region=JOB.home_region)
+    fake.s3.write(ADMISSION.agent_bucket, ADMISSION.agent_key, b"agent")
+    for place in places:
+        name = names.region_parameter(JOB.deployment, place.region)
+        fake.directory.parameters[place.region, name] = encode(place).decode()
     return fake
 
 

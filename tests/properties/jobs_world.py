@@ -15,22 +15,21 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
 
-from contract import keys, names, tags
+from contract import keys, tags
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
 from localaws.model import Refused
+from tests.archives import packed
 from tests.builders import ADMISSION, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.s3 import Bucket
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call
-from tests.fakes.yard import ABROAD, deployed
-from tests.functions.admission.account import packed
+from tests.fakes.yard import ABROAD, admits, deployed
 from tests.properties.execution import Answered, Execution
 from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
 from tests.properties.world import BEAT_S, BOOT_S, Node, send
@@ -87,8 +86,7 @@ class JobsWorld:
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.world = self
-        deployed(fake=self.aws, places=PLACES)
-        self._prepare()
+        admits(deployed(fake=self.aws, places=PLACES), PLACES)
         self.runs: list[Run] = []
         self.surprises: list[str] = []
         self.armed: Mishap | None = None
@@ -105,14 +103,6 @@ class JobsWorld:
         self.functions.clean_up()
         self.aws.queue.feed(self._cleanup)
         self._beat()
-
-    def _prepare(self) -> None:
-        """What the Region stacks and a deploy leave."""
-        self.aws.s3.buckets[ADMISSION.agent_bucket] = Bucket(region=JOB.home_region)
-        self.aws.s3.write(ADMISSION.agent_bucket, ADMISSION.agent_key, b"agent")
-        for place in PLACES:
-            name = names.region_parameter(JOB.deployment, place.region)
-            self.aws.directory.parameters[place.region, name] = encode(place).decode()
 
     def close(self) -> None:
         self._closed = True

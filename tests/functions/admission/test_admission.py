@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,12 @@ from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest
 from contract.jobs import Ami
 from contract.places import Place
+from localaws.model import Refused
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
+from tests.fakes.faults import Kind
+from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD
-from tests.functions.admission.account import Account, Refused, account, an_object, start
+from tests.functions.admission.account import GOOD, Account, start
 from tools.refusals.jobs import LEAST
 from tools.refusals.jobs.table import SECRET
 
@@ -36,12 +38,6 @@ FACTS = RequestFacts(
 )
 ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é \U0001f600 \x1b[31m"
 ODD_KEY = "uploads/a'b\"c $HOME `id`;rm -rf {% $states.input %} \u202ertl é?#%2F+.tar.gz"
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 def ask(**fields: Any) -> JobRequest:
@@ -74,7 +70,7 @@ def test_a_job_runs_where_the_request_says_with_that_regions_place_image_and_zon
     assert job.places == {ABROAD.region: ABROAD}
     assert {(rung.region, rung.zone) for rung in job.ladder} == {(ABROAD.region, ABROAD.zones[0].name)}
     assert job.home_region == "eu-central-1"
-    assert there.regions["ec2"] == there.regions["ssm"] == {ABROAD.region}
+    assert there.regions("ec2") == there.regions("ssm") == {ABROAD.region}
 
 
 def test_a_job_without_a_region_runs_at_home(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +79,7 @@ def test_a_job_without_a_region_runs_at_home(there: Account, monkeypatch: pytest
     job = there.job("job-1")
     assert job is not None
     assert job.places == {"eu-central-1": PLACE}
-    assert there.regions["ec2"] == there.regions["ssm"] == {"eu-central-1"}
+    assert there.regions("ec2") == there.regions("ssm") == {"eu-central-1"}
 
 
 def test_nothing_is_looked_up_in_a_region_where_the_deployment_does_not_train(there: Account) -> None:
@@ -91,8 +87,7 @@ def test_nothing_is_looked_up_in_a_region_where_the_deployment_does_not_train(th
         start({**LEAST, "region": "us-east-1", "instance_types": ["g9.huge"]})
     (line,) = str(problem.value).split("\n")[1:]
     assert "the deployment does not train in us-east-1; allowed: eu-central-1" in line
-    assert "ec2" not in there.regions
-    assert "ssm" not in there.regions
+    assert there.regions("ec2") == there.regions("ssm") == set()
 
 
 def test_a_region_whose_stack_serves_the_grid_alone_trains_nothing() -> None:
@@ -117,8 +112,8 @@ def test_a_command_given_as_text_is_split_as_a_shell_splits_words_and_nothing_is
 
 
 def test_odd_text_in_every_free_field_is_in_job_json_as_it_was_given(there: Account) -> None:
-    there.objects["yard-home", ODD_KEY] = an_object()
-    there.objects["datasets", f"{ODD_KEY}/0"] = an_object()
+    there.put(ODD_KEY, GOOD)
+    there.s3.write("datasets", f"{ODD_KEY}/0", b"0")
     data = [f"s3://datasets/{ODD_KEY}/"]
     start(
         {
@@ -154,7 +149,7 @@ def test_a_secret_of_the_deployments_path_is_handed_on_by_its_name_alone(there: 
     job = there.job("job-1")
     assert job is not None
     assert job.secrets == {"TOKEN": f"{SECRET}team+a=b@c.d_e/token"}
-    assert not any("GetSecretValue" in call for call in there.calls)
+    assert there.asked("secretsmanager:GetSecretValue") == []
 
 
 def test_arguments_and_values_as_long_as_promised_are_admitted(there: Account) -> None:
@@ -170,33 +165,32 @@ def test_whole_hours_and_fractions_are_both_hours() -> None:
 
 
 def test_an_archived_object_that_was_restored_is_admitted(there: Account) -> None:
-    there.objects["yard-home", "uploads/frozen.zip"]["Restore"] = 'ongoing-request="false", expiry-date="..."'
-    start({**LEAST, "code": "s3://yard-home/uploads/frozen.zip"})
+    restored = 'ongoing-request="false", expiry-date="Fri, 22 Jan 2027 00:00:00 GMT"'
+    start({**LEAST, "code": there.upload("cold.tar.gz", GOOD, storage_class="GLACIER", restore=restored)})
     assert there.job("job-1") is not None
 
 
 @pytest.mark.parametrize("code", ["SlowDown", "InternalError", "RequestTimeout"])
-@pytest.mark.parametrize("call", ["_CopyObject", "_HeadObject", "_ListObjectsV2"])
+@pytest.mark.parametrize("call", ["CopyObject", "HeadObject", "ListObjectsV2"])
 def test_trouble_of_s3_is_no_refusal_and_the_next_try_takes_the_request(
     there: Account, monkeypatch: pytest.MonkeyPatch, call: str, code: str
 ) -> None:
-    request = {**LEAST, "data": ["s3://datasets/imagenet/"]}
+    request, honest = {**LEAST, "data": ["s3://datasets/imagenet/"]}, there.s3.answer
 
-    def refused(_: object) -> None:
-        raise Refused(code, 503)
+    def refused(asked: Call) -> dict[str, Any]:
+        if asked.operation == call:
+            raise Refused(code, "", 503)
+        return honest(asked)
 
     with monkeypatch.context() as patch:
-        patch.setattr(there, call, refused)
-        with pytest.raises(ClientError, match=code):
+        patch.setattr(there.s3, "answer", refused)
+        with pytest.raises(ClientError, match="503" if call == "HeadObject" else code):  # an answer without a body
             start(request)
     assert start(request)["job"] == "job-1"
-    assert there.objects["yard-home", "jobs/job-1/code/code.tar.gz"]
+    assert there.s3.read("yard-home", "jobs/job-1/code/code.tar.gz") == GOOD
 
 
-def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: object) -> None:
-        raise Refused("AccessDenied", 403)
-
-    monkeypatch.setattr(there, "_CopyObject", refused)
+def test_an_archive_that_may_not_be_copied_is_a_refusal(there: Account) -> None:
+    there.faults.add(Kind.DENIED, "s3:CopyObject")
     with pytest.raises(InvalidRequest, match="could not be copied"):
         start(LEAST)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,23 +15,24 @@ from tests.builders import ADMISSION, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
 from tests.fakes.yard import admitted, deployed
-from tests.functions.admission.account import Account, account, start
+from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
 AGENT = keys.agent(ADMISSION.agent)
 DAY_S = 86400.0
 
 
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
+def copied(there: Account) -> list[tuple[str, str, str]]:
+    """Source, key, and what becomes of the metadata."""
+    return [
+        (one["CopySource"], one["Key"], one.get("MetadataDirective", "COPY")) for one in there.asked("s3:CopyObject")
+    ]
 
 
 def test_the_first_job_of_a_deployment_brings_its_agent_in(there: Account) -> None:
-    del there.objects["yard-home", AGENT]
+    del there.s3.buckets["yard-home"].objects[AGENT]
     start(LEAST)
-    assert ({"Bucket": "assets", "Key": "agent.zip"}, AGENT, "COPY") in [_plain(one) for one in there.copied]
+    assert ("assets/agent.zip", AGENT, "COPY") in copied(there)
     job = there.job("job-1")
     assert job is not None
     assert job.agent == ADMISSION.agent
@@ -40,22 +40,22 @@ def test_the_first_job_of_a_deployment_brings_its_agent_in(there: Account) -> No
 
 def test_an_agent_that_stands_is_not_copied_again(there: Account) -> None:
     start(LEAST)
-    assert [key for _, key, _ in there.copied] == [keys.JobPrefix("job-1").code("code.tar.gz")]
+    assert [key for _, key, _ in copied(there)] == [keys.JobPrefix("job-1").code("code.tar.gz")]
 
 
 def test_an_agent_of_long_ago_is_renewed_from_itself_so_that_no_right_on_the_deploys_archive_is_needed(
     there: Account,
 ) -> None:
-    there.ages[AGENT] = agents.FRESH_DAYS + 1
+    there.clock.run((agents.FRESH_DAYS + 1) * DAY_S)
     start(LEAST)
-    assert ({"Bucket": "yard-home", "Key": AGENT}, AGENT, "REPLACE") in [_plain(one) for one in there.copied]
+    assert (f"yard-home/{AGENT}", AGENT, "REPLACE") in copied(there)
 
 
 def test_a_refused_request_brings_no_agent_in(there: Account) -> None:
-    del there.objects["yard-home", AGENT]
+    del there.s3.buckets["yard-home"].objects[AGENT]
     with pytest.raises(Exception, match="nodes"):
         start({**LEAST, "nodes": 1000})
-    assert there.copied == []
+    assert copied(there) == []
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,3 @@ def test_a_job_that_names_no_agent_is_told_what_to_do(fake: Aws) -> None:
         outcome = functions.invoke("launcher", {"job": job.id, "attempt": 1})
     assert outcome.error == "InvalidRequest"
     assert "start it again as a new job" in outcome.cause
-
-
-def _plain(copied: tuple[object, str, str]) -> tuple[object, str, str]:
-    source, key, directive = copied
-    if isinstance(source, str):
-        bucket, _, name = source.partition("/")
-        return {"Bucket": bucket, "Key": name}, key, directive
-    return copied

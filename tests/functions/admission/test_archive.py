@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import json
 import stat
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,17 +17,13 @@ from admission.script import archive_problems, script
 from contract import archives
 from contract.errors import InvalidRequest
 from contract.unpacking import unpack
-from tests.archives import UNSAFE_TARS, link, tar_of, tarred
-from tests.functions.admission.account import Account, Refused, account, packed, start, zipped
+from localaws.model import Refused
+from tests.archives import UNSAFE_TARS, link, packed, tar_of, tarred, zipped
+from tests.fakes.wire import Call
+from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
 CODE = "s3://yard-home/uploads/a.tar.gz"
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 def never() -> bool:
@@ -189,30 +185,25 @@ def test_admit_refuses_a_command_whose_file_is_missing_and_takes_the_one_that_is
 def test_an_archive_that_changes_or_closes_while_it_is_looked_at_is_taken(
     there: Account, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    get = there._GetObject
+    honest = there.s3.answer
 
-    def refused(asked: dict[str, object]) -> dict[str, object]:
-        if "Range" in asked:
-            raise Refused(code, 412)
-        return get(asked)
+    def refused(call: Call) -> dict[str, Any]:
+        if "Range" in call.params:
+            raise Refused(code, "", 412)
+        return honest(call)
 
-    monkeypatch.setattr(there, "_GetObject", refused)
-    assert start(LEAST)["job"] == "job-1"
+    monkeypatch.setattr(there.s3, "answer", refused)
+    assert start({**LEAST, "command": ["python", "not_there.py"]})["job"] == "job-1"
 
 
-def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[dict[str, object]] = []
-    get = there._GetObject
-
-    def noted(asked: dict[str, object]) -> dict[str, object]:
-        seen.append(asked)
-        return get(asked)
-
-    monkeypatch.setattr(there, "_GetObject", noted)
+def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account) -> None:
     start(LEAST)
-    (ranged,) = [asked for asked in seen if "Range" in asked]
-    assert (ranged["VersionId"], ranged["IfMatch"]) == ("v1", '"e1"')
-    assert json.loads(there.bodies["jobs/job-1/job.json"])["code"]["source_version"] == "v1"
+    (ranged,) = [asked for asked in there.asked("s3:GetObject") if "Range" in asked]
+    found, job = there.s3.buckets["yard-home"].newest("uploads/a.tar.gz"), there.job("job-1")
+    assert found is not None
+    assert job is not None
+    assert (ranged["VersionId"], ranged["IfMatch"]) == (found.id, found.etag)
+    assert job.code.source_version == found.id
 
 
 def test_what_lies_behind_a_link_of_a_zip_is_unknown() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,22 +13,16 @@ from contract import keys
 from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import Job
-from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, account, start
+from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 
 ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 
 
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
-
-
 @pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
 def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
     if row.closed:
-        there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": row.closed})
+        there.put(keys.ADMISSION, as_json({"closed": True, "reason": row.closed}))
     with pytest.raises(InvalidRequest) as problem:
         start(row.input, row.name)
     head, *lines = str(problem.value).split("\n")
@@ -90,7 +83,7 @@ def test_a_name_that_could_lead_elsewhere_is_no_job(there: Account, name: str) -
     with pytest.raises(InvalidRequest, match="name: the execution is called"):
         start(LEAST, name)
     assert there.changes == []
-    assert "s3:CopyObject" not in there.calls
+    assert there.asked("s3:CopyObject") == []
 
 
 def test_a_redriven_execution_is_taken_because_it_keeps_its_start(there: Account) -> None:
@@ -114,7 +107,7 @@ def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> 
 
 @pytest.mark.parametrize("note", [b"", b"not JSON", b"[]", b"{}", b"null"])
 def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Account, note: bytes) -> None:
-    there.bodies[keys.ADMISSION] = note
+    there.put(keys.ADMISSION, note)
     with pytest.raises(InvalidRequest, match="nothing is admitted at present"):
         start(LEAST)
     assert there.changes == []
@@ -122,7 +115,7 @@ def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Accoun
 
 def test_a_closed_door_is_closed_for_what_was_admitted_before_too(there: Account) -> None:
     start(LEAST)
-    there.bodies[keys.ADMISSION] = as_json({"closed": True, "reason": "it is late"})
+    there.put(keys.ADMISSION, as_json({"closed": True, "reason": "it is late"}))
     with pytest.raises(InvalidRequest, match="it is late"):
         start(LEAST)
 
@@ -135,7 +128,7 @@ def test_a_refusal_leaves_the_job_that_has_the_name_as_it_was(there: Account) ->
 
 
 def test_a_region_without_its_stack_is_told_beside_all_else(there: Account) -> None:
-    there.places = False
+    there.directory.parameters.clear()
     with pytest.raises(InvalidRequest) as problem:
         start({**LEAST, "instance_types": ["g9.huge"], "nodes": 0})
     assert [line.split(":")[0] for line in str(problem.value).split("\n")[1:]] == [
@@ -164,5 +157,5 @@ def test_nobody_learns_by_a_request_what_lies_where_jobs_may_not_read(there: Acc
     for fields in ({"code": place}, {"data": [place]}):
         with pytest.raises(InvalidRequest):
             start({**LEAST, "code": LEAST["code"], **fields})
-    assert there.calls.count("s3:HeadObject") == 1  # the good address beside the foreign one
-    assert "s3:ListObjectsV2" not in there.calls
+    assert len(there.asked("s3:HeadObject")) == 1  # the good address beside the foreign one
+    assert there.asked("s3:ListObjectsV2") == []

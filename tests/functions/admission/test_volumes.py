@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from contract.errors import InvalidRequest
-from tests.functions.admission.account import Account, account, start
+from tests.fakes.faults import Kind
+from tests.fakes.yard import home
+from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
 OWN = "arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
-
-
 def test_a_key_of_the_accounts_own_is_refused_with_the_way_out(there: Account) -> None:
-    there.volume_key = OWN
+    home(there).volume_key = OWN
     with pytest.raises(InvalidRequest) as problem:
         start(LEAST)
     (line,) = str(problem.value).splitlines()[1:]
@@ -31,14 +25,17 @@ def test_a_key_of_the_accounts_own_is_refused_with_the_way_out(there: Account) -
 
 @pytest.mark.parametrize("key", ["alias/aws/ebs", "arn:aws:kms:eu-central-1:123456789012:alias/aws/ebs", ""])
 def test_awss_own_key_is_taken_and_so_is_an_account_that_does_not_say(there: Account, key: str) -> None:
-    there.volume_key = key
+    if key:
+        home(there).volume_key = key
+    else:
+        there.faults.add(Kind.DENIED, "ec2:GetEbsDefaultKmsKeyId")
     start(LEAST)
     assert there.job("job-1") is not None
 
 
 def test_a_region_in_which_the_deployment_does_not_train_is_not_asked(there: Account) -> None:
-    there.volume_key = OWN
+    home(there).volume_key = OWN
     with pytest.raises(InvalidRequest) as problem:
         start({**LEAST, "region": "us-west-2"})
     assert OWN not in str(problem.value)
-    assert "ec2:GetEbsDefaultKmsKeyId" not in there.calls
+    assert there.asked("ec2:GetEbsDefaultKmsKeyId") == []

@@ -19,8 +19,8 @@ from grid_plan.handler import handler
 from localaws.model import Refused
 from tests.fakes.clock import Clock
 from tests.fakes.ecr import FakeEcr
-from tests.fakes.s3 import S3, Bucket, Version
-from tests.fakes.wire import Call, connected
+from tests.fakes.s3 import S3, Bucket
+from tests.fakes.wire import Call, changing, connected
 from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,
@@ -36,8 +36,6 @@ from tools.refusals.grids.yard import (
 )
 
 DIGEST = "sha256:" + "a" * 64
-READING = ("Get", "Head", "List", "Describe", "BatchGet")
-"""How calls begin that change nothing."""
 PRICES = {"ml.g5.xlarge": 1.4, "ml.g5.12xlarge": 7.1, "ml.m5.large": 0.1}
 FACTORS = {"eu-central-1": 1.25, "us-east-1": 1.0, "us-west-2": 1.0, "ap-south-1": 1.5}
 """What a region costs beside us-east-1."""
@@ -92,7 +90,7 @@ class Account:
 
     def pretend(self, bucket: str, key: str, size: int) -> None:
         """An object that says to be so large."""
-        self.s3.buckets[bucket].objects[key] = [Version("pretended", b"x", int(self.clock.now), size=size)]
+        self.s3.write(bucket, key, b"x", size=size)
 
     def answer(self, call: Call) -> dict[str, Any]:
         with self._lock:
@@ -124,7 +122,7 @@ class Account:
 
     @property
     def changes(self) -> list[str]:
-        return [call.name for call in self.calls if not call.operation.startswith(READING)]
+        return changing(self.calls)
 
     def asked(self, operation: str) -> list[Call]:
         return [call for call in self.calls if call.operation == operation]

@@ -19,13 +19,11 @@ from tests.fakes.codebuild import FakeCodeBuild
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.logs import Logs
 from tests.fakes.s3 import S3, Bucket, Version
-from tests.fakes.wire import Call, connected
+from tests.fakes.wire import Call, changing, connected
 from tools.refusals.images import ACCOUNT, BASE, DEEP_LEARNING, DIGEST, PARTNER, REGIONS
 
 HOME = REGIONS[0]
 REPOSITORY = "yard/images"
-READING = ("Get", "Head", "List", "Describe", "BatchGet")
-"""How calls begin that change nothing."""
 ENVIRONMENT = ImageBuildEnvironment(
     deployment="yard",
     bucket="yard-home",
@@ -97,7 +95,7 @@ class Account:
 
     @property
     def changes(self) -> list[str]:
-        return [call.name for call in self.calls if not call.operation.startswith(READING)]
+        return changing(self.calls)
 
     def asked(self, service: str) -> list[Call]:
         return [call for call in self.calls if call.service == service]
