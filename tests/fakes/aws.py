@@ -12,9 +12,11 @@ from localaws.model import Refused
 from localaws.services.sagemaker_planned import Planned
 from tests.fakes.batch import FakeBatch
 from tests.fakes.clock import Clock, Killed
+from tests.fakes.codebuild import FakeCodeBuild
 from tests.fakes.directory import Directory
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Catalogue
+from tests.fakes.ecr import FakeEcr
 from tests.fakes.events import Events
 from tests.fakes.faults import Death, Faults, Mishap, raised
 from tests.fakes.logs import Logs
@@ -24,6 +26,7 @@ from tests.fakes.states import States
 from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, changing, connected
 
+ACCOUNT = "123456789012"
 CALL_S = 0.02
 
 
@@ -48,6 +51,8 @@ class Aws:
         self.logs = Logs(self.clock)
         self.batch = FakeBatch(self.clock)
         self.ec2: dict[str, FakeEc2] = {}
+        self.ecr: dict[str, FakeEcr] = {}
+        self.codebuild = FakeCodeBuild(self.clock, ACCOUNT)
         self._sagemaker: dict[str, Planned] = {}
         self.faults = Faults()
         self.calls: list[Call] = []
@@ -112,6 +117,12 @@ class Aws:
                 if call.region not in self.ec2:
                     raise Refused("OptInRequired", f"You are not subscribed to {call.region}", 403)
                 return self.ec2[call.region].answer(call.operation, call.params)
+            case "ecr":
+                if call.region not in self.ecr:
+                    raise Refused("RepositoryNotFoundException", "The repository does not exist")
+                return self.ecr[call.region].answer(call.operation, call.params)
+            case "codebuild":
+                return self.codebuild.answer(call.operation, call.params)
             case "s3":
                 return self.s3.answer(call)
             case "stepfunctions":

@@ -51,13 +51,28 @@ class Prices:
     """The Price List: on-demand dollars an hour by type. It answers in three regions only."""
 
     hourly: dict[str, float] = field(default_factory=dict)
+    """Of EC2."""
+    trainings: dict[str, float] = field(default_factory=dict)
+    """Of SageMaker's trainings in us-east-1."""
+    factors: dict[str, float] = field(default_factory=dict)
+    """What trainings cost in a region beside us-east-1."""
 
     def answer(self, call: Call) -> dict[str, Any]:
         assert call.region in {"us-east-1", "eu-central-1", "ap-south-1"}, "no endpoint there"
         wanted = {one["Field"]: one["Value"] for one in call.params["Filters"]}
-        price = self.hourly.get(wanted["instanceType"])
-        if price is None:
-            return {"FormatVersion": "aws_v1", "PriceList": []}
-        dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
-        product = {"terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}}}
-        return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(product)]}
+        found = dict[str, float]()
+        if call.params["ServiceCode"] == "AmazonEC2":
+            if wanted["instanceType"] in self.hourly:
+                found = {"BoxUsage:g5.xlarge": self.hourly[wanted["instanceType"]]}
+        elif wanted["component"] == "Training" and wanted["instanceName"] in self.trainings:
+            found = {"Train:ml.x": self.trainings[wanted["instanceName"]] * self.factors[wanted["regionCode"]]}
+            found["Spot:ml.x"] = 99.0
+        return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_product(*one)) for one in found.items()]}
+
+
+def _product(usage: str, price: float) -> dict[str, Any]:
+    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
+    return {
+        "product": {"attributes": {"usagetype": f"EUC1-{usage}"}},
+        "terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}},
+    }

@@ -81,3 +81,15 @@ def test_what_may_not_be_touched_is_forbidden_and_head_tells_the_status_alone(aw
     assert refused(s3().get_object, Bucket=BUCKET, Key="control/x") == "AccessDenied"
     assert refused(s3().head_object, Bucket=BUCKET, Key="control/x") == "403"
     assert refused(s3().get_object, Bucket="nobodys", Key="x") == "NoSuchBucket"
+
+
+def test_an_object_in_an_archive_class_is_told_of_and_can_neither_be_read_nor_copied_until_it_is_restored(
+    aws: Aws,
+) -> None:
+    aws.s3.write(BUCKET, "cold", b"1", storage_class="GLACIER")
+    here = {"Bucket": BUCKET, "Key": "cold"}
+    assert s3().head_object(**here)["StorageClass"] == "GLACIER"
+    assert refused(s3().get_object, **here) == "InvalidObjectState"
+    assert refused(s3().copy_object, Bucket=BUCKET, Key="b", CopySource=here) == "InvalidObjectState"
+    aws.s3.write(BUCKET, "cold", b"1", storage_class="GLACIER", restore='ongoing-request="false"')
+    assert s3().get_object(**here)["Body"].read() == b"1"

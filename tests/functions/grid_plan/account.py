@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -16,11 +16,11 @@ from contract.codec import decode
 from contract.environments import GridDefaults, GridEnvironment
 from contract.grid import Grid, GridPrefix, Line
 from grid_plan.handler import handler
-from localaws.model import Refused
-from tests.fakes.clock import Clock
+from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr
-from tests.fakes.s3 import S3, Bucket
-from tests.fakes.wire import Call, changing, connected
+from tests.fakes.s3 import Bucket
+from tests.fakes.telling import Prices
+from tests.fakes.wire import Call
 from tools.refusals.grids.yard import (
     ACCOUNT,
     BUCKET,
@@ -58,19 +58,13 @@ ENVIRONMENT = GridEnvironment(
 )
 
 
-@dataclass
-class Account:
+class Account(Aws):
     """What there is, and what was asked. Plan asks side by side, the fake answers one by one."""
 
-    clock: Clock = field(default_factory=lambda: Clock(1_800_000_000.0))
-    calls: list[Call] = field(default_factory=list)
-    prices: dict[str, float] = field(default_factory=lambda: dict(PRICES))
-    """Dollars an hour in us-east-1."""
-    keep_calls: bool = True
-    _lock: Lock = field(default_factory=Lock)
-
-    def __post_init__(self) -> None:
-        self.s3 = S3(self.clock, lambda *_: None)
+    def __init__(self) -> None:
+        super().__init__(now=1_800_000_000.0)
+        self.keep_calls, self._lock = True, Lock()
+        self.prices = Prices(trainings=dict(PRICES), factors=FACTORS)
         self.s3.buckets[BUCKET] = Bucket(HOME)
         for region in REGIONS:
             self.s3.buckets[bytes_bucket(region)] = Bucket(region)
@@ -94,35 +88,9 @@ class Account:
 
     def answer(self, call: Call) -> dict[str, Any]:
         with self._lock:
-            if self.keep_calls:
-                self.calls.append(call)
-            match call.service:
-                case "s3":
-                    return self.s3.answer(call)
-                case "ecr":
-                    if call.region not in self.ecr:
-                        raise Refused("RepositoryNotFoundException", "The repository does not exist")
-                    return self.ecr[call.region].answer(call.operation, call.params)
-                case "pricing":
-                    return self._price(call)
-            raise AssertionError(f"The account has no {call.service}")
-
-    def _price(self, call: Call) -> dict[str, Any]:
-        wanted = {one["Field"]: one["Value"] for one in call.params["Filters"]}
-        assert call.params["ServiceCode"] == "AmazonSageMaker"
-        assert wanted["component"] == "Training"
-        price = self.prices.get(wanted["instanceName"])
-        if price is None:
-            return {"FormatVersion": "aws_v1", "PriceList": []}
-        amount = price * FACTORS[wanted["regionCode"]]
-        return {
-            "FormatVersion": "aws_v1",
-            "PriceList": [json.dumps(_product(amount, "Train")), json.dumps(_product(99, "Spot"))],
-        }
-
-    @property
-    def changes(self) -> list[str]:
-        return changing(self.calls)
+            if not self.keep_calls:
+                self.calls.clear()
+            return super().answer(call)
 
     def asked(self, operation: str) -> list[Call]:
         return [call for call in self.calls if call.operation == operation]
@@ -143,14 +111,6 @@ class Account:
         return found
 
 
-def _product(price: float, kind: str) -> dict[str, Any]:
-    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
-    return {
-        "product": {"attributes": {"usagetype": f"EUC1-{kind}:ml.x"}},
-        "terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}},
-    }
-
-
 @contextmanager
 def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, **limits: Any) -> Iterator[Account]:
     """A new account, which every client of the function talks to meanwhile."""
@@ -158,7 +118,7 @@ def account(patch: pytest.MonkeyPatch, defaults: GridDefaults = NOTHING_CHOSEN, 
     for name, value in environment.write().items():
         patch.setenv(name, value)
     made = Account()
-    with connected(made.answer, made.clock.time):
+    with made.connected():
         yield made
 
 

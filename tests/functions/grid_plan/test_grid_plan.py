@@ -225,14 +225,14 @@ def test_auto_without_data_is_the_cheapest_region_with_the_image_and_of_equal_on
     there.ecr["us-east-1"].repositories[ACCOUNT, "yard/images"].clear()
     plan(INPUT, execution("b"))
     assert there.lines("b")[0].region == "us-west-2"
-    there.prices.clear()
+    there.prices.trainings.clear()
     plan(INPUT, execution("c"))
     assert there.lines("c")[0].region == "eu-central-1"
     assert "no price is known" in there.lines("c")[0].why
 
 
 def test_an_unknown_price_is_a_warning_and_no_cost(there: Account) -> None:
-    there.prices.clear()
+    there.prices.trainings.clear()
     there.upload(TWO)
     answer = plan(INPUT)
     assert answer["cost_at_most_usd"] is None
@@ -271,7 +271,7 @@ def test_a_repeat_after_a_death_writes_the_same_lines_whatever_prices_and_manife
         plan(INPUT)
     monkeypatch.setattr(there.s3, "answer", honest)
     written = there.s3.read(BUCKET, GridPrefix("sweep-7").lines(0))
-    there.prices["ml.g5.xlarge"] = 99.0
+    there.prices.trainings["ml.g5.xlarge"] = 99.0
     there.upload("us-west-2,s3://data-west/train/\n")
     assert plan(INPUT)["regions"] == {"us-east-1": 1}
     assert there.s3.read(BUCKET, GridPrefix("sweep-7").lines(0)) == written
