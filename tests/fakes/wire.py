@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -41,15 +41,6 @@ class Call:
     @property
     def name(self) -> str:
         return f"{self.service}:{self.operation}"
-
-
-READING = ("Get", "Head", "List", "Describe", "BatchGet")
-"""How calls begin that change nothing."""
-
-
-def changing(calls: Iterable[Call]) -> list[str]:
-    """The names of those that change something."""
-    return [call.name for call in calls if not call.operation.startswith(READING)]
 
 
 Behind = Callable[[Call], dict[str, Any]]
