@@ -5,6 +5,7 @@ So neither a fake nor the local AWS can invent a field: an answer with a member 
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def parsed(model: Any, method: str, url: SplitResult, headers: Mapping[str, str]
             "headers": headers,
             "body": body,
             "url_path": url.path,
-            "url_params": _place(url.netloc, url.path) if service == "s3" else {},
+            "url_params": _place(url.netloc, url.path) if service == "s3" else _labels(model, url.path),
         }
     )
     return {name: value for name, value in found.items() if value is not None and value != {}}
@@ -150,6 +151,14 @@ def _xml(name: str, value: Any, parts: list[str]) -> None:
 def _serializer(service: str, protocol: str) -> Any:
     exact = _Exact if protocol in {"json", "rest-json"} else _ExactXml
     return type("Exact", (exact, get_serializer_class(service, protocol)), {"service": service})
+
+
+def _labels(model: Any, path: str) -> dict[str, str]:
+    """The parameters in the path of a REST call. `path` is as it was sent: an ARN in it has its slashes escaped."""
+    wanted = model.http["requestUri"].partition("?")[0]
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(wanted))
+    found = re.fullmatch(pattern, path)
+    return {name: unquote(value) for name, value in found.groupdict().items()} if found else {}
 
 
 def _place(host: str, path: str) -> dict[str, str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from contract import keys, tags
+from localaws.services import ec2
 from rehearsal.yard import StartedJob, Yard
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
@@ -26,11 +28,10 @@ def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
     return ["python", "train.py", str(steps), str(pause), str(code), *more]
 
 
-def instances(job: StartedJob) -> list[dict[str, Any]]:
-    """Every instance that the job ever had, as EC2 describes it."""
-    pages = job.yard.client("ec2").get_paginator("describe_instances")
-    found = pages.paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
-    return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
+def instances(job: StartedJob, region: str = "") -> list[dict[str, Any]]:
+    """Every instance that the job ever had (in the region, where one is named), as EC2 describes it until it forgets it."""
+    found = [one for one in ec2.machines().all() if one.tags.get(tags.JOB) == job.name]
+    return [one.shown(time.time()) for one in found if region in ("", one.region)]
 
 
 def left(job: StartedJob) -> list[str]:

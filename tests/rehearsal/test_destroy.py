@@ -105,11 +105,8 @@ def test_a_destroy_with_a_running_job_leaves_no_instance_and_no_stack(yard: Yard
     with yard.without("terminate-refused"):  # a job of test_unattended.py has it, where that has not run
         yard.cdk.destroy(yard.assembly)
     assert stacks(yard) == {}
-    pages = yard.client("ec2").get_paginator("describe_instances").paginate()
-    found = [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
-    assert [one["InstanceId"] for one in found if one["State"]["Name"] != "terminated"] == []
-    assert only in {one["InstanceId"] for one in found}
-    assert yard.nodes.running() == 0
+    assert [one["InstanceId"] for one in instances(doomed)] == [only]
+    assert yard.nodes.left() == yard.nodes.running() == 0
 
 
 def test_a_grid_that_runs_when_a_destroy_begins_is_stopped_in_every_region(doomed_grid: GridJob) -> None:

@@ -6,17 +6,16 @@ That they go again, in the right order, is in test_destroy.py.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from contract import keys, names, tags
+from contract import keys, names
 from contract.codec import decode
 from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
-from tests.rehearsal.jobs import HAPPY, ONE, train
+from tests.rehearsal.jobs import HAPPY, ONE, instances, train
 from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal]
@@ -30,12 +29,6 @@ def away(yard: Yard, trainer: str) -> StartedJob:
     job = yard.start(request, "away")
     assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.describe()
     return job
-
-
-def of_job(job: StartedJob, region: str) -> list[dict[str, Any]]:
-    pages = job.yard.client("ec2", region).get_paginator("describe_instances")
-    found = pages.paginate(Filters=[{"Name": f"tag:{tags.JOB}", "Values": [job.name]}])
-    return [one for page in found for reservation in page["Reservations"] for one in reservation["Instances"]]
 
 
 def test_every_region_has_its_stack_and_describes_itself(yard: Yard) -> None:
@@ -65,9 +58,9 @@ def test_a_region_for_the_grid_alone_has_no_network_of_ours(yard: Yard) -> None:
 
 def test_a_job_trains_in_a_region_that_is_not_home(away: StartedJob) -> None:
     assert away.states() == HAPPY
-    assert {one["State"]["Name"] for one in of_job(away, AWAY)} <= {"shutting-down", "terminated"}
-    assert len(of_job(away, AWAY)) == 1
-    assert of_job(away, HOME) == of_job(away, GRID) == []
+    assert {one["State"]["Name"] for one in instances(away, AWAY)} <= {"shutting-down", "terminated"}
+    assert len(instances(away, AWAY)) == 1
+    assert instances(away, HOME) == instances(away, GRID) == []
 
 
 def test_its_bytes_lie_in_its_region_and_its_decisions_and_log_at_home(yard: Yard, away: StartedJob) -> None:
