@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 
 class ServiceError(Protocol):
-    """What botocore's ClientError has; the contract imports no botocore."""
+    """The part of botocore's ClientError that is used here; the contract does not import botocore."""
 
     response: Any
 
 
 def code_of(problem: ServiceError) -> str:
-    """The error's code, as in `AccessDenied`; empty where the answer has none."""
+    """Returns the error's code, as in `AccessDenied`; empty where the answer contains none."""
     return str(problem.response.get("Error", {}).get("Code", ""))

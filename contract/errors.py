@@ -40,11 +40,11 @@ class TrainingFailed(JobError):
 
 
 class DeadlineReached(JobError):
-    """The job's hours are over."""
+    """The job has used up its hours."""
 
 
 class BudgetExceeded(JobError):
-    """The job's money is spent."""
+    """The job has used up its money."""
 
 
 class SyncIncomplete(JobError):
@@ -52,12 +52,12 @@ class SyncIncomplete(JobError):
 
 
 class PatienceOver(JobError):
-    """Until its patience was over, a step failed only with errors that decide nothing (a throttle, an outage); the cause names the
+    """A step met only errors that decide nothing (a throttle, an outage) until its patience was over; the cause names the
     last one."""
 
 
 class StillRunning(JobError):
-    """Instances were asked to terminate and have not begun to; the machine asks again."""
+    """Instances were asked to terminate and have not begun to shut down; the machine asks again."""
 
 
 class BuildFailed(Exception):
@@ -69,11 +69,11 @@ class StillBuilding(Exception):
 
 
 class StillTraining(Exception):
-    """Trainings of a grid run that no child watches, or have not ended yet; the machine asks again."""
+    """Some trainings of a grid have no child that watches them, or have not ended yet; the machine asks again."""
 
 
 class GridFailed(Exception):
-    """A grid ended with lines that have no record, or could not be ended whole."""
+    """A grid ended with lines that lack a record, or could not be ended completely."""
 
 
 ASKED_AGAIN = (CapacityPending, StillRunning)
