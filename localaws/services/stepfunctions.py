@@ -216,7 +216,7 @@ def _clients(aws: LocalAws) -> None:
     turn = threading.Lock()
 
     def client(region: str, service: str, state_credentials: Any = None) -> Any:
-        """Returns one client for all calls; moto makes an unsigned one per call."""
+        """Returns one signed client per service, region and role; moto makes an unsigned one per call."""
         role = state_credentials.role_arn if state_credentials else ""
         with turn:
             if (service, region, role) not in clients:
