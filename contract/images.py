@@ -9,7 +9,7 @@ REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(
 """ECR's own pattern of a repository's name; 2 to 256 characters."""
 REPOSITORY_LENGTHS = range(2, 257)
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-"""What Docker takes; ECR's model says 300 characters, its limits say 128."""
+"""The pattern that Docker accepts; ECR's model says 300 characters, its limits say 128."""
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 REGISTRY = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*(?::[0-9]{1,5})?")
 """A host with a dot whose last part begins with a letter; excludes IP addresses and hosts of the local network."""

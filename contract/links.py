@@ -13,7 +13,7 @@ CONSOLES = {
     "aws-cn": "console.amazonaws.cn",
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
-"""By partition."""
+"""The console's address, by partition."""
 
 
 @dataclass(frozen=True, slots=True)

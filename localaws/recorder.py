@@ -48,13 +48,13 @@ class Call:
     role: str
     """ARN of the role (or user) whose keys signed the call; the key itself if nobody handed it out."""
     service: str
-    """As in IAM actions: `ec2`, `states`, `s3`."""
+    """Name of the service as in IAM actions: `ec2`, `states`, `s3`."""
     region: str
     action: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Only the top level, with long values cut."""
     protocol: str = ""
-    """How errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
+    """Protocol, which decides how errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
     throttled: bool = False
     """Whether control planes throttle this caller."""
     size: int = 0

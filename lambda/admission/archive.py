@@ -18,7 +18,7 @@ MOST_LISTED = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What is known of an archive."""
+    """The known contents of an archive."""
 
     names: frozenset[str] = frozenset()
     """Paths of files and links, from the archive's root."""

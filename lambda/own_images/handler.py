@@ -20,7 +20,7 @@ logger = Logger(service="own-images")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """Handles every action; each may be requested twice. CloudFormation hears of any error in its own request at once."""
+    """Handles every action; each may be requested twice. Answers CloudFormation at once if its request fails here."""
     env = OwnImagesEnvironment.read()
     match event.get("action"):
         case "build":

@@ -58,7 +58,7 @@ class Node:
         self, machine: Machine, metadata: Metadata, born: Birth, folder: Path, ami: Path, endpoint: str, grace_s: float
     ) -> None:
         self.machine, self.folder, self.struck = machine, folder, set[str]()
-        """`struck`: names of the faults that have befallen it."""
+        """`struck`: names of the faults that have struck it."""
         self.console = folder / "var/log/console"
         self.exit_code: int | None = None
         """Exit code of the user data; None while it runs."""

@@ -28,7 +28,7 @@ class Wire:
         return f"http://{address}:{port}"
 
     def cut(self) -> None:
-        """From now on nothing arrives anywhere, and nobody is told."""
+        """Drops everything from now on, without telling either end."""
         self._cut.set()
 
     def stop(self) -> None:
