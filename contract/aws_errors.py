@@ -1,4 +1,4 @@
-"""Reads the error code of a call that AWS answered with an error, for functions, nodes and children alike."""
+"""Reads the error code of AWS's answer to a failed call, for functions, nodes and children alike."""
 
 from __future__ import annotations
 

@@ -12,23 +12,23 @@ class InvalidRequest(JobError):
 
 
 class CapacityPending(JobError):
-    """No rung of the ladder had capacity in this walk; the machine walks again."""
+    """No rung of the ladder had capacity in this walk; the machine retries with another walk."""
 
 
 class CapacityUnavailable(JobError):
-    """No capacity anywhere until the launch patience was over."""
+    """No rung had capacity until the launch patience was over."""
 
 
 class QuotaExceeded(JobError):
-    """Every rung that is left is closed by a quota of the account."""
+    """A quota of the account closes every remaining rung."""
 
 
 class Interrupted(JobError):
-    """A spot interruption took nodes of the attempt."""
+    """A spot interruption ended nodes of the attempt."""
 
 
 class NodeLost(JobError):
-    """A node never reported, fell silent, or went away before its work was done."""
+    """A node never reported, fell silent, or disappeared before its work was done."""
 
 
 class Stalled(JobError):
@@ -48,7 +48,7 @@ class BudgetExceeded(JobError):
 
 
 class SyncIncomplete(JobError):
-    """S3 lacks a file that a node reports as committed, or has it incomplete."""
+    """S3 lacks a file that a node reported as committed, or has only a part of it."""
 
 
 class PatienceOver(JobError):

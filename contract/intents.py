@@ -1,4 +1,4 @@
-"""`attempts/<n>/launch-<k>.json`: what a walk over the ladder is going to send, written before the first call."""
+"""`attempts/<n>/launch-<k>.json`: the requests that a walk over the ladder will send, written before the first call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`job.json`: what Admit made of a request; every attempt runs exactly this."""
+"""`job.json`: the job that Admit made of a request; every attempt runs exactly this."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly summary.
 
-Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, one value a pass.
+Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, with one value per pass.
 
 CloudWatch reads embedded metrics from any log line, so a node's log could write into this namespace; IAM only keeps
 PutMetricData from it. The reaper's own log is the evidence; an alarm is a hint.

@@ -114,7 +114,7 @@ def child_image_tag(digest: str) -> str:
 
 
 def image_machine(deployment: str) -> str:
-    """The state machine that a deploy waits with for the platform's own images."""
+    """The state machine that waits for the platform's own images during a deploy."""
     return f"{deployment}-platform-images"
 
 

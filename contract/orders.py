@@ -1,4 +1,4 @@
-"""`attempts/<n>/order.json`: one order an attempt, created once, read by every agent."""
+"""`attempts/<n>/order.json`: one order per attempt, created once, read by every agent."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class NodeReport:
     """How long the node had been in this phase when it sent the report. Durations are by its monotonic clock, which no
     wrong date can move."""
     failed_s: float = 0.0
-    """How long its work had been over when it sent the report; 0 unless `outcome` is there."""
+    """Seconds since its work ended, when it sent the report; 0 unless `outcome` is set."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""

@@ -22,7 +22,7 @@ from contract.archives import Refused, check_link, hard_link_out, inside, named,
 MOST_ENTRIES = 100_000
 MOST_BYTES = 10 * 1024**3
 MOST_DIRECTORY = 32 * 1024**2
-"""Bytes of a zip's list of entries."""
+"""The most bytes of a zip's list of entries."""
 CHUNK = 1024**2
 
 

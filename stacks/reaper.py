@@ -1,4 +1,4 @@
-"""The Reaper stack (home region): the reaper, which ends machines that nothing else ended, its alarms, and the drain.
+"""The Reaper stack (home region): the reaper, which ends machines that nothing else has ended, its alarms, and the drain.
 
 It is deployed before every stack that can start something, and knows the state machines by their names: if a later stack fails,
 the reaper works already. Each stack that starts something has the drain end what runs before the stack is deleted. If the settings

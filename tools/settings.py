@@ -39,7 +39,7 @@ def pages() -> dict[Path, str]:
 
 @cache
 def schema() -> dict[str, Any]:
-    """JSON Schema of cdk.json, as far as it is Trainyard's."""
+    """Returns the JSON Schema of Trainyard's block in cdk.json."""
     whole = Settings.model_json_schema()
     _describe(Settings, whole, whole["$defs"])
     timing = whole["$defs"]["TimingSettings"]["properties"]

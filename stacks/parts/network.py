@@ -1,4 +1,4 @@
-"""A region's network: a private subnet in each zone, a way out and no way in."""
+"""A region's network: a private subnet per zone; nodes can open connections to the internet, and nothing outside can connect to them."""
 
 from __future__ import annotations
 

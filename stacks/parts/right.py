@@ -25,7 +25,7 @@ class Right:
 
 
 def grant(role: iam.Role, *rights: Right) -> None:
-    """Adds the rights to the role's policy, and acknowledges each wildcard with its right's own sentence."""
+    """Adds the rights to the role's policy, and acknowledges each wildcard with the reason of its right."""
     for right in rights:
         role.add_to_policy(
             iam.PolicyStatement(

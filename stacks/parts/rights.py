@@ -226,7 +226,7 @@ class Rights:
         return Right("StartTheDrain", ["states:StartExecution"], [self.machine(names.drain_machine(self.deployment))])
 
     def build_own_images(self) -> list[Right]:
-        """Starts builds of the platform's own images and follows them; starts the machine that a deploy waits with."""
+        """Allows to start and follow builds of the platform's own images, and to start the machine that waits for them during a deploy."""
         build = names.build_machine(self.deployment)
         every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
         started = [self.machine(build), self.machine(names.image_machine(self.deployment))]

@@ -67,7 +67,7 @@ class Section:
     """job.json's value without the field; None where the field is required."""
 
     def lines(self, row: Row) -> list[str]:
-        """The refusal's lines, whole."""
+        """Returns the complete lines of the refusal."""
         return [line if "; allowed: " in line else f"{line}; allowed: {self._allowed(line)}" for line in row.says]
 
     def _allowed(self, line: str) -> str:
