@@ -1,1 +1,1 @@
-"""The shared words: everything that two parts of Trainyard must spell the same way, standard library only, Python 3.10."""
+"""Holds everything that two parts of Trainyard must spell the same way; needs only the standard library of Python 3.10."""

@@ -1,6 +1,6 @@
-"""What reads archives of strangers: their entries in bounded memory, and which of them may lie where.
+"""Reads untrusted archives: lists their entries in bounded memory, and decides which entries may be unpacked.
 
-Admit looks at an archive with the same words and rules with which a node unpacks it.
+Admit checks an archive by the same rules by which a node unpacks it.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from pathlib import PurePosixPath
 from typing import IO, Any, cast
 
 MOST_HEADER = 1024**2
-"""Bytes of one entry's own description in a tar."""
+"""The most bytes that may describe one entry of a tar."""
 MOST_DEPTH = 100
-"""Folders within folders; what walks or removes them goes as deep by recursion."""
+"""The deepest nesting of folders; the code that walks or removes folders recurses as deep."""
 MOST_PATH = 1024
-"""Bytes of an entry's name: Linux takes 4,096 with the folder ahead of it."""
+"""The most bytes of an entry's name: Linux takes 4,096, including the folder in front of it."""
 KINDS = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK, tarfile.LNKTYPE: stat.S_IFREG}
 
 
 class Refused(ValueError):
-    """The archive is not unpacked to its end; the message is the second half of a sentence: "has the entry ..."."""
+    """The archive must not be unpacked further; the message is the second half of a sentence: "has the entry ..."."""
 
 
 class TooLarge(ValueError):
-    """An archive's own description of its entries is larger than what is read of one."""
+    """An archive describes its entries in more bytes than a reader takes."""
 
 
 class Metered:
-    """A file of which only so much may be read until the next allowance.
+    """Limits how many bytes of a file may be read until the next allowance.
 
-    Both formats, tar and zip, say in a header how much of it is to be taken into memory, and the header may lie.
+    Tar and zip headers say how many bytes must be read into memory, and a header may lie.
     """
 
     def __init__(self, file: Any) -> None:
         self._file = file
         self.left = sys.maxsize
         self.last = b""
-        """What was read last."""
+        """The bytes that were read last."""
 
     def read(self, size: int = -1) -> bytes:
-        """Raises TooLarge where more is asked for, and there, than is left."""
+        """Raises TooLarge when the caller asks for more than is left, and the file has more."""
         data: bytes = self._file.read(size if 0 <= size <= self.left else min(self.left, sys.maxsize - 1) + 1)
         if len(data) > self.left:
             raise TooLarge("its description of its entries is larger than any honest one")
@@ -64,7 +64,7 @@ def named(name: str) -> str:
 
 
 def inside(name: str) -> PurePosixPath:
-    """The path of an entry's name. Raises Refused for one that is too long, or leads out of the archive's folder by itself."""
+    """Returns the path of an entry's name. Raises Refused for one that is too long, or that by itself leads out of the archive's folder."""
     path = PurePosixPath(name)
     size, depth = len(os.fsencode(name)), len(path.parts)
     if size > MOST_PATH or depth > MOST_DEPTH:
@@ -78,19 +78,19 @@ def inside(name: str) -> PurePosixPath:
 
 
 def check_link(name: str, target: str, leaves: Callable[[], bool]) -> None:
-    """Raises Refused for a symbolic link that is absolute, or of which `leaves` says so."""
+    """Raises Refused for a symbolic link that is absolute, or for which `leaves` returns true."""
     if not target or target.startswith("/") or leaves():
         raise Refused(f"has the entry {named(name)}, a link to {target!r}, out of its folder")
 
 
 def hard_link_out(name: str, target: str) -> Refused:
-    """For a hard link to what is out of the folder."""
+    """Returns the refusal of a hard link to something outside the folder."""
     return Refused(f"has the entry {named(name)}, a hard link to {target!r}, out of its folder")
 
 
 def certainly_leaves(name: str, target: str, links: Collection[str]) -> bool:
-    """Whether a relative link leads out of the folder, as far as names tell: what goes through one of `links`, paths of other
-    links, may lead anywhere."""
+    """Whether a relative link certainly leads out of the folder, judged by names alone: a path through one of `links`, the paths of
+    other links, may lead anywhere."""
     here = list(PurePosixPath(name).parts[:-1])
     for number in range(len(here)):
         if "/".join(here[: number + 1]) in links:
@@ -108,7 +108,7 @@ def certainly_leaves(name: str, target: str, links: Collection[str]) -> bool:
 
 
 def tarred(packed: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo, int]]:
-    """The members of a tar or tar.gz, each with its kind as in st_mode. Raises what the readers of the formats raise."""
+    """Yields the members of a tar or tar.gz, each with its kind as in st_mode. Raises what the readers of the formats raise."""
     is_gzip = packed.read(2) == b"\x1f\x8b"
     packed.seek(0)
     file = Metered(gzip.GzipFile(fileobj=packed) if is_gzip else packed)
@@ -117,15 +117,15 @@ def tarred(packed: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo
         for member in tar:
             file.left = sys.maxsize
             yield tar, member, KINDS.get(member.type, stat.S_IFREG if member.isreg() else stat.S_IFCHR)
-            # Its list of members would grow with the archive.
+            # Otherwise tarfile's list of members would grow with the archive.
             tar.members = []  # type: ignore[attr-defined]
             file.left = MOST_HEADER
-    if file.last.strip(b"\0"):  # tarfile takes a header that it cannot read for the end, and says nothing
+    if file.last.strip(b"\0"):  # tarfile silently takes a header that it cannot read for the end
         raise tarfile.ReadError("what follows its last readable entry is neither an entry nor the end")
 
 
 def zipped(packed: IO[bytes], most_directory: int) -> Iterator[tuple[zipfile.ZipFile, zipfile.ZipInfo, int]]:
-    """The members of a zip whose list of them has at most so many bytes, each with its kind as in st_mode."""
+    """Yields the members of a zip, each with its kind as in st_mode; the zip's list of members may have `most_directory` bytes."""
     file = Metered(packed)
     file.left = most_directory
     with zipfile.ZipFile(cast("IO[bytes]", file)) as whole:
@@ -136,6 +136,6 @@ def zipped(packed: IO[bytes], most_directory: int) -> Iterator[tuple[zipfile.Zip
 
 
 def target_of(whole: zipfile.ZipFile, info: zipfile.ZipInfo) -> str:
-    """Where a symbolic link of a zip leads; a piece of it, because the entry may be a bomb."""
+    """Reads where a symbolic link of a zip leads. Reads only a part of it, because the entry may be a zip bomb."""
     with whole.open(info) as source:
         return os.fsdecode(source.read(MOST_PATH + 1))

@@ -1,4 +1,4 @@
-"""Reads the error code of a call that AWS answered with an error, for functions, nodes and children alike."""
+"""Reads the error code of AWS's answer to a failed call, for functions, nodes and children alike."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 
 class ServiceError(Protocol):
-    """What botocore's ClientError has; the contract imports no botocore."""
+    """The part of botocore's ClientError that is used here; the contract does not import botocore."""
 
     response: Any
 
 
 def code_of(problem: ServiceError) -> str:
-    """The error's code, as in `AccessDenied`; empty where the answer has none."""
+    """Returns the error's code, as in `AccessDenied`; empty where the answer contains none."""
     return str(problem.response.get("Error", {}).get("Code", ""))

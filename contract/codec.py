@@ -19,7 +19,7 @@ class Garbled(ValueError):
 
 
 def encode(value: Any) -> bytes:
-    """A dataclass as JSON, keys sorted, so that equal values are equal bytes."""
+    """Writes a dataclass as JSON with sorted keys, so that equal values give equal bytes."""
     return json.dumps(dataclasses.asdict(value), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
 
@@ -40,7 +40,7 @@ def _no_number(word: str) -> float:
 
 
 def _number(word: str) -> float:
-    """1e999 is infinite to Python."""
+    """Rejects numbers such as 1e999, which Python reads as infinity."""
     return number if math.isfinite(number := float(word)) else _no_number(word)
 
 
@@ -50,7 +50,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def build(kind: Any, raw: Any, where: str) -> Any:
-    """`raw` (parsed JSON) as `kind`: a dataclass, an Enum, a tuple, a dict, an optional or a plain type."""
+    """Converts `raw` (parsed JSON) to `kind`: a dataclass, an Enum, a tuple, a dict, an optional or a plain type."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return raw

@@ -10,11 +10,11 @@ class CommittedFile:
     """One file of a commit."""
 
     path: str
-    """Relative to the folder, `/` between parts."""
+    """Path relative to the folder, with `/` between its parts."""
     size: int
     sha256: str
     key: str
-    """In the same bucket as the commit."""
+    """Key of the object, in the same bucket as the commit."""
     mode: int = 0o644
 
 
@@ -29,5 +29,5 @@ class Commit:
     """-1 where the trainer reports no step."""
     created_at: float
     final: bool
-    """Written after the training process had ended."""
+    """Whether the commit was written after the training process had ended."""
     files: tuple[CommittedFile, ...]

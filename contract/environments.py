@@ -27,12 +27,12 @@ VARIABLE_PREFIX = "TRAINYARD_"
 
 
 class Environment:
-    """Fields become variables `TRAINYARD_<FIELD>`; everything but text travels as JSON."""
+    """Each field becomes a variable `TRAINYARD_<FIELD>`; values other than text are written as JSON."""
 
     __slots__ = ()
 
     def write(self) -> dict[str, str]:
-        """For the stack: the variables of the function."""
+        """Returns the function's variables; the stack calls this."""
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {
             VARIABLE_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -41,7 +41,7 @@ class Environment:
 
     @classmethod
     def read(cls: type[E], variables: Mapping[str, str] = os.environ) -> E:
-        """For the handler. Raises KeyError naming the variable that is missing."""
+        """Reads the function's variables; the handler calls this. Raises KeyError that names a missing variable."""
         hints, values = get_type_hints(cls), {}
         for field in fields(cls):  # type: ignore[arg-type]
             name = VARIABLE_PREFIX + field.name.upper()
@@ -77,12 +77,12 @@ class AdmissionEnvironment(Environment):
     data_buckets: tuple[str, ...]
     instance_profile: str
     master_port: int
-    """Where rank 0 of every job listens for the others."""
+    """The port on which rank 0 of every job listens for the other ranks."""
     agent: str
     """SHA-256 of the node agent."""
     agent_bucket: str
     agent_key: str
-    """Where the deploy put its archive."""
+    """The key at which a deploy stores the agent's archive."""
     limits: Limits
     timing: Timing
 
@@ -120,7 +120,7 @@ class TerminatorEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionCheckEnvironment(Environment):
-    """Of the function that rejects removing a region while its stack exists."""
+    """Environment of the function that rejects removing a region while its stack exists."""
 
     deployment: str
     bucket: str
@@ -128,14 +128,14 @@ class RegionCheckEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRolesEnvironment(Environment):
-    """Of the function that makes the service-linked roles which an account lacks."""
+    """Environment of the function that creates the service-linked roles which an account lacks."""
 
     deployment: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneLookupEnvironment(Environment):
-    """Of the function that looks up a region's availability zones."""
+    """Environment of the function that looks up a region's availability zones."""
 
     deployment: str
     region: str
@@ -143,13 +143,13 @@ class ZoneLookupEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupEnvironment(Environment):
-    """The terminator's, behind the queue of executions that ended by no step of their own."""
+    """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 
     deployment: str
     bucket: str
     regions: tuple[str, ...]
     queue: str
-    """URL: the second cleanup is a message to the same queue, delayed."""
+    """URL of the queue; the second cleanup is a delayed message to this same queue."""
     timing: CleanupTiming
 
 
@@ -159,7 +159,7 @@ class ReaperEnvironment(Environment):
     bucket: str
     home_region: str
     regions: tuple[str, ...]
-    """All of the settings; to them come those where anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
+    """All regions of the settings; the reaper also reads every region in which anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
     instance_profile: str
     """ARN."""
     machine: str
@@ -170,11 +170,11 @@ class ReaperEnvironment(Environment):
     """ARN."""
     report_only: bool
     max_hours: float
-    """The longest allowed job."""
+    """Hours of the longest allowed job."""
     max_share: float
-    """Of ours that were seen, how many a pass may end before their deadline, from 0 to 1 ..."""
+    """The largest share of our instances seen, from 0 to 1, that one pass may end before their deadline."""
     max_least: int
-    """... and how many at least."""
+    """The number of instances that one pass may end before their deadline in any case."""
     timing: ReaperTiming
 
 
@@ -183,40 +183,40 @@ class DrainEnvironment(Environment):
     deployment: str
     bucket: str
     regions: tuple[str, ...]
-    """All of the settings."""
+    """All regions of the settings."""
     machine: str
     """ARN of the Train machine."""
     grid_machine: str
     """ARN of the Grid machine."""
     keep_data: bool
-    """Without it the deployment's buckets are emptied."""
+    """When false, the drain empties the deployment's buckets."""
     timing: DrainTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageBuildEnvironment(Environment):
-    """The Build machine's function, which checks a request and collects what came of it."""
+    """Environment of the Build machine's function, which checks a request and collects the result."""
 
     deployment: str
     bucket: str
     account: str
     suffix: str
-    """The domain of the partition, `amazonaws.com` mostly."""
+    """The domain of the AWS partition, usually `amazonaws.com`."""
     home_region: str
     regions: tuple[str, ...]
-    """Where images go: every region of the deployment, home first."""
+    """Regions that receive images: every region of the deployment, home first."""
     repositories: tuple[str, ...]
     """Short names, as in `images` for `<deployment>/images`."""
     data_buckets: tuple[str, ...]
     base_account: str
-    """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
+    """Account of AWS's Deep Learning Containers in the home region; empty where it is unknown."""
     copy_accounts: tuple[str, ...]
-    """Further accounts whose private registries may be copied from."""
+    """Further accounts whose private registries a build may copy from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnImagesEnvironment(Environment):
-    """Of the function with which a deploy waits for the platform's own images."""
+    """Environment of the function through which a deploy waits for the platform's own images."""
 
     deployment: str
     bucket: str
@@ -226,9 +226,9 @@ class OwnImagesEnvironment(Environment):
 
 
 LONGEST_TRAINING_H = 28 * 24.0
-"""SageMaker ends every training then (StoppingCondition in its API reference)."""
+"""SageMaker ends every training after this time (StoppingCondition in its API reference)."""
 SPOT_WAIT_H = 24.0
-"""Beyond its max_hours, how long a managed spot training waits for capacity where nobody says, and at most."""
+"""How long, beyond its max_hours, a managed spot training may wait for capacity: the default and the maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,13 +250,13 @@ class GridLimits:
 
     @property
     def longest_h(self) -> float:
-        """Of any training: spot capacity may be waited for a day more. SageMaker ends every training after 28 days."""
+        """Returns the hours of the longest training, with one day for spot capacity. SageMaker ends every training after 28 days."""
         return min(self.max_hours + SPOT_WAIT_H, LONGEST_TRAINING_H)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridDefaults:
-    """What a line of a manifest takes where neither it nor the execution's input says; empty: it has to be said there."""
+    """Values for a line of a manifest where neither the line nor the execution's input sets them; an empty one must be set there."""
 
     image: str
     """As the manifest's column has it: `repository:tag` of the deployment, or a whole address."""
@@ -265,13 +265,13 @@ class GridDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEnvironment(Environment):
-    """Of the grid's functions: Plan, Collect and what ends a grid."""
+    """Environment of the grid's functions: Plan, Collect and the function that ends a grid."""
 
     deployment: str
     bucket: str
     account: str
     suffix: str
-    """The domain of the partition, `amazonaws.com` mostly."""
+    """The domain of the AWS partition, usually `amazonaws.com`."""
     home_region: str
     regions: tuple[str, ...]
     """Where trainings may run: all of the settings, home first."""
@@ -283,16 +283,16 @@ class GridEnvironment(Environment):
     machine: str
     """ARN of the Grid machine."""
     queue: str
-    """Of Batch; its name."""
+    """Name of the Batch job queue."""
     child_image: str
-    """Tag in the repository `names.PLATFORM`."""
+    """Tag of the child's image in the repository `names.PLATFORM`."""
     limits: GridLimits
     defaults: GridDefaults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridCollectEnvironment(GridEnvironment):
-    """Of what collects the records of a grid, ends it, and tells people."""
+    """Environment of the function that collects a grid's records, ends the grid and notifies people."""
 
     topic: str
     """ARN."""
@@ -301,16 +301,16 @@ class GridCollectEnvironment(GridEnvironment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridCleanupEnvironment(GridCollectEnvironment):
-    """The same behind the queue of grids whose execution ended by no step of its own."""
+    """Environment of the grid's cleanup, which reads the queue of grids whose execution failed, timed out or was aborted."""
 
     messages: str
-    """URL of that queue: what is not over yet is a message that comes back."""
+    """URL of that queue; a grid that has not ended yet comes back as a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnvironment(Environment):
-    """Of a child: the first four are the job definition's, the others its array's. Batch adds AWS_BATCH_JOB_ARRAY_INDEX, which a
-    plain job lacks, AWS_BATCH_JOB_ID and AWS_BATCH_JOB_ATTEMPT."""
+    """Environment of a child: the job definition sets the first four variables, its array the others. Batch adds
+    AWS_BATCH_JOB_ID, AWS_BATCH_JOB_ATTEMPT and, for an array, AWS_BATCH_JOB_ARRAY_INDEX."""
 
     deployment: str
     bucket: str
@@ -318,6 +318,6 @@ class ChildEnvironment(Environment):
     timing: ChildTiming
     grid: str
     first: int
-    """What is added to the array's index."""
+    """The offset that is added to the array's index."""
     round: int
-    """From 1; from 2 on the index counts in the round's own list of lines (`GridPrefix.work`)."""
+    """The round, from 1; from round 2 on the index counts in that round's own list of lines (`GridPrefix.work`)."""

@@ -12,23 +12,23 @@ class InvalidRequest(JobError):
 
 
 class CapacityPending(JobError):
-    """No rung of the ladder had capacity in this walk; the machine walks again."""
+    """No rung of the ladder had capacity in this walk; the machine retries with another walk."""
 
 
 class CapacityUnavailable(JobError):
-    """No capacity anywhere until the launch patience was over."""
+    """No rung had capacity until the launch patience was over."""
 
 
 class QuotaExceeded(JobError):
-    """Every rung that is left is closed by a quota of the account."""
+    """A quota of the account closes every remaining rung."""
 
 
 class Interrupted(JobError):
-    """A spot interruption took nodes of the attempt."""
+    """A spot interruption ended nodes of the attempt."""
 
 
 class NodeLost(JobError):
-    """A node never reported, fell silent, or went away before its work was done."""
+    """A node never reported, fell silent, or disappeared before its work was done."""
 
 
 class Stalled(JobError):
@@ -40,24 +40,24 @@ class TrainingFailed(JobError):
 
 
 class DeadlineReached(JobError):
-    """The job's hours are over."""
+    """The job has used up its hours."""
 
 
 class BudgetExceeded(JobError):
-    """The job's money is spent."""
+    """The job has used up its money."""
 
 
 class SyncIncomplete(JobError):
-    """S3 lacks a file that a node reports as committed, or has it incomplete."""
+    """S3 lacks a file that a node reported as committed, or has only a part of it."""
 
 
 class PatienceOver(JobError):
-    """Until its patience was over, a step failed only with errors that decide nothing (a throttle, an outage); the cause names the
+    """A step met only errors that decide nothing (a throttle, an outage) until its patience was over; the cause names the
     last one."""
 
 
 class StillRunning(JobError):
-    """Instances were asked to terminate and have not begun to; the machine asks again."""
+    """Instances were asked to terminate and have not begun to shut down; the machine asks again."""
 
 
 class BuildFailed(Exception):
@@ -69,11 +69,11 @@ class StillBuilding(Exception):
 
 
 class StillTraining(Exception):
-    """Trainings of a grid run that no child watches, or have not ended yet; the machine asks again."""
+    """Some trainings of a grid have no child that watches them, or have not ended yet; the machine asks again."""
 
 
 class GridFailed(Exception):
-    """A grid ended with lines that have no record, or could not be ended whole."""
+    """A grid ended with lines that lack a record, or could not be ended completely."""
 
 
 ASKED_AGAIN = (CapacityPending, StillRunning)

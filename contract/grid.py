@@ -9,13 +9,13 @@ from enum import Enum, IntEnum
 from typing import Any
 
 GRIDS = "grids/"
-"""In the home bucket the decisions and records of grids, in a region's bucket of bytes what their trainings write."""
+"""Prefix of grids: the home bucket has their decisions and records, a region's bucket of bytes has what their trainings write."""
 SHARD = 100
-"""Lines in one object of the plan: a child reads one object for its line, and a plan of 10,000 is 100 objects."""
+"""Lines in one object of the plan: a child reads one object for its line, and a plan of 10,000 lines has 100 objects."""
 ARRAY = range(2, 10_001)
-"""Sizes that Batch takes for an array; a single line is a plain job."""
+"""Sizes that Batch takes for an array; a single line becomes a plain job."""
 ENDED_STATUSES = frozenset({"Completed", "Failed", "Stopped"})
-"""Statuses of a training job that are its last."""
+"""Final statuses of a training job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +30,25 @@ class GridPrefix:
 
     @property
     def description(self) -> str:
-        """The Grid, written by Plan after its lines, and once."""
+        """Key of the Grid, which Plan writes once, after its lines."""
         return f"{self.root}grid.json"
 
     @property
     def facts(self) -> str:
-        """What Plan found out, written once before the first line: a repeat of Plan writes the same lines."""
+        """Key of Plan's findings, written once before the first line, so that a repeat of Plan writes the same lines."""
         return f"{self.root}facts.json"
 
     def lines(self, index: int) -> str:
-        """The object (JSON Lines of Line) that holds line `index`, at the place `index % SHARD`."""
+        """Key of the object (JSON Lines of Line) that holds line `index`, at position `index % SHARD`."""
         return f"{self.root}lines/{index // SHARD:06d}.jsonl"
 
     def work(self, round_: int) -> str:
-        """From round 2 on: the indices (a JSON list) that lack a record; child n of the round does the n-th of them."""
+        """Key of a round's work, from round 2 on: the indices (a JSON list) that lack a record; child n does the n-th of them."""
         return f"{self.root}rounds/{round_}.json"
 
     @property
     def stopped(self) -> str:
-        """There once the grid is to end: no child creates a training any more."""
+        """Key that exists once the grid must end; from then on no child creates a training."""
         return f"{self.root}stopped.json"
 
     @property
@@ -56,7 +56,7 @@ class GridPrefix:
         return f"{self.root}records/"
 
     def record(self, index: int) -> str:
-        """The final Record of a line, created once and never changed."""
+        """Key of a line's final Record, created once and never changed."""
         return f"{self.records}{index:08d}.json"
 
     @property
@@ -69,7 +69,7 @@ class GridPrefix:
 
     @property
     def failed(self) -> str:
-        """A manifest (JSON Lines) of the lines that did not complete, ready to be started again."""
+        """Key of a manifest (JSON Lines) of the lines that did not complete, ready to be started again."""
         return f"{self.root}failed.jsonl"
 
     @property
@@ -83,34 +83,34 @@ class GridPrefix:
 
 _ANY = GridPrefix("*")
 ANY_GRID = f"{GRIDS}*"
-"""Patterns, for permissions: keys of GridPrefix of any grid, by who writes them."""
+"""Patterns, for permissions, of the keys of any grid, grouped by who writes them."""
 PLANNED = (_ANY.description, _ANY.facts, f"{_ANY.root}lines/*")
 ANY_RECORD = f"{_ANY.records}*"
 ANY_STOPPED = _ANY.stopped
 COLLECTED = (_ANY.results_csv, _ANY.results_jsonl, _ANY.failed, _ANY.report, ANY_STOPPED, f"{_ANY.root}rounds/*")
 ROUNDS = 3
-"""How often the lines that lack a record and a training are given to Batch before the grid has failed."""
+"""How often lines that lack both a record and a training are submitted to Batch before the grid fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One training, as Plan decided it: the region is pinned, the request is sent as it stands."""
+    """One training as Plan decided it: its region is fixed, and its request is sent unchanged."""
 
     index: int
     """From 0, over the whole grid."""
     line: int
-    """Of the manifest, from 1; a sweep makes several of one."""
+    """Line of the manifest, from 1; a sweep makes several trainings of one line."""
     region: str
     why: str
-    """How the region was chosen, for a person."""
+    """Why this region was chosen, for a person."""
     slot: int
-    """Its place among the lines of its region, from 0: it is submitted no earlier than `slot / pace` after the begin."""
+    """Position among the lines of its region, from 0: it is submitted no earlier than `slot / pace` after the begin."""
     request: dict[str, Any]
-    """Arguments of CreateTrainingJob, name and tags among them."""
+    """Arguments of CreateTrainingJob, including the name and the tags."""
     source: dict[str, Any]
     """The line as a manifest would say it again (JSON Lines form)."""
     hourly_usd: float | None = None
-    """Of all its instances together; None: the price is not known."""
+    """Hourly price of all its instances together; None where the price is unknown."""
 
     @property
     def training(self) -> str:
@@ -137,20 +137,20 @@ class Grid:
     execution: str
     """ARN."""
     started_at: str
-    """Of the execution, as Step Functions writes it: a name may come back after 90 days."""
+    """When the execution started, as Step Functions writes it: the name may be used again after 90 days."""
     owner: str
     planned_at: float
     """UTC epoch seconds; slots are counted from here."""
     manifest: Manifest
     lines: int
     regions: dict[str, int]
-    """Region to its number of lines."""
+    """Number of lines by region."""
     pace: float
-    """Submissions a second and region."""
+    """Submissions per second and region."""
     cost_at_most_usd: float | None
-    """All lines to their time-outs, at the planned prices; None where one is not known."""
+    """Cost if every line ran until its time-out, at the planned prices; None where a price is unknown."""
     warnings: tuple[str, ...] = ()
-    """What a person should know of the plan, and what does not keep it from being carried out."""
+    """Warnings about the plan for a person; the plan is carried out all the same."""
 
 
 class LineOutcome(str, Enum):
@@ -160,12 +160,12 @@ class LineOutcome(str, Enum):
     FAILED = "Failed"
     STOPPED = "Stopped"
     REFUSED = "Refused"
-    """SageMaker did not take the request, or the name belongs to a stranger: no training of ours exists."""
+    """SageMaker rejected the request, or the name belongs to a stranger's training: no training of ours exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The final word on a line: exactly one a line, whoever writes it first."""
+    """The final result of a line: exactly one per line, from whoever writes it first."""
 
     index: int
     line: int
@@ -173,12 +173,12 @@ class Record:
     training: str
     outcome: LineOutcome
     reason: str
-    """In words for a person; empty where it completed."""
+    """The reason in words for a person; empty where the line completed."""
     arn: str = ""
     seconds: float | None = None
-    """From the start of the training to its end."""
+    """Seconds from the start of the training to its end."""
     billable_seconds: float | None = None
-    """As SageMaker says it: of the wall clock, spot savings taken off; it bills them for every instance."""
+    """Billable seconds by SageMaker's count: wall-clock time less spot savings. SageMaker bills them for every instance."""
     cost_usd: float | None = None
     artifact: str = ""
     """`s3://` address of the model artifact."""
@@ -189,18 +189,18 @@ class Record:
 
 
 class ExitCode(IntEnum):
-    """How a child ends. Batch's rules know these numbers: what is final is not tried again."""
+    """Exit codes of a child. Batch's retry rules use these numbers: a final result is not retried."""
 
     DONE = 0
-    """A record of the line stands, whatever it says."""
+    """The line has a record, whatever it says."""
     FINAL = 64
-    """No attempt can do better: the plan does not have the line, or a right is missing (EX_USAGE)."""
+    """No attempt can succeed: the plan lacks the line, or a permission is missing (EX_USAGE)."""
     AGAIN = 75
-    """The next attempt goes on where this one stopped (EX_TEMPFAIL)."""
+    """The next attempt continues where this one stopped (EX_TEMPFAIL)."""
 
 
 def training_name(deployment: str, execution: str, started_at: str, index: int) -> str:
-    """Deterministic, and of this execution alone: the one key by which SageMaker knows a repeat.
+    """Returns a deterministic name, unique to this execution: the one key by which SageMaker recognises a repeat.
 
     At most 63 characters: deployment (20), grid (20), digest (12), index (8) and three hyphens.
     """
@@ -210,12 +210,12 @@ def training_name(deployment: str, execution: str, started_at: str, index: int) 
 
 
 def training_prefix(deployment: str) -> str:
-    """How the names of a deployment's trainings begin; another deployment's may begin so too: tags tell."""
+    """Returns the prefix of a deployment's training names. Another deployment's names may begin the same; only tags tell them apart."""
     return f"{deployment}-"
 
 
 def arrays(lines: int) -> list[tuple[int, int]]:
-    """(first index, size) of the Batch jobs of so many lines: as few as possible, about equally long; size 1 is a plain job."""
+    """Splits lines into as few Batch jobs of about equal size as possible: (first index, size) of each; size 1 is a plain job."""
     most = ARRAY[-1]
     count = -(-lines // most)
     sizes = [lines // count + (1 if place < lines % count else 0) for place in range(count)]

@@ -9,10 +9,10 @@ REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(
 """ECR's own pattern of a repository's name; 2 to 256 characters."""
 REPOSITORY_LENGTHS = range(2, 257)
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-"""What Docker takes; ECR's model says 300 characters, its limits say 128."""
+"""The pattern that Docker accepts; ECR's model says 300 characters, its limits say 128."""
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 REGISTRY = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z][a-z0-9-]*(?::[0-9]{1,5})?")
-"""A host with a dot whose last part begins with a letter: no address of numbers, no machine of the own network."""
+"""A host with a dot whose last part begins with a letter; excludes IP addresses and hosts of the local network."""
 PRIVATE_REGISTRY = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
 )
@@ -51,71 +51,71 @@ class ContainerImage:
         return cls(registry, repository, tag, digest)
 
     def __str__(self) -> str:
-        """By the digest where it is known: a tag may move."""
+        """Uses the digest where it is known, because a tag may move."""
         return f"{self.registry}/{self.repository}" + (f"@{self.digest}" if self.digest else f":{self.tag}")
 
     @property
     def account(self) -> str:
-        """Of a private ECR registry; empty for any other."""
+        """Account of a private ECR registry; empty for any other registry."""
         found = PRIVATE_REGISTRY.fullmatch(self.registry)
         return found["account"] if found else ""
 
     @property
     def region(self) -> str:
-        """Of a private ECR registry; empty for any other."""
+        """Region of a private ECR registry; empty for any other registry."""
         found = PRIVATE_REGISTRY.fullmatch(self.registry)
         return found["region"] if found else ""
 
 
 def registry(account: str, region: str, suffix: str) -> str:
-    """The private ECR registry of an account in a region; `suffix` is the partition's domain, `amazonaws.com` mostly."""
+    """Returns the private ECR registry of an account in a region; `suffix` is the partition's domain, usually `amazonaws.com`."""
     return f"{account}.dkr.ecr.{region}.{suffix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One version of an archive in S3: what was checked is what is built."""
+    """One version of an archive in S3: a build uses exactly the bytes that were checked."""
 
     bucket: str
     key: str
     version: str
-    """Empty in a bucket without versions; the ETag holds there too."""
+    """Empty in a bucket without versioning; there the ETag identifies the object."""
     etag: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOrder:
-    """What a build does. Travels in one environment variable, of which CodeBuild takes 5,500 characters."""
+    """What a build does, passed in one environment variable; CodeBuild takes 5,500 characters in it."""
 
     account: str
     suffix: str
     home_region: str
     repository: str
-    """Its whole name."""
+    """Full name of the repository."""
     tag: str
     regions: tuple[str, ...]
-    """Pushed to in this order."""
+    """Regions in the order in which the build pushes to them."""
     source: str = ""
-    """The image to copy; empty: the context is built."""
+    """The image to copy; empty when the context is built."""
     context: Context | None = None
     base: str = ""
-    """Whole address of the base image, the build argument BASE."""
+    """Full address of the base image, the build argument BASE."""
     arguments: dict[str, str] = field(default_factory=dict)
     cache: str = ""
-    """The repository in the home region that keeps the layers of earlier builds."""
+    """Repository in the home region that stores the layers of earlier builds."""
 
     def target(self, region: str) -> ContainerImage:
         return ContainerImage(registry(self.account, region, self.suffix), self.repository, self.tag)
 
     @property
     def built(self) -> ContainerImage:
-        """Where the build itself puts its image, and finds its layers the next time; one tag a repository."""
+        """Where a build pushes its image first, and finds cached layers the next time; the cache has one tag per repository."""
         tag = self.repository.replace("/", "-")[:128].lstrip(".-")
         return ContainerImage(registry(self.account, self.home_region, self.suffix), self.cache, tag)
 
     @property
     def readable(self) -> tuple[str, ...]:
-        """Private registries that the build reads from: of its cache, its base, its source."""
+        """Private registries that the build reads from: those of its cache, its base and its source."""
         read = [ContainerImage.parse(one) for one in (self.base, self.source) if one] + (
             [] if self.source else [self.built]
         )

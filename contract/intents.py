@@ -1,4 +1,4 @@
-"""`attempts/<n>/launch-<k>.json`: what a walk over the ladder is going to send, written before the first call."""
+"""`attempts/<n>/launch-<k>.json`: the requests that a walk over the ladder will send, written before the first call."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class LaunchOutcome(str, Enum):
     NO_CAPACITY = "no-capacity"
     QUOTA = "quota"
     UNKNOWN = "unknown"
-    """Whether it launched is not known: send the same bytes again before the next rung."""
+    """Nobody knows whether it launched: send the same bytes again before the next rung."""
     RENEW = "renew"
-    """The token belongs to instances that are gone: ask the same rung with the next generation."""
+    """The token belongs to instances that have ended: ask the same rung with the next generation."""
     CLOSED = "closed"
     """The account cannot use this region: drop its rungs."""
     MISTAKE = "mistake"
-    """Repeating cannot help."""
+    """The request is wrong: repeating it cannot help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class LaunchAnswer:
     code: str = ""
     message: str = ""
     instances: tuple[str, ...] = ()
-    """In the order of launch index, that is of rank."""
+    """Instance ids in the order of launch index, which is the order of ranks."""
     master_address: str = ""
 
 
@@ -46,7 +46,7 @@ class Step:
     request: dict[str, Any]
     """The arguments of RunInstances without UserData and ClientToken."""
     generation: int = 0
-    """Raised when the token's instances were terminated."""
+    """Increased when the token's instances were terminated."""
     answer: LaunchAnswer | None = None
 
 

@@ -1,4 +1,4 @@
-"""`job.json`: what Admit made of a request; every attempt runs exactly this."""
+"""`job.json`: the job that Admit made of a request; every attempt runs exactly this."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rung:
     market: Market
     image: Ami
     cluster: bool
-    """The type supports cluster placement groups and there is more than one node."""
+    """Whether the type supports cluster placement groups and the job has more than one node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +44,13 @@ class Code:
 
     key: str
     source: str
-    """Where the person had it (`s3://...`), for the record."""
+    """The address (`s3://...`) from which it was copied, for the record."""
     source_version: str = ""
     size: int = 0
 
 
 SAME_START_S = 60.0
-"""Two times of the same start may differ by the digits that services write."""
+"""Times of the same start may differ by less than this, because services write different numbers of digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Job:
     admitted_at: float
     """When the execution began, UTC epoch seconds."""
     deadline: int
-    """UTC epoch seconds at which the job has to be over."""
+    """UTC epoch seconds by which the job must end."""
     command: tuple[str, ...]
     code: Code
     nodes: int
@@ -84,13 +84,13 @@ class Job:
     secrets: dict[str, str]
     """Environment name to Secrets Manager ARN. The node reads the value; no document contains it."""
     agent: str = ""
-    """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in a job of before jobs named theirs."""
+    """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in older jobs, which name none."""
     data: tuple[str, ...] = ()
     master_port: int = 29500
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
-        """Whether the execution of that ARN that began then is the job's: 90 days after its end a name, and the ARN that is made of
-        it, may be another execution's. A redriven execution keeps its start. Where nobody knows the start, the ARN decides."""
+        """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its
+        name, and so its ARN. A redriven execution keeps its start. Where the start is unknown, the ARN decides."""
         same_start = started_at is None or abs(started_at - self.admitted_at) < SAME_START_S
         return self.execution == execution and same_start
 

@@ -8,17 +8,17 @@ from enum import Enum
 
 JOBS = "jobs/"
 UPLOADS = "uploads/"
-"""Where people put code; Admit copies it from here, or from a data bucket of the settings."""
+"""Prefix to which people upload code; Admit copies it from here, or from a data bucket of the settings."""
 OWN_CONTEXTS = f"{UPLOADS}platform/"
-"""Where a deploy puts what the platform's own images are built from."""
+"""Prefix to which a deploy uploads the build contexts of the platform's own images."""
 AGENTS = "agents/"
-"""Node agents, each under its digest; Admit puts them here, and nodes may read every one."""
+"""Prefix of node agents, each under its digest; Admit writes them here, and nodes may read all of them."""
 CONTROL = "control/"
-"""Task tokens; nodes have no right on it."""
+"""Prefix of task tokens; nodes have no permission on it."""
 URGENT_SUFFIX = ".urgent.json"
 
 ANY_REPORT = f"{JOBS}*/attempts/*/nodes/*"
-"""Patterns, for permissions and event rules: keys of JobPrefix of any job, attempt and rank."""
+"""Patterns, for permissions and event rules, of the JobPrefix keys of any job, attempt and rank."""
 ANY_URGENT = f"{ANY_REPORT}{URGENT_SUFFIX}"
 ANY_ORDER = f"{JOBS}*/attempts/*/order.json"
 ANY_INTENT = f"{JOBS}*/attempts/*/launch-*.json"
@@ -34,29 +34,29 @@ LAUNCHED_REGIONS = f"{CONTROL}regions/"
 ANY_LAUNCHED_REGION = f"{LAUNCHED_REGIONS}*"
 MARKS = f"{CONTROL}reaper/"
 PASS = f"{CONTROL}attendant/pass.json"
-"""Written by each of the attendant's passes over all jobs, so that the next one knows how long no pass has looked."""
+"""Written by each pass of the attendant over all jobs, so that the next pass knows the time since the last one."""
 ANY_MARKS = f"{MARKS}*"
 ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
 ANY_AGENT = f"{AGENTS}*"
 
 
 def own_context(tag: str) -> str:
-    """The context of the platform's own image of that tag."""
+    """Key of the build context of the platform's own image with that tag."""
     return f"{OWN_CONTEXTS}{tag}.zip"
 
 
 def agent(digest: str) -> str:
-    """The archive of the node agent that has this SHA-256."""
+    """Key of the archive of the node agent with this SHA-256."""
     return f"{AGENTS}{digest}.zip"
 
 
 def launched_region(region: str) -> str:
-    """Exists once something was launched in the region: from then on the reaper looks there, whatever the settings say."""
+    """Key that exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
     return f"{LAUNCHED_REGIONS}{region}"
 
 
 def marks(region: str) -> str:
-    """What the reaper's last complete look at a region found suspicious."""
+    """Key of what the reaper's last complete look at a region found suspicious."""
     return f"{MARKS}{region}.json"
 
 
@@ -69,7 +69,7 @@ class CommitKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class JobPrefix:
-    """A job's decisions, in the home bucket."""
+    """Keys of a job's decisions, in the home bucket."""
 
     job: str
 
@@ -97,7 +97,7 @@ class JobPrefix:
         return f"{self.attempts}{attempt}/"
 
     def attempt_of(self, key: str) -> int:
-        """The attempt that a key under `attempts` belongs to, 0 for any other key."""
+        """Returns the attempt of a key under `attempts`, 0 for any other key."""
         number = key.removeprefix(self.attempts).partition("/")[0]
         return int(number) if key.startswith(self.attempts) and number.isdecimal() else 0
 
@@ -108,7 +108,7 @@ class JobPrefix:
         return f"{self.intents(attempt)}{walk}.json"
 
     def closed(self, attempt: int) -> str:
-        """Exists once Terminate has begun to end the attempt: nothing is launched for it any more."""
+        """Key that exists once Terminate has begun to end the attempt: nothing is launched for it any more."""
         return f"{self.attempt(attempt)}closed.json"
 
     def reports(self, attempt: int) -> str:
@@ -124,13 +124,13 @@ class JobPrefix:
         return f"{self.attempt(attempt)}order.json"
 
     def artifacts(self, attempt: int) -> str:
-        """The list that Sync writes after it has checked every object."""
+        """Key of the list that Sync writes after it has checked every object."""
         return f"{self.attempt(attempt)}artifacts.json"
 
 
 @dataclass(frozen=True, slots=True)
 class BytesPrefix:
-    """A job's checkpoints and artifacts, in the bucket of the region where the attempt runs."""
+    """Keys of a job's checkpoints and artifacts, in the bucket of the region where the attempt runs."""
 
     job: str
 
@@ -146,11 +146,11 @@ class BytesPrefix:
         return f"{self.commits(kind, attempt)}s{step:012d}/r{rank:04d}.json"
 
     def checkpoint(self, rank: int, sha256: str, path: str) -> str:
-        """Keyed by content, so that a commit never changes under its readers; the end is the file's own path."""
+        """Key by content, so that a commit never changes under its readers; it ends with the file's own path."""
         return f"{self.checkpoints(rank)}{sha256[:16]}/{path}"
 
     def checkpoints(self, rank: int) -> str:
-        """Every checkpoint file that a rank ever committed."""
+        """Prefix of every checkpoint file that a rank ever committed."""
         return f"{self.root}checkpoints/rank-{rank:04d}/"
 
     @property
@@ -169,25 +169,25 @@ def tokens(job: str) -> str:
 
 
 BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
-"""What nodes may write under their jobs, in buckets of bytes."""
+"""Folders that nodes may write under their jobs, in buckets of bytes."""
 
 
 _COMMIT = re.compile(r"/commits/[a-z]+/a(\d{4,})/s(\d{12,})/r(\d{4,})\.json$")
 
 
 def commit_of(key: str) -> tuple[int, int, int] | None:
-    """Attempt, step and rank of a key that BytesPrefix.commit made, None for any other key."""
+    """Returns attempt, step and rank of a key that BytesPrefix.commit made, None for any other key."""
     found = _COMMIT.search(key)
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def token(job: str, attempt: int, digest: str) -> str:
-    """The task token of a Train state that waits; `digest` is the token's own, so that a dead token's record can be removed
+    """Key of the task token of a waiting Train state; `digest` is the token's own, so that a dead token's record can be removed
     without touching the one that took its place."""
     return f"{tokens(job)}{attempt}-{digest[:16]}.json"
 
 
 def job_of(key: str) -> str | None:
-    """The job that a key of JobPrefix belongs to, None for any other key."""
+    """Returns the job of a key of JobPrefix, None for any other key."""
     parts = key.split("/")
     return parts[1] if len(parts) > 2 and parts[0] + "/" == JOBS and parts[1] else None

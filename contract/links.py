@@ -13,7 +13,7 @@ CONSOLES = {
     "aws-cn": "console.amazonaws.cn",
     "aws-us-gov": "console.amazonaws-us-gov.com",
 }
-"""By partition."""
+"""The console's address, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Console:
         return f"{self._at('states')}/home?region={self.region}#/v2/executions/details/{quote(arn, ':')}"
 
     def streams(self, group: str, prefix: str) -> str:
-        """A log group, its streams that begin so. Behind its `#` the console wants names escaped twice, with $ in the place of %."""
+        """Address of a log group, limited to streams with this prefix. After its `#` the console wants names escaped twice, $ for %."""
         words = quote(quote(group, ""), "") + quote(f"?logStreamNameFilter={quote(prefix, '')}", "")
         escaped = words.replace("%", "$")
         return f"{self._at('cloudwatch')}/home?region={self.region}#logsV2:log-groups/log-group/{escaped}"

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 
 JOB_PATTERN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,79}")
-"""An execution name that Step Functions, S3 keys, tags and log streams all take as it is. No dot at the beginning: `..` would lead
-up wherever a key becomes a path, and what begins with a dot is hidden. Step Functions takes more (`!`, `'`, `(`, `)`, `+`, `=`, `@`,
-and letters beyond ASCII); S3 keys, log streams or tags do not take them all, or show them escaped."""
+"""An execution name that Step Functions, S3 keys, tags and log streams all take unchanged. It cannot begin with a dot: `..` would lead
+up wherever a key becomes a path, and a leading dot hides a file. Step Functions takes more (`!`, `'`, `(`, `)`, `+`, `=`, `@`,
+and letters beyond ASCII); S3 keys, log streams or tags do not take all of them, or show them escaped."""
 JOB_WORDS = "1 to 80 letters (a to z), digits, _, - and ., no . at the beginning"
 GRID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
-"""The same for a grid: Batch takes no dot in the name of a job."""
+"""The same for a grid, without dots: Batch takes none in the name of a job."""
 GRID_WORDS = "1 to 80 letters, digits, _ and -"
 REGION_PATTERN = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]")
 """The form of a region's name; `eusc-de-east-1` has the longest beginning so far."""
 BUCKET_PATTERN = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-"""The form of a bucket's name; S3 forbids two dots in a row besides."""
+"""The form of a bucket's name; S3 also forbids two dots in a row."""
 
 BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""
 PLATFORM = "platform"
 """The short name of the repository of the platform's own images."""
 METRICS = "Trainyard"
-"""The namespace of CloudWatch metrics; their names are in contract.metrics. No node may write into it: alarms read it."""
+"""The CloudWatch namespace of the metrics in contract.metrics. Nodes may not write into it, because alarms read it."""
 
 
 def log_group(deployment: str) -> str:
@@ -35,12 +35,12 @@ def log_stream(job: str, attempt: int, rank: int) -> str:
 
 
 def kernel_stream(job: str, attempt: int, rank: int) -> str:
-    """What the kernel of the node said."""
+    """Log stream of the node's kernel messages."""
     return f"{log_stream(job, attempt, rank)}/kernel"
 
 
 def node_metrics(deployment: str) -> str:
-    """The namespace of what nodes measure of themselves: anybody's code runs there, so no alarm of ours reads it."""
+    """Namespace of the metrics that nodes report about themselves. Users' code runs on nodes, so none of our alarms reads it."""
     return f"{METRICS}/{deployment}/nodes"
 
 
@@ -55,12 +55,12 @@ def region_stack(deployment: str, region: str) -> str:
 
 
 def zone_attribute(number: int) -> str:
-    """Of the zone look-up's answer, from 1."""
+    """Attribute of the zone look-up's answer, numbered from 1."""
     return f"Zone{number}"
 
 
 def secret_prefix(deployment: str) -> str:
-    """Secrets Manager names under this prefix may be handed to jobs."""
+    """Prefix of the Secrets Manager names whose secrets jobs may use."""
     return f"trainyard/{deployment}/"
 
 
@@ -70,7 +70,7 @@ def machine(deployment: str) -> str:
 
 
 def drain_machine(deployment: str) -> str:
-    """The state machine that a destroy waits with; the drain's function knows it by this name."""
+    """Name of the state machine that a destroy waits with; the drain's function finds it by this name."""
     return f"{deployment}-drain"
 
 
@@ -80,7 +80,7 @@ def home_bucket(deployment: str, account: str, region: str) -> str:
 
 
 def bytes_bucket(deployment: str, account: str, region: str) -> str:
-    """The bucket of checkpoints and artifacts of attempts in `region`; home knows its name before the stack is there."""
+    """Name of a region's bucket of checkpoints and artifacts; home knows the name before the stack exists."""
     return f"{deployment}-bytes-{account}-{region}"
 
 
@@ -90,7 +90,7 @@ def repository(deployment: str, name: str = "images") -> str:
 
 
 def build_cache(deployment: str) -> str:
-    """The repository (home region) that keeps the layers of earlier builds; its tags move."""
+    """The repository (home region) that stores the layers of earlier builds; its tags move."""
     return repository(deployment, BUILD_CACHE)
 
 
@@ -100,7 +100,7 @@ def build_machine(deployment: str) -> str:
 
 
 def build_project(deployment: str) -> str:
-    """The CodeBuild project behind it."""
+    """Name of the CodeBuild project that the Build machine starts."""
     return f"{deployment}-build"
 
 
@@ -114,7 +114,7 @@ def child_image_tag(digest: str) -> str:
 
 
 def image_machine(deployment: str) -> str:
-    """The state machine that a deploy waits with for the platform's own images."""
+    """The state machine that waits for the platform's own images during a deploy."""
     return f"{deployment}-platform-images"
 
 
@@ -138,5 +138,5 @@ def child_log_group(deployment: str) -> str:
 
 
 def training_role(deployment: str, region: str) -> str:
-    """The role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
+    """Name of the role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
     return f"{deployment}-training-{region}"

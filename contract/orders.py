@@ -1,4 +1,4 @@
-"""`attempts/<n>/order.json`: one order an attempt, created once, read by every agent."""
+"""`attempts/<n>/order.json`: one order per attempt, created once, read by every agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class OrderKind(str, Enum):
-    """What every agent does that reads the order."""
+    """What every agent does when it reads the order."""
 
     CHECKPOINT_AND_STOP = "checkpoint-and-stop"
     """Sends SIGTERM to the training process, waits, commits and ends."""
@@ -28,4 +28,4 @@ class Order:
     by: int
     """UTC epoch seconds by which the node ends."""
     author: str
-    """`attendant` or `rank <n>`."""
+    """Who wrote the order: `attendant` or `rank <n>`."""

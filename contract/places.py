@@ -19,7 +19,7 @@ class Zone:
 class Place:
     """A region of the deployment. JSON in the SSM parameter `names.region_parameter`.
 
-    One that serves the grid alone has no zones, and nothing that a launch needs.
+    A region that serves only the grid has no zones and nothing else that a launch needs.
     """
 
     region: str
@@ -28,5 +28,5 @@ class Place:
     security_group: str = ""
     launch_template: str = ""
     launch_template_version: str = ""
-    """A number: `$Default` stays 1 under CloudFormation."""
+    """A version number, because `$Default` stays 1 under CloudFormation."""
     zones: tuple[Zone, ...] = ()

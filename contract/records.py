@@ -1,4 +1,4 @@
-"""The final word on a line, made of the line and of what SageMaker says of its training; whoever makes it, makes the same."""
+"""Makes the final record of a line from the line and SageMaker's description of its training; every caller makes the same record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from contract.grid import ENDED_STATUSES, Line, LineOutcome, Record
 
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
-"""Where SageMaker writes what trainings print, in the training's region; SageMaker gives the name."""
+"""Log group of SageMaker trainings, in the training's region; SageMaker sets its name."""
 _OUTCOMES = {"Completed": LineOutcome.COMPLETED, "Failed": LineOutcome.FAILED, "Stopped": LineOutcome.STOPPED}
 _FAILURES = {
     "AlgorithmError": "the training's own code or container ended with an error",
@@ -18,19 +18,19 @@ _FAILURES = {
     "CapacityError": "SageMaker found no machines of this type; start the line again later, elsewhere or on another type",
     "ResourceLimitExceeded": "the account's quota of machines of this type is used up",
 }
-"""What the word before the colon of a FailureReason means."""
+"""Meaning of the word before the colon of a FailureReason."""
 _LOGGED = frozenset({"AlgorithmError", "ClientError"})
-"""Failures of which the training's own log can say more."""
+"""Failures that the training's own log can explain further."""
 _STOPS = {
     "MaxRuntimeExceeded": "reached the longest time of its line (MaxRuntimeInSeconds {runtime}) and was stopped",
     "MaxWaitTimeExceeded": "reached the longest wait for spot machines (MaxWaitTimeInSeconds {wait}) and was stopped",
     "Interrupted": "lost its spot machines and was not started again",
 }
-"""By the last secondary status of a training that is Stopped; any other was stopped by somebody."""
+"""Reason by the last secondary status of a Stopped training; with any other status, somebody stopped it."""
 
 
 def ended(answer: Mapping[str, Any]) -> bool:
-    """Whether a DescribeTrainingJob answer is the last one: nothing runs, or costs, any more."""
+    """Whether a DescribeTrainingJob answer is final: nothing runs, or costs, any more."""
     return answer["TrainingJobStatus"] in ENDED_STATUSES
 
 
@@ -63,12 +63,12 @@ def record_of(line: Line, answer: Mapping[str, Any]) -> Record:
 
 
 def refused(line: Line, reason: str) -> Record:
-    """The Record of a line for which SageMaker made no training, and will not."""
+    """Returns the Record of a line for which SageMaker made no training, and will make none."""
     return _without_training(line, LineOutcome.REFUSED, reason)
 
 
 def not_started(line: Line, reason: str) -> Record:
-    """The Record of a line whose grid ended before its training was created."""
+    """Returns the Record of a line whose grid ended before its training was created."""
     return _without_training(line, LineOutcome.STOPPED, reason)
 
 
@@ -86,7 +86,7 @@ def _without_training(line: Line, outcome: LineOutcome, reason: str) -> Record:
 
 
 def reason_of(line: Line, answer: Mapping[str, Any]) -> str:
-    """Why a training did not complete, in words for a person, SageMaker's own among them, and where to look."""
+    """Says why a training did not complete, in words for a person that include SageMaker's own, and where to look."""
     if answer["TrainingJobStatus"] == "Stopped":
         return f"{line.training} {_stop(line, answer)}. {where_to_look(line)}"
     said = " ".join(str(answer.get("FailureReason") or "").split())
@@ -108,15 +108,15 @@ def _stop(line: Line, answer: Mapping[str, Any]) -> str:
 
 
 def where_to_look(line: Line) -> str:
-    """One sentence: the log group, the beginning of the streams' names, the region."""
+    """Returns one sentence: the log group, the beginning of the streams' names, the region."""
     return f"Logs: {LOG_GROUP} in {line.region}, streams {line.training}/."
 
 
 def cost(line: Line, billable_seconds: float | None) -> float | None:
-    """US dollars, None where the price or the time is not known.
+    """Returns US dollars, None where the price or the time is unknown.
 
-    SageMaker's billable seconds are of the wall clock: it bills them for every instance. A line's price is that of all of its
-    instances together, on demand; what spot saves is in the seconds.
+    SageMaker's billable seconds are wall-clock seconds, billed for every instance. A line's price is the on-demand price of all
+    of its instances together; spot savings are in the seconds.
     """
     if billable_seconds == 0:
         return 0.0
@@ -135,7 +135,7 @@ def _billable(answer: Mapping[str, Any], began: float | None, over: float | None
 
 
 def _metrics(answer: Mapping[str, Any]) -> dict[str, float]:
-    """The last value of each metric. What is not a number (a loss that became NaN) has no place in JSON and is left out."""
+    """Returns the last value of each metric. JSON has no NaN and no infinity, so such values (a loss that became NaN) are left out."""
     found = {one["MetricName"]: float(one["Value"]) for one in answer.get("FinalMetricDataList") or []}
     return {name: value for name, value in found.items() if math.isfinite(value)}
 

@@ -16,12 +16,12 @@ class Phase(str, Enum):
     PREPARING = "preparing"
     """Unpacks the code, installs requirements."""
     WAITING = "waiting"
-    """For the master address."""
+    """Waits for the master's address."""
     TRAINING = "training"
     SAVING = "saving"
-    """The training process is gone; last commits are on their way."""
+    """The training process has ended; the last commits are being uploaded."""
     ENDED = "ended"
-    """The last report of the node: `exit` is there, everything is committed or never will be."""
+    """The last report of the node: it has `exit`, and nothing more will be committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Exit:
     error: str = ""
     """An error name of contract.errors; empty on success."""
     reason: str = ""
-    """For a person, with what to do."""
+    """The reason for a person, with what to do."""
     tail: tuple[str, ...] = ()
     """The last lines of output."""
     ordered: bool = False
@@ -67,7 +67,7 @@ class NodeReport:
     """How long the node had been in this phase when it sent the report. Durations are by its monotonic clock, which no
     wrong date can move."""
     failed_s: float = 0.0
-    """How long its work had been over when it sent the report; 0 unless `outcome` is there."""
+    """Seconds since its work ended, when it sent the report; 0 unless `outcome` is set."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
@@ -79,9 +79,9 @@ class NodeReport:
     order: Order | None = None
     """The order that the node obeys, wherever it came from."""
     outcome: Exit | None = None
-    """How the work ended, where it ended with an error or by an order: told at once, while last commits are on their way."""
+    """How the work ended, if with an error or by an order; reported at once, while the last commits are being uploaded."""
     exit: Exit | None = None
     note: str = ""
-    """What the node is busy with or troubled by, for a person."""
+    """What the node does or what troubles it, in words for a person."""
     timeline: dict[str, float] = field(default_factory=dict)
-    """Name of a moment to the node's clock: booted, prepared, addressed, started, first_step, ended."""
+    """Moments by the node's clock, by name: booted, prepared, addressed, started, first_step, ended."""

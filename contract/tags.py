@@ -11,13 +11,13 @@ NODES = "trainyard:nodes"
 MASTER_PORT = "trainyard:master-port"
 ROLE = "trainyard:role"
 MASTER_ADDRESS = "trainyard:master-address"
-"""The one tag that is set after the launch: nobody knows an address before."""
+"""The one tag that is set after the launch, because the address is unknown before."""
 PROTECTED = "trainyard:protected"
-"""On an instance or a training that a person wants to keep; any value, best the reason. Nothing of Trainyard's control plane ends it."""
+"""Trainyard's control plane never ends an instance or training with this tag. Any value works; the best is the reason."""
 NAME = "Name"
 GRID = "trainyard:grid"
 LINE = "trainyard:line"
-"""Of a training job: its index in the grid, from 0."""
+"""On a training job: its index in the grid, from 0."""
 
 AFTER_LAUNCH = (MASTER_ADDRESS,)
 

@@ -101,9 +101,9 @@ class Timing:
         return self.metal_boot_allowance_s if ".metal" in instance_type else self.boot_allowance_s
 
     def of(self, kind: type[T]) -> T:
-        """Those of `kind`, a dataclass whose fields are some of these."""
+        """Returns the durations of `kind`, a dataclass whose fields are some of these."""
         return kind(**{field.name: getattr(self, field.name) for field in fields(kind)})  # type: ignore[arg-type]
 
     def divided(self, speed: float) -> Timing:
-        """The same durations, `speed` times shorter (a rehearsal's)."""
+        """Returns the same durations, `speed` times shorter (for a rehearsal)."""
         return Timing(**{field.name: round(getattr(self, field.name) / speed, 3) for field in fields(self)})

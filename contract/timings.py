@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherTiming:
-    """Of the launcher."""
+    """Durations of the launcher."""
 
     power_off_unknown_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttendantTiming:
-    """Of the attendant; how a job's nodes are judged is in the job."""
+    """Durations of the attendant; the job itself has those by which its nodes are judged."""
 
     report_every_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminatorTiming:
-    """Of the terminator."""
+    """Durations of the terminator."""
 
     visibility_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupTiming:
-    """Of the cleanup."""
+    """Durations of the cleanup."""
 
     visibility_s: float
     terminate_again_s: float
@@ -37,7 +37,7 @@ class CleanupTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaperTiming:
-    """Of the reaper."""
+    """Durations of the reaper."""
 
     reaper_grace_s: float
     reaper_second_look_s: float
@@ -48,7 +48,7 @@ class ReaperTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainTiming:
-    """Of the drain."""
+    """Durations of the drain."""
 
     visibility_s: float
     cleanup_again_s: float
@@ -57,14 +57,14 @@ class DrainTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnImagesTiming:
-    """Of the function of own images."""
+    """Durations of the function of own images."""
 
     image_patience_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectTiming:
-    """Of a grid's collection, and of its end."""
+    """Durations of a grid's collection, and of its end."""
 
     grid_collect_again_s: float
     grid_stop_patience_s: float
@@ -72,7 +72,7 @@ class CollectTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildTiming:
-    """Of a child."""
+    """Durations of a child."""
 
     stop_grace_s: float
     training_watch_s: float

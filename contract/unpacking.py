@@ -1,7 +1,7 @@
-"""Unpacks archives of strangers: nothing lands outside the folder, nothing special lands in it, and there is a limit to everything.
+"""Unpacks untrusted archives: nothing lands outside the folder, no devices or other special files are made, and everything has a limit.
 
-Not by `extractall`: its safe filters came with patch releases of Python (3.10.12, 3.11.4), they leave zip archives alone, and
-they know no limits.
+It does not use `extractall`: its safe filters came with patch releases of Python (3.10.12, 3.11.4), do not cover zip archives,
+and have no limits.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from contract.archives import Refused, check_link, hard_link_out, inside, named,
 MOST_ENTRIES = 100_000
 MOST_BYTES = 10 * 1024**3
 MOST_DIRECTORY = 32 * 1024**2
-"""Bytes of a zip's list of entries."""
+"""The most bytes of a zip's list of entries."""
 CHUNK = 1024**2
 
 
 class NoRoom(Refused):
-    """The archive may be sound; the disk is full."""
+    """The disk is full; the archive may be sound."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class ArchiveEntry:
 
     name: str
     mode: int
-    """With the file type, as in st_mode."""
+    """File mode with the file type, as in st_mode."""
     size: int
     target: str = ""
-    """Of a symbolic link as it stands, of a hard link from the archive's root."""
+    """Target of a symbolic link as written, of a hard link from the archive's root."""
     hard: bool = False
     content: Callable[[], IO[bytes]] | None = None
     modified: float | None = None
-    """Unix time. What is built from sources goes by which file is newer."""
+    """Unix time; builds from sources depend on which file is newer."""
 
 
 def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> None:
@@ -64,7 +64,7 @@ def unpack(archive: Path, folder: Path, *, most_entries: int = MOST_ENTRIES, mos
     except Refused:
         raise
     except Exception as problem:
-        # Whatever the readers of the formats raise (zlib.error, struct.error, RecursionError ...) is about these bytes.
+        # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about these bytes.
         raise Refused(f"cannot be unpacked: {str(problem)[:300]}") from problem
     if not count:
         raise Refused("is empty")
@@ -75,7 +75,7 @@ def _put(entry: ArchiveEntry, root: Path) -> None:
     try:
         _place(entry, root)
     except OSError as problem:
-        if problem.errno is None:  # gzip's own word on a corrupt archive
+        if problem.errno is None:  # gzip's own error for a corrupt archive
             raise
         if problem.errno in (errno.ENOSPC, errno.EDQUOT):
             raise NoRoom(f"fills the disk at its entry {named(entry.name)}") from problem
@@ -100,7 +100,7 @@ def _place(entry: ArchiveEntry, root: Path) -> None:
     elif kind == stat.S_IFREG and entry.content is not None:
         with entry.content() as source, place.open("wb") as sink:
             shutil.copyfileobj(source, sink, CHUNK)
-        # Owner, setuid, setgid and sticky bits stay behind.
+        # Owner, setuid, setgid and sticky bits are dropped.
         place.chmod(entry.mode & 0o777 | 0o600)
         if entry.modified is not None:
             os.utime(place, (entry.modified, entry.modified))
@@ -109,7 +109,7 @@ def _place(entry: ArchiveEntry, root: Path) -> None:
 
 
 def _inside(name: str, root: Path) -> Path:
-    """Where an entry goes. Its folder is looked up for real, because an earlier entry may have made a link of it."""
+    """Returns where an entry goes. Resolves its real folder, because an earlier entry may have replaced the folder by a link."""
     place = root / inside(name)
     if place != root and not _is_inside(Path(os.path.realpath(place.parent)), root):
         raise Refused(f"has the entry {name!r}, which points out of its folder through a link")
@@ -140,7 +140,7 @@ def _hard_link(entry: ArchiveEntry, place: Path, root: Path) -> None:
 
 
 def _check_links(root: Path) -> None:
-    """A link can be harmless when it is made and lead outside once another link exists."""
+    """Checks all links once more: a link can be harmless when it is made and lead outside once another link exists."""
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(folder, name)

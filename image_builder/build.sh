@@ -2,20 +2,20 @@
 # Brings one image under one tag into every region that the order names: builds or finds it once, then copies it by its
 # digest, region after region. CodeBuild runs it; the order is JSON in $ORDER (contract.images.BuildOrder).
 #
-# The image is built into a repository of its own and copied from there, so that each region gets the same manifest, byte by
-# byte: a second `docker push` may pack layers anew, and then the digests differ.
+# The build pushes the image to a repository of its own and copies it from there, so that each region gets the same manifest,
+# byte by byte: a second `docker push` may compress layers again, and then the digests differ.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A single answer of the order.
+# Prints a single answer of order.py.
 one() { # question [value ...]
   python3 "$here/order.py" "$@" | tr -d '\0'
 }
 
-# Several, into the array `answers`; by way of a file, so that a failure ends the script.
+# Reads several answers into the array `answers`; uses a file, so that a failure ends the script.
 several() { # question
   python3 "$here/order.py" "$@" >"$work/answers"
   mapfile -d '' -t answers <"$work/answers"
@@ -27,7 +27,7 @@ log_in() { # region registry
   docker login --username AWS --password-stdin "$2" <<<"$password" >/dev/null
 }
 
-# Writes what there is to know of the image into a file, and says under which address it lies.
+# Builds or finds the image, and writes its metadata to a file.
 find_image() { # file
   if [[ -n $source ]]; then
     docker buildx imagetools inspect --format '{{json .Manifest}}' "$source" >"$1"
@@ -43,12 +43,12 @@ find_image() { # file
   docker buildx build "${answers[@]}" --metadata-file "$1" "$work/context"
 }
 
-# A manifest goes over as it is, and so does an index: without --prefer-index=false one would be made around the manifest.
+# Copies a manifest or an index unchanged: without --prefer-index=false the copy of a manifest would be an index around it.
 copy_to() { # region registry address
   log_in "$1" "$2" && docker buildx imagetools create --prefer-index=false --tag "$3" "$image"
 }
 
-# The digest that stands under the tag in a region; nothing where none does.
+# Prints the digest of the tag in a region; prints nothing if the region lacks the tag.
 standing() { # region
   aws ecr describe-images --region "$1" --repository-name "$repository" --image-ids "imageTag=$tag" \
     --query 'imageDetails[0].imageDigest' --output text 2>/dev/null || true
@@ -74,7 +74,7 @@ failed=() taken=
 for ((i = 0; i < ${#answers[@]}; i += 3)); do
   target=("${answers[@]:i:3}")
   region=${target[0]}
-  # Twice: a connection breaks now and then, and what has been sent is not sent again.
+  # Tries twice, because a connection may break; layers that were sent are not sent again.
   if { copy_to "${target[@]}" || copy_to "${target[@]}"; } 2>&1 | tee "$work/push.log"; then
     echo "$region: ${target[2]} is $digest"
     continue
@@ -83,7 +83,7 @@ for ((i = 0; i < ${#answers[@]}; i += 3)); do
   if [[ $stands == "$digest" ]]; then
     echo "$region: ${target[2]} is $digest already"
   elif [[ $stands == sha256:* ]]; then
-    # Somebody else's image of the same tag came first, and goes on to the other regions: two would mix.
+    # Another build's image got the tag first and is being copied to the other regions: stop, so that the two do not mix.
     taken=$region
     failed+=("$region: the tag was taken meanwhile by $stands; the regions after it were not tried")
     break

@@ -1,6 +1,6 @@
-"""Tells build.sh what it was ordered, one value after the other, each ended by a NUL: `python3 order.py regions`.
+"""Prints parts of a build's order for build.sh, one value after the other, each ended by a NUL: `python3 order.py regions`.
 
-Values of people (arguments, keys) reach the shell as the elements of an array and are never part of its text.
+Values from people (arguments, keys) reach the shell as elements of an array and never become part of its text.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ PLATFORM = "linux/amd64"
 
 
 def fetch(order: BuildOrder) -> list[str]:
-    """Arguments of `aws s3api get-object`; the version and the ETag are those that were checked."""
+    """Returns the arguments of `aws s3api get-object`; the version and the ETag are those that were checked."""
     place = _context(order)
     version = ["--version-id", place.version] if place.version else []
     return ["--bucket", place.bucket, "--key", place.key, "--if-match", place.etag, *version]
 
 
 def build(order: BuildOrder) -> list[str]:
-    """Arguments of `docker buildx build`, without the folder.
+    """Returns the arguments of `docker buildx build`, without the folder.
 
-    Layers come from what the build before pushed (inline cache: nothing but the image itself has to be kept, and Docker's
-    own builder can do it, where another would first be pulled from Docker Hub). Without attestations an image is one
-    manifest, as SageMaker and older runtimes want it.
+    Layers come from the image that the last build pushed (inline cache: only the image itself is kept, and Docker's own builder
+    supports it, while another builder would first be pulled from Docker Hub). Without attestations an image is one
+    manifest, which SageMaker and older runtimes need.
     """
     arguments = {**order.arguments, **({BASE: order.base} if order.base else {})}
     given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
@@ -42,13 +42,13 @@ def build(order: BuildOrder) -> list[str]:
 
 
 def logins(order: BuildOrder) -> list[str]:
-    """Region and registry of each private registry that the build reads from."""
+    """Returns region and registry of each private registry that the build reads from."""
     found = ((registry, PRIVATE_REGISTRY.fullmatch(registry)) for registry in order.readable)
     return [part for registry, match in found if match for part in (match["region"], registry)]
 
 
 def targets(order: BuildOrder) -> list[str]:
-    """Region, registry and whole address of every image that is to be."""
+    """Returns region, registry and full address of every image that the build must push."""
     each = ((region, order.target(region)) for region in order.regions)
     return [part for region, image in each for part in (region, image.registry, str(image))]
 
@@ -60,7 +60,7 @@ def _context(order: BuildOrder) -> Context:
 
 
 def digest(text: str) -> str:
-    """Of a pushed image, from what `docker buildx build --metadata-file` or `imagetools inspect` wrote."""
+    """Returns the digest of a pushed image from the output of `docker buildx build --metadata-file` or `imagetools inspect`."""
     found = json.loads(text)
     value = found.get("containerimage.digest") or found.get("digest")
     if not value:
@@ -69,7 +69,7 @@ def digest(text: str) -> str:
 
 
 def pinned(address: str, digest: str) -> str:
-    """The same image by its digest, which no later push can move."""
+    """Returns the same image by its digest, which no later push can change."""
     image = ContainerImage.parse(address)
     return str(ContainerImage(image.registry, image.repository, digest=digest))
 

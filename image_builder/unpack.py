@@ -1,4 +1,4 @@
-"""Unpacks a build context: `python3 unpack.py context.tar.gz folder`. The Build machine has looked through the archive before."""
+"""Unpacks a build context: `python3 unpack.py context.tar.gz folder`. The Build machine has checked the archive before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contract.archives import Refused
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Leaves with a reason where the archive is unsafe, or no build context."""
+    """Exits with a reason if the archive is unsafe or not a build context."""
     try:
         unpacking.unpack(archive, folder)
     except Refused as problem:

@@ -1,4 +1,4 @@
-"""A service of the local AWS that a model answers: read and written by botocore's model of it, before moto sees the call."""
+"""Lets a model answer the calls to a service of the local AWS: botocore's model reads and writes them, and moto never sees them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ Request = dict[str, Any]
 
 
 class Model(Protocol):
-    """What knows the state and the rules of a service in one region."""
+    """Keeps the state and the rules of a service in one region."""
 
     def answer(self, operation: str, params: Request, /) -> Mapping[str, Any]:
-        """Raises Refused."""
+        """Answers a call. Raises Refused."""
 
 
 M = TypeVar("M", bound=Model)
 
 
 class Service(Generic[M]):
-    """Calls whose signature names `service`, or those of them in `only`: a model a region answers them, none is left to moto."""
+    """The calls whose signature names `service`, or only those in `only`; a model per region answers them, and moto answers none."""
 
     def __init__(
         self, aws: LocalAws, service: str, model: Callable[[str], M], *, invalid: str, only: Collection[str] = ()
     ) -> None:
-        """`invalid` is the service's code for a request that botocore's model of it does not allow."""
+        """`invalid` is the service's error code for a request that botocore's model does not allow."""
         self.regions: dict[str, M] = {}
         self._service, self._model, self._invalid, self._only = service, model, invalid, only
         self._turn = threading.Lock()

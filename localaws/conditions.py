@@ -1,4 +1,4 @@
-"""The conditions a rehearsal runs under: delays, losses and throttles of a real account, and the faults that were asked for."""
+"""The conditions of a rehearsal: delays, losses and throttles of a real account, and the faults that were asked for."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 Marks = Mapping[str, str]
-"""By what somebody tells things of his own apart: an instance's tags with its `rank`, a training's tags, a container's environment."""
+"""Marks by which faults choose their targets: an instance's tags with its `rank`, a training's tags, a container's environment."""
 
 
 EXECUTION = "execution"
-"""The mark of a state machine's execution: its name."""
+"""Key of the mark of a state machine's execution: its name."""
 
 
 class Fault(Protocol):
-    """Something that is to go wrong. What its keys mean, and whom it is for, is the affair of whoever asks for it."""
+    """Something that must go wrong. Whoever asks for it defines the meaning of its keys and its targets."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def given(self) -> Mapping[str, str]:
-        """The keys that were given."""
+        """The keys that were given, with their values."""
 
     @property
     def handlers(self) -> str:
-        """How the handlers begin of functions that are dead while it lasts; empty for none."""
+        """Prefix of the handlers whose functions are dead while the fault lasts; empty for none."""
 
     def text(self, key: str) -> str: ...
 
     def seconds(self, key: str) -> float:
-        """Real-world seconds."""
+        """Returns the key's value in real-world seconds."""
 
     def number(self, key: str) -> int: ...
 
     def meets(self, marks: Marks) -> bool:
-        """Whether it is for what has these marks."""
+        """Whether the fault applies to something with these marks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Durations are real-world seconds; `scaled` makes them the rehearsal's. Ranges are drawn from uniformly."""
+    """Durations are real-world seconds; `scaled` converts them to the rehearsal's. Values are drawn uniformly from ranges."""
 
     speed: float = 1.0
     seed: int = 0
@@ -51,11 +51,11 @@ class Conditions:
     """From RunInstances to the first line of user data. EC2 launch to SSH takes 26 s on average in one study; deep-learning
     images are larger and GPU types slower."""
     invisible_s: tuple[float, float] = (0.2, 1.5)
-    """How long DescribeInstances does not know a new instance."""
+    """How long DescribeInstances does not return a new instance."""
     state_lag_s: tuple[float, float] = (0.0, 1.0)
-    """How old the states are that DescribeInstances shows: EC2's API is eventually consistent. Seconds are a guess."""
+    """Age of the states that DescribeInstances shows: EC2's API is eventually consistent. The seconds are a guess."""
     iam_delay_s: tuple[float, float] = (0.0, 4.0)
-    """From RunInstances until IAM sees a new instance's tags: the first reads of a tag can be stale. Seconds are a guess."""
+    """From RunInstances until IAM sees a new instance's tags: the first reads of a tag can be stale. The seconds are a guess."""
     event_delay_s: tuple[float, float] = (1.0, 60.0)
     """S3 events usually take seconds, sometimes a minute or more."""
     events_lost: float = 0.1
@@ -68,40 +68,40 @@ class Conditions:
     shutdown_s: tuple[float, float] = (20.0, 60.0)
     """From shutting-down to terminated."""
     console_delay_s: tuple[float, float] = (5.0, 60.0)
-    """From a boot or an end until EC2 has kept the console's lines ("shortly after", says its guide; a guess)."""
+    """From a boot or an end until EC2 has kept the console's output ("shortly after", says EC2's guide; the seconds are a guess)."""
     list_delay_s: tuple[float, float] = (0.0, 5.0)
-    """How old the account is that ListExecutions shows."""
+    """Age of the state that ListExecutions shows."""
     training_start_s: tuple[float, float] = (180.0, 240.0)
-    """From CreateTrainingJob to the first byte of data: instances and the image. 236 s in one log, 171 s of it the pull."""
+    """From CreateTrainingJob to the first byte of data: instances and image. One log shows 236 s, 171 s of them for the image."""
     task_start_s: tuple[float, float] = (30.0, 60.0)
-    """From a Batch job's place at the head of the queue to the first line of its container on Fargate."""
+    """From the head of the queue to the first line of a Batch job's container on Fargate."""
     throttled: float = 0.03
-    """Share of EC2, Lambda-less control calls answered with the service's throttling error."""
+    """Share of control-plane calls that get the service's throttling error."""
     processor_shares: bool = True
-    """Functions have the share of a processor that Lambda gives them with their memory. Time-outs hold against it at any speed; what
-    slows them down is the share times the speed, as a second of theirs is so many of the rehearsal's."""
+    """Whether functions get the processor share that Lambda gives them with their memory. Time-outs hold against it at any speed; the
+    share is multiplied by the speed, because one of their seconds is that many seconds of the rehearsal."""
     metadata_lost: float = 0.02
-    """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and says no figure."""
+    """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and publishes no figure."""
     page_size: int = 2
-    """Most entries in a page of ListObjectsV2, whatever was asked for; of DescribeInstances it is five, the least that one can ask for."""
+    """Most entries in a page of ListObjectsV2, whatever was asked for. For DescribeInstances it is five, the smallest MaxResults."""
     faults: tuple[Fault, ...] = ()
     faults_since: float = field(default_factory=time.monotonic, compare=False)
     """When the faults began, on the monotonic clock."""
 
     def scaled(self, span: tuple[float, float], chance: random.Random) -> float:
-        """A draw from `span`, in seconds of the rehearsal."""
+        """Draws a value from `span`, in seconds of the rehearsal."""
         return chance.uniform(*span) / self.speed
 
     def fault(self, name: str, marks: Marks) -> Fault | None:
-        """The first fault of that name that is for what has these marks, None where none was asked for."""
+        """Returns the first fault of that name that applies to these marks, None where there is none."""
         return next((one for one in self.faults if one.name == name and one.meets(marks)), None)
 
     def now_under(self, name: str) -> Fault | None:
-        """A fault with a beginning (`after`) and an end (`seconds`), while it lasts."""
+        """Returns a fault with a beginning (`after`) and an end (`seconds`) while it lasts."""
         return next((one for one in self.faults if one.name == name and self._lasts(one)), None)
 
     def dead(self, handler: str) -> Fault | None:
-        """A fault by which the function with this handler is dead, while it lasts."""
+        """Returns the fault that makes the function with this handler dead, while it lasts."""
         killing = (one for one in self.faults if one.handlers and handler.startswith(one.handlers))
         return next(filter(self._lasts, killing), None)
 

@@ -1,4 +1,4 @@
-"""What botocore lets through though the service's model forbids it: lengths, patterns and values out of a closed list."""
+"""Checks what botocore does not, although the service's model forbids it: lengths, patterns and values of closed lists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def beyond(shape: Any, value: Any, where: str = "") -> str:
-    """The first value beyond its limits, in AWS's words; empty when there is none. botocore checks minima and types itself."""
+    """Returns the first value beyond its limits, in AWS's words; empty when there is none. botocore itself checks minima and types."""
     if shape is None:
         return ""
     if shape.type_name == "structure":
@@ -46,7 +46,7 @@ def _said(value: Any, where: str, wanted: str, verb: str = "have") -> str:
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern of the models; the few that Python cannot read forbid nothing here."""
+    """Compiles a pattern of a model; the few that Python cannot read forbid nothing here."""
     try:
         return re.compile(text)
     except re.error:

@@ -1,4 +1,4 @@
-"""What the models of services share: the clock they are given, refusals in AWS's words, paces, and page tokens that expire."""
+"""Shared by the models of services: the clock they are given, refusals in AWS's words, rate limits, and page tokens that expire."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 ACCOUNT = "123456789012"
-"""Whose models are, where nobody says; moto's."""
+"""Account of models for which none is named; moto's."""
 
 
 class Clock(Protocol):
-    """A real or a virtual one. Models read it and never wait."""
+    """A real or a virtual clock. Models read it and never wait."""
 
     def time(self) -> float: ...
 
 
 class Refused(Exception):
-    """What the service answers instead: its code, its words, the status of HTTP."""
+    """A service's error answer: its code, its words, the HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")
@@ -27,18 +27,18 @@ class Refused(Exception):
 
 
 def moment(seconds: float) -> datetime:
-    """As botocore has times."""
+    """Returns the time in botocore's form."""
     return datetime.fromtimestamp(seconds, timezone.utc)
 
 
 @dataclass
 class Tokens:
-    """A token bucket: so many calls at once, so many a second."""
+    """A token bucket: so many calls at once, so many per second."""
 
     rate: float
     burst: float
     throttled: int = 0
-    """Calls that found it empty."""
+    """Number of calls that found the bucket empty."""
     _left: float = field(default=-1.0)
     _at: float = 0.0
 
@@ -56,10 +56,10 @@ class Tokens:
 
 @dataclass
 class Pages:
-    """Tokens of one listing."""
+    """Page tokens of one listing."""
 
     size: int
-    """The most that a page holds, whatever was asked for."""
+    """The most entries of a page, whatever was asked for."""
     life_s: float = 3600.0
     error: str = "InvalidPaginationToken"
     _tokens: dict[str, tuple[int, float]] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Pages:
         return token
 
     def resume(self, token: str | None, now: float) -> int:
-        """The place of a token, 0 for none; an expired token is refused like a made-up one."""
+        """Returns the position of a token, 0 for none; an expired token is refused like an invented one."""
         if token is None:
             return 0
         place, until = self._tokens.get(token, (0, 0.0))
@@ -80,7 +80,7 @@ class Pages:
         return place
 
     def cut(self, found: list[T], token: str | None, wanted: int, now: float) -> tuple[list[T], str | None]:
-        """The page that a token asks for, and the token of the next one."""
+        """Returns the page of a token, and the token of the next page."""
         start, size = self.resume(token, now), min(wanted, self.size)
         following = self.issue(start + size, now) if start + size < len(found) else None
         return found[start : start + size], following

@@ -1,7 +1,7 @@
-"""Ports that one rehearsal of this computer has for itself, for as long as it wants them.
+"""Reserves ports on this computer for one rehearsal, for as long as it needs them.
 
-On AWS every machine has a network of its own; here the machines of all rehearsals share one, and PyTorch listens on all addresses of
-it, so the same port in two rehearsals would be taken for the second.
+On AWS every machine has a network of its own; here the machines of all rehearsals share one. PyTorch listens on all addresses, so
+a second rehearsal with the same port would find it taken.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import socket
 from contextlib import suppress
 
 MANY = 1000
-"""How many are tried. From 32768 on Linux gives ports to outgoing connections: whoever asks begins well below."""
+"""How many ports are tried. From 32768 on Linux gives ports to outgoing connections, so callers begin well below."""
 
 
 class Port:
-    """Nobody else who asks here is given `number` before `release`, or before this process is over."""
+    """Reserves `number`: no other caller on this computer gets it before `release`, or before this process ends."""
 
     def __init__(self, first: int) -> None:
-        """The first that is free from `first` on. Raises OSError where none of so many is."""
+        """Takes the first free port from `first` on. Raises OSError if none of MANY is free."""
         for number in range(first, first + MANY):
-            # A name that the kernel keeps as long as the socket: it outlives no process, however that ends.
+            # The kernel keeps this name as long as the socket, so it disappears with the process, however that ends.
             held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             with suppress(OSError):
                 held.bind(f"\0trainyard-port-{number}")
@@ -31,12 +31,12 @@ class Port:
         raise OSError(errno.EADDRINUSE, f"no port from {first} to {first + MANY - 1} is free")
 
     def release(self) -> None:
-        """May be called twice."""
+        """Releases the port. May be called twice."""
         self._held.close()
 
 
 def _is_free(port: int) -> bool:
-    """On every address, as PyTorch listens."""
+    """Whether the port is free on every address, because PyTorch listens on all."""
     both = socket.has_dualstack_ipv6()
     try:
         socket.create_server(

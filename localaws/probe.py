@@ -1,4 +1,4 @@
-"""Asks a fresh Python where it would import the libraries from that the layer and AWS's runtime both have."""
+"""Asks a fresh Python from where it would import the libraries that both the layer and AWS's runtime have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ print(json.dumps(found))
 
 
 def imported_from(paths: tuple[str, ...], folder: Path) -> dict[str, str]:
-    """Library to the file of its package, or to "!" and why it cannot be imported, with `paths` as PYTHONPATH in `folder`."""
+    """Returns for each library its package's file, or "!" and the import error, with `paths` as PYTHONPATH in `folder`."""
     done = subprocess.run(
         [sys.executable, "-S", "-c", PROBE],
         env={"PYTHONPATH": ":".join(paths), "PATH": os.environ.get("PATH", "")},

@@ -1,4 +1,4 @@
-"""The share of a processor that Lambda gives a function with its memory: whoever spends more is stopped until it has earned it."""
+"""Limits a function to the processor share that Lambda gives with its memory: who spends more is stopped until it has earned it."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ import time
 from dataclasses import dataclass
 
 WHOLE_MB = 1769
-"""Memory in MB with which a function has one whole processor; less has its part of one (AWS Lambda, "Configure function memory")."""
+"""Memory in MB that gives one whole processor; less memory gives a part of one (AWS Lambda, "Configure function memory")."""
 BURST_S = 0.02
-"""Seconds of processor time that a function may spend ahead. AWS says no figure; quotas of Linux are counted in periods of 100 ms."""
+"""Seconds of processor time that a function may spend in advance. AWS publishes no figure; Linux's quotas use periods of 100 ms."""
 LOOK_S = 0.01
 SCHED = 2
-"""Linux's clock of the processor time of a whole process (CPUCLOCK_SCHED of its headers)."""
+"""Linux's clock for the processor time of a whole process (CPUCLOCK_SCHED in its headers)."""
 
 
 def share(memory_mb: int) -> float:
-    """Processors that a function of this much memory has. More than one serve threads, which are not held back here."""
+    """Returns the processors of a function with this much memory. More than one only serve threads, which are not limited here."""
     return min(1.0, memory_mb / WHOLE_MB)
 
 
 def spent(pid: int) -> float:
-    """Seconds of processor time that a process has used. Raises OSError where there is no such process."""
+    """Returns the seconds of processor time that a process has used. Raises OSError if it does not exist."""
     return time.clock_gettime((~pid << 3) | SCHED)
 
 
 @dataclass
 class Budget:
-    """What one process may spend: it earns `share` seconds of processor time a second, and keeps at most BURST_S of them."""
+    """What one process may spend: it earns `share` seconds of processor time per second, and saves at most BURST_S of them."""
 
     share: float
     at: float
-    """When it was last looked at, on the monotonic clock."""
+    """When the budget was last updated, on the monotonic clock."""
     spent: float = 0.0
     saved: float = BURST_S
 
     def allows(self, now: float, spent: float) -> bool:
-        """Whether a process that has spent so much in all may run on."""
+        """Whether a process that has spent so much in all may continue."""
         self.saved = min(BURST_S, self.saved + (now - self.at) * self.share - (spent - self.spent))
         self.at, self.spent = now, spent
         return self.saved > 0
 
 
 class _Held:
-    """A process with its budget. Signals go to this very process, even where its number serves another by now."""
+    """A process with its budget. Signals go to this very process, even if another process has its number by now."""
 
     def __init__(self, pid: int, share: float) -> None:
         self._pid, self._handle = pid, os.pidfd_open(pid)
         self._budget, self._stopped = Budget(share=share, at=time.monotonic()), False
 
     def look(self, now: float) -> None:
-        """Stops it, or lets it go on. Raises OSError where it is no more."""
+        """Stops the process, or lets it continue. Raises OSError if it has ended."""
         allowed = self._budget.allows(now, spent(self._pid))
         if allowed == self._stopped:
             self._tell(signal.SIGCONT if allowed else signal.SIGSTOP)
@@ -69,7 +69,7 @@ class _Held:
 
 
 class Processors:
-    """Holds processes to their shares until they end, or until `stop()`."""
+    """Limits processes to their shares until they end, or until `stop()`."""
 
     def __init__(self) -> None:
         self._held: list[_Held] = []
@@ -78,7 +78,7 @@ class Processors:
         threading.Thread(target=self._watch, name="processors", daemon=True).start()
 
     def hold(self, pid: int, share: float) -> None:
-        """From now on the process has this share of a processor; one or more holds nothing back. Raises OSError where there is no
+        """Gives the process this share of a processor from now on; a share of one or more is no limit. Raises OSError if there is no
         such process."""
         if share < 1:
             with self._changed:
@@ -86,7 +86,7 @@ class Processors:
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Lets every process that is left run as it likes."""
+        """Lifts the limits of all remaining processes."""
         with self._changed:
             self._over = True
             for one in self._held:
@@ -107,7 +107,7 @@ class Processors:
     def _looked(one: _Held) -> bool:
         try:
             one.look(time.monotonic())
-        except OSError:  # it ended
+        except OSError:  # the process has ended
             one.release()
             return False
         return True

@@ -1,6 +1,6 @@
-"""AWS's protocols both ways: requests are read and answers written by the models that botocore itself uses.
+"""Reads requests and writes answers in AWS's protocols, with the models that botocore itself uses.
 
-So neither a fake nor the local AWS can invent a field: an answer with a member that the model lacks is an error.
+So no model here can invent a field: an answer with a member that botocore's model lacks is an error.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ INVALID = {
     "json": "ValidationException",
     "rest-json": "ClientException",
 }
-"""What a service calls a value that its model does not allow, by protocol."""
+"""A service's error code for a value that its model does not allow, by protocol."""
 FORMS = frozenset({"ec2", "query"})
-"""Protocols whose parameters are a form in the body."""
+"""Protocols that send parameters as a form in the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer as it goes over the network; `error` is the code of a refusal."""
+    """An answer as it is sent; `error` is the code of a refusal."""
 
     status: int
     headers: Mapping[str, str]
@@ -46,12 +46,12 @@ class Written:
 
 @cache
 def operation(service: str, name: str) -> Any:
-    """botocore's model of an operation; services are named as boto3 names them."""
+    """Returns botocore's model of an operation; services are named as in boto3."""
     return get_service_model(service).operation_model(name)
 
 
 def parsed(model: Any, method: str, url: SplitResult, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The parameters of a request to the operation, read from its bytes."""
+    """Reads the parameters of a request to the operation from its bytes."""
     protocol, service = model.service_model.resolved_protocol, model.service_model.service_name
     values: Mapping[str, str] = dict(parse_qsl(body.decode() if protocol in FORMS else url.query, True))
     found: dict[str, Any] = PROTOCOL_PARSERS[protocol](model).parse(
@@ -70,9 +70,9 @@ def parsed(model: Any, method: str, url: SplitResult, headers: Mapping[str, str]
 def answered(
     model: Any, params: Mapping[str, Any], serve: Callable[[], Mapping[str, Any]], invalid: str = ""
 ) -> Written:
-    """What `serve` answers, or the error that it raises as Refused, once the parameters are within the model's limits.
+    """Returns what `serve` answers, or the error of the Refused that it raises, after checking the parameters against the model's limits.
 
-    `invalid` is the service's code for a parameter beyond them, where it is not its protocol's usual one.
+    `invalid` is the service's code for a parameter beyond its limits, if it is not the protocol's usual one.
     """
     protocol, service, status = model.service_model.resolved_protocol, model.service_model.service_name, None
     try:
@@ -93,14 +93,14 @@ def answered(
 
 @cache
 def _error(service: str, code: str) -> Any:
-    """moto looks through all errors of the service for it, which takes as long as all the rest of a call; and it warns of
-    those that a model leaves out, as most models do with a throttle."""
+    """Makes the error itself: moto would search all errors of the service, which takes as long as the rest of a call, and would
+    warn of errors that a model omits, as most models omit throttles."""
     with warnings.catch_warnings(action="ignore"):
         return get_error_model(Refused(code, ""), get_service_model(service))
 
 
 class _Exact:
-    """Writes what is there, instead of asking for every member of the model; a member that the model lacks is an error."""
+    """Writes only the members that are set, instead of asking for every member of the model; an unknown member is an error."""
 
     service: str
 
@@ -123,7 +123,7 @@ class _Exact:
 
 
 class _ExactXml(_Exact):
-    """moto writes XML by way of events of a parser; a string at once takes a tenth of the time."""
+    """Writes XML as one string, in a tenth of the time that moto's parser events take."""
 
     def _serialize_body(self, body: Any) -> str:
         parts: list[str] = []
@@ -162,7 +162,7 @@ def _labels(model: Any, path: str) -> dict[str, str]:
 
 
 def _place(host: str, path: str) -> dict[str, str]:
-    """Bucket and key of `bucket.s3.region.amazonaws.com/key` or `s3.region.amazonaws.com/bucket/key`."""
+    """Returns bucket and key of `bucket.s3.region.amazonaws.com/key` or `s3.region.amazonaws.com/bucket/key`."""
     bucket, mark, _ = host.partition(".s3.")
     key = unquote(path[1:])
     if not mark:

@@ -1,4 +1,4 @@
-"""WSGI middleware that names every AWS call, lets gaps answer or change it first, and remembers how it ended."""
+"""WSGI middleware that names every AWS call, lets gaps answer or change it first, and records how it ended."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _MODELS = {
     "elasticloadbalancing": "elbv2",
     "tagging": "resourcegroupstaggingapi",
 }
-"""Where the name in a signature (IAM's prefix as well) is not that of botocore's model."""
+"""Services whose name in a signature (and IAM prefix) differs from the name of botocore's model."""
 _SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 _PARAMETER_LENGTH = 200
 _WHOLE = ("Tags", "tags")
-"""Parameters that are kept whole: rights depend on every part of them."""
+"""Parameters that are recorded completely, because rights depend on every part of them."""
 _TELLING_BODIES = ("batch",)
-"""Services of REST with JSON whose rights depend on what the body says."""
+"""REST-JSON services whose rights depend on the body."""
 _TELLING_HEADERS = {
     "HTTP_X_AMZ_COPY_SOURCE": "CopySource",
     "HTTP_X_AMZ_TAGGING": "Tagging",
     "HTTP_IF_MATCH": "If-Match",
 }
-"""Headers on which the rights depend that a call to S3 takes."""
+"""Headers of S3 calls on which rights depend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +46,17 @@ class Call:
     at: float
     """UTC epoch seconds."""
     role: str
-    """ARN of the role (or user) whose keys signed it; the key itself where nobody handed it out."""
+    """ARN of the role (or user) whose keys signed the call; the key itself if nobody handed it out."""
     service: str
-    """As in IAM actions: `ec2`, `states`, `s3`."""
+    """Name of the service as in IAM actions: `ec2`, `states`, `s3`."""
     region: str
     action: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Top level only, long values cut."""
+    """Only the top level, with long values cut."""
     protocol: str = ""
-    """How errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
+    """Protocol, which decides how errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
     throttled: bool = False
-    """The caller is one whom control planes throttle."""
+    """Whether control planes throttle this caller."""
     size: int = 0
     """Bytes of the request's body."""
     status: int = 0
@@ -70,7 +70,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a gap answers in moto's place."""
+    """The answer of a gap in moto's place."""
 
     status: int
     body: bytes
@@ -79,13 +79,13 @@ class Answer:
 
 
 Interceptor = Callable[[Call, Environ], Answer | None]
-"""Sees a call before it takes effect; may change the environ, or answer: moto then never sees it."""
+"""Sees a call before it takes effect; may change the environ, or answer, and then moto never sees the call."""
 Watcher = Callable[[Call], None]
 """Sees a call after it ended."""
 
 
 class Recorder:
-    """Wraps an application. `calls` grows in the order in which calls end."""
+    """Wraps an application. `calls` lists calls in the order in which they end."""
 
     def __init__(self, application: Any) -> None:
         self._application = application
@@ -96,16 +96,16 @@ class Recorder:
         self.watchers: list[Watcher] = []
 
     def know(self, access_key: str, role: str, *, throttled: bool) -> None:
-        """Calls signed with this key are the role's."""
+        """Records that calls signed with this key are the role's."""
         self._keys[access_key] = (role, throttled)
 
     def of(self, *, role: str | None = None, name: str | None = None) -> list[Call]:
-        """Calls of a role (exact ARN) and of a name (`ec2:RunInstances`), as far as given."""
+        """Returns calls of a role (exact ARN) and of a name (`ec2:RunInstances`), where given."""
         with self._lock:
             return [call for call in self.calls if role in (None, call.role) and name in (None, call.name)]
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """(role, `service:action`) to how often."""
+        """Returns how often each (role, `service:action`) was called."""
         with self._lock:
             return Counter((call.role, call.name) for call in self.calls)
 
@@ -116,7 +116,7 @@ class Recorder:
         for interceptor in self.interceptors:
             if answer := interceptor(call, environ):
                 self._remember(replace(call, status=answer.status, error=answer.error))
-                # An unread body would be taken for the connection's next request.
+                # Otherwise the server would take an unread body for the connection's next request.
                 environ["wsgi.input"].read(call.size)
                 headers = {"Content-Type": "application/xml", **answer.headers, "Content-Length": str(len(answer.body))}
                 start_response(f"{answer.status} {answer.error or 'OK'}", list(headers.items()))
@@ -166,7 +166,7 @@ class Recorder:
 
 
 def _assumed(key: str) -> str:
-    """The role behind keys that moto's AssumeRole handed out (the CDK's own roles)."""
+    """Returns the role behind keys that moto's AssumeRole handed out (the CDK's own roles)."""
     from moto.sts.models import sts_backends
 
     for account in list(sts_backends.values()):
@@ -178,7 +178,7 @@ def _assumed(key: str) -> str:
 
 
 def error_code(body: bytes, headers: Mapping[str, str]) -> str:
-    """The error's name, in any of AWS's protocols."""
+    """Returns the error's name, in any of AWS's protocols."""
     lower = {name.lower(): value for name, value in headers.items()}
     if named := lower.get("x-amzn-errortype"):
         return named.split(":")[0].split("#")[-1]
@@ -193,7 +193,7 @@ def error_code(body: bytes, headers: Mapping[str, str]) -> str:
 
 
 def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, Any], str]:
-    """(action, parameters, protocol) of a request."""
+    """Returns (action, parameters, protocol) of a request."""
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         body = _body(environ)
         document = json.loads(body) if body.startswith(b"{") else {}
@@ -232,11 +232,11 @@ def _short(parameters: Any) -> dict[str, Any]:
 
 
 def _rest_action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, str]]:
-    """Matches method, path, query and the one telling header against the service's model; the most specific wins."""
+    """Matches method, path, query and the one distinguishing header with the service's model; the most specific match wins."""
     path, method = environ.get("PATH_INFO", "/"), environ["REQUEST_METHOD"]
     if service == "s3":
         host = environ.get("HTTP_HOST", "").split(":")[0]
-        if host.endswith((".localhost", ".amazonaws.com")):  # the bucket is in the host's name
+        if host.endswith((".localhost", ".amazonaws.com")):  # the host contains the bucket's name
             path = f"/{host.split('.')[0]}{path}"
     for operation in _operations(_MODELS.get(service, service)):
         if operation.method != method or not operation.needs <= query.keys():
@@ -278,7 +278,7 @@ def _operation(name: str, entry: Mapping[str, Any], document: Mapping[str, Any])
     def label(match: re.Match[str]) -> str:
         text = match[1]
         group = re.sub(r"\W", "_", text.rstrip("+")) if re.match(r"[A-Za-z]", text) else f"label{next(labels)}"
-        # The server has decoded the path: the slashes of an ARN look like the path's own.
+        # The server has decoded the path, so an ARN's slashes look like the path's own.
         return f"(?P<{group}>{'.+' if text.endswith(('+', 'Arn')) else '[^/]+'})"
 
     parts = re.split(r"(\{[^}]+\})", uri)

@@ -1,4 +1,4 @@
-"""One warm process of one function, spoken to through the Lambda Runtime API that AWS's own runtime client calls."""
+"""One warm process of one function; it uses the Lambda Runtime API, as AWS's own runtime client does."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from typing import Any
 from localaws.processors import spent
 
 INIT_S = 10.0
-"""That Lambda gives an init; one that takes longer is begun anew within the first invocation, and its time-out. Counted in processor
+"""Seconds that Lambda gives an init; a slower one starts again within the first invocation and its time-out. Measured in processor
 time at the function's share, whatever else runs on the computer."""
 INIT_LIMIT_S = 60.0
-"""For an init by the clock: two cores that everything shares need more than AWS's."""
+"""Limit of an init by the clock: two cores that everything shares need longer than AWS."""
 STOP_POLL_S = 0.05
 """How late a worker's server notices its end; with Python's half second, nine functions took four seconds to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an invocation came to."""
+    """The result of an invocation."""
 
     payload: bytes
     """The function's JSON, or the error's: errorMessage, errorType, stackTrace."""
     failed: bool = False
     alive: bool = True
-    """The worker can take another invocation."""
+    """Whether the worker can take another invocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Invocation:
 
 
 class Worker:
-    """A process, one invocation at a time. Ends with `stop()`, with a time-out, or by itself."""
+    """A process that handles one invocation at a time. It ends with `stop()`, with a time-out, or by itself."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Worker:
         *,
         share: float = 1.0,
     ) -> None:
-        """`share` is the part of a processor that the function has."""
+        """`share` is the function's part of a processor."""
         self._inbox: queue.Queue[Invocation | None] = queue.Queue()
         self._outcomes: queue.Queue[Outcome | None] = queue.Queue()
         self._ready = threading.Event()
@@ -74,7 +74,7 @@ class Worker:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # An interrupt at the terminal is for us; workers end when we end them.
+            # A terminal's interrupt is for the rehearsal, which ends its workers itself.
             start_new_session=True,
         )
         threading.Thread(target=self._read, name="worker-output", daemon=True).start()
@@ -88,7 +88,7 @@ class Worker:
         return self._process.poll() is None
 
     def invoke(self, invocation: Invocation) -> Outcome:
-        """Hands the event over and waits for its end; time-outs and deaths are outcomes as well."""
+        """Sends the event and waits for the end of the invocation; time-outs and deaths are outcomes as well."""
         self._ready.wait(INIT_LIMIT_S)
         if not self._ready.is_set() or not self.alive:
             self.stop()
@@ -114,12 +114,12 @@ class Worker:
         self._api.server_close()
 
     def _begun_anew_s(self) -> float:
-        """What the first invocation spends on an init that had been too slow."""
+        """Returns what the first invocation spends on repeating an init that was too slow."""
         again_s, self._init_s = self._init_s if self._init_s > INIT_S else 0.0, 0.0
         return again_s
 
     def _least_s(self) -> float:
-        """Seconds that Lambda would have taken at least since the process began: its processor time, by its share of a processor."""
+        """Returns the seconds that Lambda would have needed at least since the process began: its processor time divided by its share."""
         try:
             return spent(self._process.pid) / self._share
         except OSError:  # it has just ended
@@ -203,6 +203,6 @@ def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """The worker's own lines are what is worth reading."""
+            """Logs nothing: only the worker's own lines are worth reading."""
 
     return Api

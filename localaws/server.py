@@ -1,4 +1,4 @@
-"""The local AWS: moto's server application on a loopback port, with what it lacks added by `gaps`, all in this process."""
+"""The local AWS: moto's server application on a loopback port, completed by `gaps`, all in this process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from localaws.workers import Workers
 
 ACCOUNT = "123456789012"
 DEPLOYER = f"arn:aws:iam::{ACCOUNT}:user/deployer"
-"""Whoever runs the CDK, reads results, opens the console: never throttled."""
+"""The person who runs the CDK, reads results and opens the console: never throttled."""
 GAPS = (
     "jsonata",
     "stepfunctions",
@@ -47,21 +47,21 @@ GAPS = (
     "s3",
     "throttling",
 )
-"""Modules of `localaws.services` that every local AWS has; `LocalAws(gaps=...)` adds to them. Each has `install(aws)`."""
+"""Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
 _ABSENT = object()
 _ONE = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Keys by which the recorder knows a role."""
+    """Keys by which the recorder recognises a role."""
 
     access_key: str
     secret: str
     token: str
 
     def variables(self) -> dict[str, str]:
-        """As the SDKs read them from the environment."""
+        """Returns the environment variables from which SDKs read the keys."""
         return {
             "AWS_ACCESS_KEY_ID": self.access_key,
             "AWS_SECRET_ACCESS_KEY": self.secret,
@@ -73,11 +73,11 @@ class _QuietHandler(MotoRequestHandler):  # type: ignore[misc]
     protocol_version = "HTTP/1.1"
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """The recorder knows better."""
+        """Logs nothing: the recorder has every request."""
 
 
 class LocalAws:
-    """One account in every region, empty at `start()`. A context manager; one at a time in a process, as moto's state is global."""
+    """One account in every region, empty at `start()`. A context manager; one at a time in a process, because moto's state is global."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class LocalAws:
         echo: Callable[[str, str], None] | None = None,
         mischief: Mischief | None = None,
     ) -> None:
-        """`gaps` are further modules of `localaws.services`; `work` holds unpacked functions (default: a folder that goes with
-        `stop()`); `echo(function, line)` sees every line that a function prints; `mischief` befalls single machines."""
+        """`gaps` are further modules of `localaws.services`; `work` holds unpacked functions (default: a folder that `stop()` deletes);
+        `echo(function, line)` receives every line that a function prints; `mischief` applies faults to single machines."""
         self.mischief: Mischief = mischief or Peace()
         self.conditions = conditions or Conditions()
         self.chance = random.Random(self.conditions.seed)
@@ -109,9 +109,9 @@ class LocalAws:
         self._lock = threading.Lock()
         self._emit: Callable[[str, str, Mapping[str, Any], Sequence[str], str], None] | None = None
         self.lost_events: list[Mapping[str, Any]] = []
-        """Those of which no copy arrived anywhere, oldest first."""
+        """Events of which no copy arrived anywhere, oldest first."""
         self.endpoint = ""
-        """Spelt with `localhost`, as the CDK command line misreads template URLs of any other spelling."""
+        """Uses `localhost`, because the CDK command line misreads template URLs with any other host."""
         self.stopping = threading.Event()
 
     @staticmethod
@@ -121,7 +121,7 @@ class LocalAws:
     # life
 
     def start(self) -> LocalAws:
-        """Empties moto, fills the gaps, listens. Raises RuntimeError while another one runs in this process."""
+        """Resets moto, installs the gaps, listens. Raises RuntimeError while another local AWS runs in this process."""
         if not _ONE.acquire(blocking=False):
             raise RuntimeError("a local AWS runs already in this process, and moto knows only one")
         try:
@@ -140,9 +140,9 @@ class LocalAws:
         return self
 
     def stop(self) -> None:
-        """Ends timers, workers and the server, and takes every patch of moto back; whatever fails, the rest is ended."""
+        """Ends timers, workers and the server, and reverts every patch of moto; an error does not keep the rest from ending."""
         self.stopping.set()
-        with contextlib.ExitStack() as ending:  # the last that is named here ends first
+        with contextlib.ExitStack() as ending:  # callbacks run in reverse order
             ending.callback(_ONE.release)
             if self._temporary:
                 ending.callback(self._temporary.cleanup)
@@ -181,7 +181,7 @@ class LocalAws:
     # access
 
     def client(self, service: str, region: str = "us-east-1", *, role: str = DEPLOYER, throttled: bool = True) -> Any:
-        """A boto3 client of a person who deploys, or of `role`; `throttled=False` is for AWS itself on a role's behalf."""
+        """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf."""
         named = (service, region, role, throttled)
         with self._lock:
             if named not in self._clients:
@@ -198,11 +198,11 @@ class LocalAws:
             return self._clients[named]
 
     def environment(self) -> dict[str, str]:
-        """What a child process needs to reach this AWS; credentials are the caller's (`credentials_for(...).variables()`)."""
+        """Returns the variables that a child process needs to reach this AWS; the caller adds `credentials_for(...).variables()`."""
         return {"AWS_ENDPOINT_URL": self.endpoint}
 
     def credentials_for(self, role_arn: str, *, throttled: bool = True) -> Credentials:
-        """The same keys for the same role; `throttled=False` is for AWS's own calls on behalf of a role."""
+        """Returns the same keys for the same role; `throttled=False` is for AWS's own calls on a role's behalf."""
         digest = hashlib.sha256(f"{role_arn} {throttled}".encode()).hexdigest()
         key = "ASIA" + digest[:16].upper()
         self.recorder.know(key, role_arn, throttled=throttled and role_arn != DEPLOYER)
@@ -211,7 +211,7 @@ class LocalAws:
     # for the gaps
 
     def patch(self, target: Any, name: str, value: Any) -> Any:
-        """Sets an attribute (or key of a dict) of moto until `stop()`; returns what was there."""
+        """Sets an attribute (or a dict's key) of moto until `stop()`; returns the former value."""
         if isinstance(target, dict):
             before = target.get(name, _ABSENT)
             target[name] = value
@@ -224,21 +224,21 @@ class LocalAws:
         return before
 
     def at_stop(self, function: Callable[[], None]) -> None:
-        """Called first when this AWS stops, while everything still works; the last that was named is called first."""
+        """Calls `function` first when this AWS stops, while everything still works; the last registered function is called first."""
         self._before_stop.append(function)
 
     def set_variable(self, name: str, value: str) -> None:
-        """An environment variable of this process, for moto, until `stop()`."""
+        """Sets an environment variable of this process for moto, until `stop()`."""
         before = os.environ.get(name)
         os.environ[name] = value
         self._undo.append(lambda: os.environ.pop(name, None) if before is None else os.environ.update({name: before}))
 
     def configure(self, service: str, **values: Any) -> None:
-        """moto's own switches for a service, until `stop()`."""
+        """Sets moto's own options for a service, until `stop()`."""
         self.patch(default_user_config, service, {**default_user_config.get(service, {}), **values})
 
     def later(self, delay_s: float, function: Callable[[], object]) -> None:
-        """Calls `function` in a thread of its own after `delay_s` real seconds; never once stopped. Its errors are printed."""
+        """Calls `function` in a thread of its own after `delay_s` real seconds, but not after a stop. Prints its errors."""
 
         def run() -> None:
             with self._lock:
@@ -260,12 +260,12 @@ class LocalAws:
         timer.start()
 
     def on_emit(self, bus: Callable[[str, str, Mapping[str, Any], Sequence[str], str], None]) -> None:
-        """Names who delivers events (`gaps.events`)."""
+        """Sets the function that delivers events (`gaps.events`)."""
         self._emit = bus
 
     def emit(
         self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str
     ) -> None:
-        """An AWS service's event: late, sometimes lost, sometimes doubled, as the conditions say."""
+        """Emits an AWS service's event: late, sometimes lost, sometimes doubled, as the conditions say."""
         if self._emit and not self.stopping.is_set():
             self._emit(source, detail_type, detail, resources, region)

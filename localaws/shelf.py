@@ -1,4 +1,4 @@
-"""Folders that outlive a run, each under the name of what it was made from: made once, never half, taken away when others were used
+"""Keeps folders between runs, each under the name of its inputs: made once, never incomplete, deleted when others were used
 since and no run uses it."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 KEPT = 8
-"""Folders of a shelf that stay, those used last: both rehearsals and the tests' deployments have settings of their own. An assembly
+"""Folders that a shelf keeps, the last used ones: rehearsals and the tests' deployments have different settings. An assembly
 is about 100 MB."""
 
 
@@ -20,8 +20,8 @@ is about 100 MB."""
 def kept(
     shelf: Path, name: str, make: Callable[[Path], object], *, still: Callable[[], bool] = lambda: True
 ) -> Iterator[tuple[Path, bool]]:
-    """The folder of that name, and whether `make` had to fill it; nobody takes it away while the block lasts. Where `still` says
-    that the name fits no longer, the folder serves this block alone."""
+    """Returns the folder of that name, and whether `make` had to fill it; nobody deletes it during the block. If `still` says
+    that the name no longer fits, only this block uses the folder."""
     shelf.mkdir(parents=True, exist_ok=True)
     folder = shelf / name
     with ExitStack() as using:
@@ -29,7 +29,7 @@ def kept(
         os.utime(used)
         made = False
         if not folder.exists():
-            # Only one makes it; who waited finds it. The lock of those who use it cannot serve: they hold it for a whole run.
+            # Only one caller makes it; those who waited find it. They cannot use the users' lock, which is held for a whole run.
             with _locked(shelf / f"{name}.making", fcntl.LOCK_EX):
                 if made := not folder.exists():
                     folder = _made(folder, make, still, using)
@@ -39,7 +39,7 @@ def kept(
 
 @contextmanager
 def _locked(path: Path, kind: int) -> Iterator[int]:
-    """The descriptor of the file, locked for as long as the block lasts."""
+    """Yields the descriptor of the file, locked for as long as the block lasts."""
     lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(lock, kind)
@@ -63,7 +63,7 @@ def _made(folder: Path, make: Callable[[Path], object], still: Callable[[], bool
 
 
 def _forget(shelf: Path) -> None:
-    """All but those used last, and what an interruption left half made."""
+    """Deletes all but the last used folders, and anything that an interruption left incomplete."""
     locks = sorted(shelf.glob("*.lock"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for number, path in enumerate(locks):
         stale = [*shelf.glob(f"{path.stem}.partial-*"), *([path.with_suffix("")] if number >= KEPT else [])]

@@ -1,4 +1,4 @@
-"""Deployed functions as warm processes: their zip and layers unpacked, AWS's runtime client in front, a few at once each."""
+"""Runs deployed functions as warm processes: unpacks zips and layers, uses AWS's runtime client, and starts a few workers per function."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 AT_ONCE = 4
-"""Workers of one function; AWS would start more, two cores would not."""
+"""Workers per function; AWS would start more, but two cores would not carry them."""
 RETRY_AFTER_S = (60.0, 120.0)
-"""Between the attempts of an asynchronous invocation, as Lambda waits; divided by the rehearsal's speed."""
+"""Pauses between attempts of an asynchronous invocation, as in Lambda; divided by the rehearsal's speed."""
 LAYERS = Path(__file__).parent.parent / "build" / "layers"
-"""Unpacked, by what is in them."""
+"""Unpacked layers, by their contents."""
 RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
 RUNTIME_SDK = (*RUNTIME, "boto3", "botocore", "s3transfer", "jmespath", "python-dateutil", "six", "urllib3")
-"""AWS's runtime brings an SDK of its own: what functions without a layer import."""
+"""Packages of AWS's runtime, including the SDK that functions without a layer import."""
 
 
 class Stopped(RuntimeError):
@@ -43,7 +43,7 @@ class Stopped(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """What was deployed; another value of it means another set of workers."""
+    """A deployed function; another value means another set of workers."""
 
     name: str
     arn: str
@@ -60,7 +60,7 @@ class Function:
 
     @classmethod
     def of(cls, deployed: Any) -> Function:
-        """From moto's LambdaFunction."""
+        """Reads moto's LambdaFunction."""
         return cls(
             name=deployed.function_name,
             arn=deployed.function_arn,
@@ -97,7 +97,7 @@ class _Pool:
         self._closed = False
 
     def take(self) -> Worker:
-        """An idle worker, a new one, or the next that becomes idle."""
+        """Returns an idle worker, a new one, or the next one that becomes idle."""
         with self._free:
             while not self._closed:
                 while self._idle:
@@ -141,9 +141,9 @@ class Workers:
         self._paths: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.lines: list[Line] = []
         self.listeners: list[Callable[[Function, str], None]] = []
-        """Each hears every message that a function prints."""
+        """Functions that receive every message that a function prints."""
         self.invocations: list[tuple[float, str, bool]] = []
-        """(seconds since the epoch, function, failed), in the order in which they ended."""
+        """(seconds since the epoch, function, failed), in the order in which invocations ended."""
 
     def invoke(self, deployed: Any, payload: bytes) -> Outcome:
         """Runs moto's LambdaFunction once and waits for it."""
@@ -171,8 +171,8 @@ class Workers:
         return outcome
 
     def invoke_later(self, deployed: Any, payload: bytes, *, attempt: int = 0) -> None:
-        """An asynchronous invocation: at once, then as often again as the function's configuration says (twice where it says
-        nothing) should it fail; then to where the configuration sends what failed."""
+        """Invokes asynchronously: at once, and after a failure as often again as the function's configuration says (twice by
+        default); then sends the failure to the configured destination."""
 
         def run() -> None:
             outcome = self.invoke(deployed, payload)
@@ -188,7 +188,7 @@ class Workers:
         self._aws.later(0, run)
 
     def warm(self) -> None:
-        """Starts one worker of every deployed function, as a function in use would have; returns at once."""
+        """Starts one worker of every deployed function, as if it had been in use; returns at once."""
         from moto.awslambda_simple.models import lambda_simple_backends
 
         for backend in list(lambda_simple_backends[self._aws.account].values()):
@@ -198,7 +198,7 @@ class Workers:
                     pool.give(pool.take(), alive=True)
 
     def imported_layer(self) -> tuple[bool, str]:
-        """Whether boto3 and pydantic_core of every function with a layer come from that layer, and where they come from."""
+        """Returns whether every function with a layer imports boto3 and pydantic_core from that layer, and from where it does."""
         with self._lock:
             layers = [paths for names, paths in self._paths.items() if names]
         if not layers:
@@ -211,7 +211,7 @@ class Workers:
         return all(where.startswith(folder) for where in found.values()), detail
 
     def logs(self) -> dict[str, list[str]]:
-        """Function to the lines that its workers printed, oldest first."""
+        """Returns the lines that each function's workers printed, oldest first."""
         found: dict[str, list[str]] = {}
         for line in list(self.lines):
             found.setdefault(line.function, []).append(line.text)
@@ -238,7 +238,7 @@ class Workers:
             return self._pools[function]
 
     def _retire(self, arn: str) -> None:
-        """Workers of what the function was before it was deployed again."""
+        """Ends the workers of the function's earlier version."""
         for old in [one for one in self._pools if one.arn == arn]:
             threading.Thread(target=self._pools.pop(old).close, daemon=True).start()
 
@@ -255,14 +255,14 @@ class Workers:
             named = {**variables, "AWS_LAMBDA_LOG_STREAM_NAME": log_stream}
             share = processors.share(function.memory_mb) if self._aws.conditions.processor_shares else 1.0
             worker = Worker(command, named, folder, lambda line: self._log(function, line, log_stream), share=share)
-            with contextlib.suppress(OSError):  # it ended at once, which its first invocation tells
+            with contextlib.suppress(OSError):  # it ended at once, which its first invocation will report
                 self._processors.hold(worker.pid, share * self._aws.conditions.speed)
             return worker
 
         return start
 
     def _layer_paths(self, function: Function) -> tuple[str, ...]:
-        """Layers, then the runtime; native wheels that this computer cannot load are replaced by the environment's own."""
+        """Returns layers, then the runtime; the environment's own packages replace native wheels that this computer cannot load."""
         if function.layers not in self._paths:
             from moto.awslambda_simple.models import lambda_simple_backends
 
@@ -278,7 +278,7 @@ class Workers:
         return self._paths[function.layers]
 
     def _layer(self, archive: bytes) -> Path:
-        """Unpacked once for many runs, and its byte code stays: on Lambda a layer is there when a function starts."""
+        """Unpacks a layer once for many runs, and keeps its byte code: on Lambda a layer exists when a function starts."""
 
         def unpack(folder: Path) -> None:
             zipfile.ZipFile(io.BytesIO(archive)).extractall(folder)
@@ -287,12 +287,12 @@ class Workers:
         return self._layers.enter_context(shelf.kept(LAYERS, digest, unpack))[0]
 
     def sdk(self) -> Path:
-        """A folder of AWS's SDK and nothing else, as a slim image has it after `pip install boto3`."""
+        """Returns a folder with AWS's SDK and nothing else, like a slim image after `pip install boto3`."""
         with self._lock:
             return self._runtime(RUNTIME_SDK[len(RUNTIME) :])
 
     def _runtime(self, distributions: tuple[str, ...]) -> Path:
-        """A folder of links to these packages of our own environment, and to nothing else of it."""
+        """Makes a folder of links to these packages of our own environment, and to nothing else in it."""
         folder = self._work / "runtime" / hashlib.sha256("".join(distributions).encode()).hexdigest()[:8]
         if not folder.exists():
             folder.mkdir(parents=True)
@@ -331,7 +331,7 @@ class Workers:
             "PATH": os.environ.get("PATH", ""),
             "LANG": "en_US.UTF-8",
             "TZ": ":UTC",
-            # No SDK configuration of whoever rehearses.
+            # Excludes the SDK configuration of the person who rehearses.
             "HOME": str(self._work),
         }
 
@@ -345,7 +345,7 @@ class Workers:
         backend.create_log_stream(function.log_group, stream)
 
     def _log(self, function: Function, text: str, stream: str | None = None) -> None:
-        # AWS's runtime client separates the lines of one message by carriage returns.
+        # AWS's runtime client separates the lines of a message by carriage returns.
         now, text = time.time(), text.replace("\r", "\n")
         self.lines.append(Line(now, function.name, text))
         for listener in self.listeners:
@@ -357,7 +357,7 @@ class Workers:
             from moto.logs.models import logs_backends
 
             backend = logs_backends[self._aws.account][function.region]
-            with contextlib.suppress(ResourceNotFoundException):  # a destroyed stack took its log group along
+            with contextlib.suppress(ResourceNotFoundException):  # a destroyed stack deleted its log group
                 backend.put_log_events(function.log_group, stream, [{"timestamp": int(now * 1000), "message": text}])
 
 
@@ -371,7 +371,7 @@ def _unpack(folder: Path, archive: bytes) -> Path:
 
 
 def _letter(deployed: Any, payload: bytes, outcome: Outcome, tries: int) -> dict[str, Any]:
-    """What a destination on failure receives."""
+    """Returns the message for a destination on failure."""
     return {
         "version": "1.0",
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),

@@ -1,1 +1,1 @@
-"""The same templates, machines, functions and node agent on one computer: what AWS would do is done by moto and `gaps`."""
+"""Runs the same templates, machines, functions and node agent on one computer: moto and `gaps` do what AWS would do."""

@@ -1,6 +1,6 @@
 """Rehearses one job, or one grid, on the local AWS: `python -m rehearsal --help`.
 
-What is heavy, moto above all, is imported once the command line is known to be right and the first line is printed.
+Heavy imports, moto above all, come after the command line has been checked and the first line printed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rehearsal.screen import Screen
 
 
 def main(given: list[str]) -> int:
-    """0 if all went as asked for, 1 if not, 2 for a command line that cannot be carried out."""
+    """Returns 0 if all went as asked for, 1 if not, 2 for a command line that cannot be carried out."""
     of_a_grid = any(argument.partition("=")[0] == "--manifest" for argument in given)
     options = grid_command.arguments(given) if of_a_grid else job_command.arguments(given)
     try:
@@ -53,7 +53,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Everything that was started ends, which a second interrupt does not stop."""
+    """Ends everything that was started; a second interrupt does not stop this."""
     for sign in INTERRUPTS:
         signal.signal(sign, signal.SIG_IGN)
     raise KeyboardInterrupt
@@ -63,4 +63,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     finally:
-        gc.freeze()  # or Python looks through a million objects of the local AWS once more, for seconds, before it leaves
+        gc.freeze()  # otherwise Python's garbage collector reads a million objects of the local AWS again, for seconds, before it exits

@@ -1,4 +1,4 @@
-"""What IAM knows of the deployed account: the roles' policies, tags, the role behind a profile; read through AWS's own API."""
+"""Reads what IAM knows about the deployed account: roles' policies, tags, the role behind a profile; uses AWS's own API."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from localaws.iam.simulator import Policies
 from rehearsal.yard import Yard
 
 NOT_OURS = ("role/cdk-", f"role/{SPOT_ROLE}")
-"""Roles of the CDK's bootstrap and of AWS, which no stack of ours makes."""
+"""Roles of the CDK's bootstrap and of AWS, which none of our stacks makes."""
 
 
 class DeployedAccount:
-    """`localaws.iam.permissions.Account` of a yard. Remembers what it has asked, so ask it when all is over."""
+    """`localaws.iam.permissions.Account` of a yard. It remembers the answers, so ask it when everything has ended."""
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
@@ -46,7 +46,7 @@ class DeployedAccount:
         return self._yard.places.machine
 
     def policies(self) -> dict[str, Policies]:
-        """ARN of every role of the product to its policies."""
+        """Returns the policies of every role of the product, by its ARN."""
         iam = self._yard.client("iam")
         roles = [role for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
         return {
@@ -83,7 +83,7 @@ class DeployedAccount:
         sagemaker = self._yard.aws.client("sagemaker", region)
         try:
             return _plain(sagemaker.list_tags(ResourceArn=arn)["Tags"])
-        except sagemaker.exceptions.ClientError:  # a name that was asked for, and nobody has
+        except sagemaker.exceptions.ClientError:  # somebody asked for a name that no training has
             return {}
 
     def _role(self, profile: str) -> str:

@@ -1,7 +1,7 @@
-"""The synthesised assembly of a tree, kept under the digest of everything that it was made from.
+"""Keeps the synthesised assembly of a tree under the digest of everything that it was made from.
 
-The digest is of all files of the tree, whatever they are, less folders that synth cannot read from (`NOT_READ`): a file that
-nobody thought of changes it too. A tree that changes while it is synthesised is not kept.
+The digest covers all files of the tree, whatever they are, except folders that synth cannot read from (`NOT_READ`): so a file that
+nobody thought of changes it too. An assembly is not kept if its tree changes during synth.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ KEEP = ROOT / "build" / "assemblies"
 NOT_READ = frozenset(
     {"tests", "docs", "tools", "benchmarks", "localaws", "rehearsal", "build", "node_modules", "cdk.out"}
 )
-"""Folders of the tree that synth reads nothing from, beside hidden ones; a test watches what it opens."""
+"""Folders from which synth reads nothing, beside hidden ones; a test watches what it opens."""
 MADE = ("build/layer", "build/agent-libs")
-"""Of `build`, what deployments ship."""
+"""Folders of `build` that deployments ship."""
 COMPILED = "__pycache__"
 
 
 def inputs(root: Path = ROOT) -> Iterator[Path]:
-    """Every file that a template or an asset may depend on, in a fixed order."""
+    """Lists every file that a template or an asset may depend on, in a fixed order."""
     for entry in sorted(root.iterdir()):
         if not entry.name.startswith(".") and entry.name not in NOT_READ and entry.name != COMPILED:
             yield from _files(entry)
@@ -39,7 +39,7 @@ def inputs(root: Path = ROOT) -> Iterator[Path]:
 
 
 def digest(values: Mapping[str, Any], root: Path = ROOT) -> str:
-    """Of the context, the tree with the files' modes, the installed packages' versions, and the Python that synthesises."""
+    """Returns the digest of the context, the tree with file modes, the installed packages' versions, and the Python that runs synth."""
     found = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
     umask = os.umask(0)
     os.umask(umask)
@@ -54,7 +54,7 @@ def digest(values: Mapping[str, Any], root: Path = ROOT) -> str:
 def kept(
     values: Mapping[str, Any], make: Callable[[Path], None], *, root: Path = ROOT, shelved: Path = KEEP
 ) -> AbstractContextManager[tuple[Path, bool]]:
-    """The assembly of these values, and whether `make` had to make it. A tree that changed meanwhile leaves none."""
+    """Returns the assembly of these values, and whether `make` had to make it. If the tree changed meanwhile, nothing is kept."""
     name = digest(values, root)
     return shelf.kept(shelved, name, make, still=lambda: digest(values, root) == name)
 
@@ -69,5 +69,5 @@ def _files(entry: Path) -> Iterator[Path]:
 
 
 def _packages() -> set[str]:
-    """Names and versions of whatever is installed beside this Python, as the folders say it."""
+    """Returns names and versions of everything installed beside this Python, from the folders' names."""
     return {entry.name for place in map(Path, sys.path) if place.is_dir() for entry in place.glob("*-info")}

@@ -1,4 +1,4 @@
-"""Synthesises and deploys the product's own stacks with the real CDK command line, onto whatever endpoint it is given."""
+"""Synthesises the product's own stacks and deploys them with the real CDK command line to any endpoint."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rehearsal.parts import Parts
 ROOT = Path(__file__).parent.parent
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 NODE_CACHE = ROOT / "build" / "node-cache"
-"""Of compiled scripts: the command line starts a quarter sooner."""
+"""Cache of compiled scripts: with it the command line starts in three quarters of the time."""
 BOOTSTRAP = ROOT / "node_modules" / "aws-cdk" / "lib" / "api" / "bootstrap" / "bootstrap-template.yaml"
 BOOTSTRAPPED = {"FileAssetsBucketKmsKeyId": "AWS_MANAGED_KEY", "PublicAccessBlockConfiguration": "true"}
-"""What `cdk bootstrap` sets of the template's parameters."""
+"""Values that `cdk bootstrap` gives to the template's parameters."""
 ACCOUNT = "123456789012"
 AT_ONCE = 4
-"""Stacks that are deployed side by side, where none needs another."""
+"""Stacks that are deployed in parallel, if none needs another."""
 CAUSE = re.compile(r"fail|error|cannot|denied|refused|missing|invalid|exception", re.IGNORECASE)
 CAUSE_LINES = 12
 DEPLOYING = re.compile(r"^(\S+): deploying\.\.\.")
@@ -39,25 +39,25 @@ Tell = Callable[[str], None]
 
 
 class DeploymentFailed(Exception):
-    """A command of the deployment ended with an error; the message names the cause first, `whole` is all that it printed."""
+    """A command of the deployment failed; the message names the cause first, `whole` is everything that it printed."""
 
     def __init__(self, command: str, whole: str) -> None:
         super().__init__(f"{cause(whole)}\n(from `{command}`)")
         self.whole = f"{command}\n{whole}"
         self.functions: Mapping[str, Sequence[str]] = {}
-        """What the functions said until then, by their names."""
+        """What the functions had logged by then, by function name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What a deployment printed: stack name to its outputs."""
+    """Output of a deployment: each stack's outputs, by stack name."""
 
     outputs: Mapping[str, Mapping[str, str]]
     left_out: Sequence[str] = ()
-    """Stacks of the assembly that nobody asked for."""
+    """Stacks of the assembly that were not asked for."""
 
     def output(self, name: str) -> str:
-        """An output of any stack; raises KeyError where no stack has it."""
+        """Returns an output of any stack; raises KeyError if no stack has it."""
         for outputs in self.outputs.values():
             if name in outputs:
                 return outputs[name]
@@ -67,8 +67,8 @@ class Deployed:
 
 
 def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The context of cdk.json with every duration divided by `speed`, and the overrides. Beside the durations a rehearsal's
-    templates differ in `master_port` (see `localaws.ports`), and in what the person asks for."""
+    """Returns the context of cdk.json with every duration divided by `speed`, and the overrides. A rehearsal's templates also differ in
+    `master_port` (see `localaws.ports`), and in what the person asks for."""
     whole: dict[str, Any] = copy.deepcopy(json.loads((ROOT / "cdk.json").read_text())["context"])
     block = whole["trainyard"]
     block["timing"] = asdict(Timing(**block.get("timing", {})).divided(speed))
@@ -77,23 +77,23 @@ def context(speed: float, *, overrides: Mapping[str, Any] | None = None) -> dict
 
 
 def cause(whole: str) -> str:
-    """Of a command's output the lines that say why it failed: the last that speak of an error, or the last of all."""
+    """Returns the lines of a command's output that say why it failed: the last that mention an error, or the last of all."""
     lines = [line.rstrip() for line in COLOUR.sub("", whole).splitlines() if line.strip()]
     telling = [
         line for line in lines if CAUSE.search(line) and not line.endswith("needs it")
-    ]  # an effect of another line
+    ]  # this line follows from another one
     return "\n".join(dict.fromkeys((telling or lines)[-CAUSE_LINES:]))
 
 
 def synthesise(values: Mapping[str, Any], out: Path) -> None:
-    """Templates and assets into `out`, by the product's own app.py; no endpoint, no credentials."""
+    """Writes templates and assets to `out`, with the product's own app.py; needs no endpoint and no credentials."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
     variables |= {"CDK_CONTEXT_JSON": json.dumps(values), "CDK_OUTDIR": str(out), "CDK_VALIDATION": "false"}
     _run([sys.executable, str(ROOT / "app.py")], variables, ROOT)
 
 
 def needed(manifest: Mapping[str, Any], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Stacks of an assembly to deploy for the wanted ones, whatever they depend on included, and those left out."""
+    """Returns the stacks to deploy for the wanted ones, including everything they depend on, and the stacks left out."""
     artifacts = manifest["artifacts"]
     stacks = [name for name, one in artifacts.items() if one["type"] == "aws:cloudformation:stack"]
     if unknown := set(wanted) - set(stacks):
@@ -109,15 +109,15 @@ def needed(manifest: Mapping[str, Any], wanted: Sequence[str]) -> tuple[list[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cdk:
-    """The CDK command line against one endpoint."""
+    """Runs the CDK command line against one endpoint."""
 
     variables: Mapping[str, str]
-    """Endpoint and credentials of the person who deploys."""
+    """Endpoint and credentials of the deploying person."""
     region: str
     work: Path
 
     def deploy(self, assembly: Path, *stacks: str, each_line: Tell | None = None) -> Deployed:
-        """All stacks, or the named ones and nothing that they need."""
+        """Deploys all stacks, or exactly the named ones without those that they need."""
         outputs = self.work / "outputs.json"
         self._cdk(
             ROOT,
@@ -135,7 +135,7 @@ class Cdk:
         return Deployed(json.loads(outputs.read_text()))
 
     def destroy(self, assembly: Path, *stacks: str) -> None:
-        """All stacks, or the named ones and nothing that needs them."""
+        """Destroys all stacks, or exactly the named ones without those that need them."""
         which = ("--exclusively", *stacks) if stacks else ("--all",)
         self._cdk(ROOT, "destroy", *which, "--app", str(assembly), "--force")
 
@@ -147,8 +147,8 @@ class Cdk:
 
 
 def bootstrap(client: Callable[[str, str], Any], regions: Sequence[str]) -> None:
-    """Once an account and region: the command line's own template with the parameters that it gives, without the seconds that it
-    takes to start and to wait. `client` makes one of a service in a region."""
+    """Bootstraps, once per account and region: deploys the command line's own template with its parameters, but without the seconds
+    for which the command line starts and waits. `client` returns a client of a service in a region."""
     for region in regions:
         cloudformation = client("cloudformation", region)
         cloudformation.create_stack(
@@ -173,8 +173,8 @@ def bring_up(
     *,
     wanted: Sequence[str] = (),
 ) -> tuple[Path, Deployed]:
-    """Synthesis, where anything changed, and bootstrap side by side, then the deployment of the wanted stacks and what they need,
-    or of all. The assembly stays for as long as `using`."""
+    """Synthesises, if anything changed, and bootstraps in parallel, then deploys the wanted stacks and what they need,
+    or all. Keeps the assembly for as long as `using`."""
     regions = [place["region"] for place in values["trainyard"]["regions"]]
 
     def synth() -> Path:
@@ -193,7 +193,7 @@ def bring_up(
             folder = both[0].result()
             both[1].result()
         except BaseException:
-            interrupt()  # or the pool would wait for the other
+            interrupt()  # otherwise the pool would wait for the other one
             raise
     stacks, left_out = needed(json.loads((folder / "manifest.json").read_text()), wanted) if wanted else ([], [])
     with parts.part("deploy"):
@@ -203,7 +203,7 @@ def bring_up(
 
 
 class DeployProgress:
-    """Makes parts of the lines in which the command line tells of stacks."""
+    """Turns the command line's lines about stacks into parts."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -217,7 +217,7 @@ class DeployProgress:
 
 
 def _run(command: list[str], variables: Mapping[str, str], folder: Path, each_line: Tell | None = None) -> None:
-    """To its end. Whatever interrupts the wait ends the command first, with all that it started."""
+    """Runs a command to its end. An interrupt of the wait first ends the command, with everything that it started."""
     lines = []
     with subprocess.Popen(
         command,
@@ -249,11 +249,11 @@ def _run(command: list[str], variables: Mapping[str, str], folder: Path, each_li
 
 
 _RUNNING: set[subprocess.Popen[str]] = set()
-"""In sessions of their own, which an interrupt from the terminal does not reach."""
+"""Commands in sessions of their own, so that an interrupt from the terminal does not reach them."""
 
 
 def interrupt() -> None:
-    """Ends whatever commands of deployments run, with all that they started."""
+    """Ends all commands of deployments, with everything that they started."""
     for process in list(_RUNNING):
         _end(process)
 

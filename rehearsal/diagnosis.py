@@ -1,4 +1,4 @@
-"""What one needs to see when a rehearsed job failed: why first, then the end of what nodes and functions said; all of it in files."""
+"""Shows why a rehearsed job failed: the cause first, then the last lines of nodes and functions; writes everything to files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rehearsal.deployment import DeploymentFailed
 from rehearsal.yard import StartedJob
 
 LINES = 12
-"""Of a log on the screen; the whole lies in a file."""
+"""The most lines of a log on the screen; a file has the whole log."""
 TROUBLE = re.compile(r"error|exception|traceback|fail|refused|denied|timed out|cannot|critical", re.IGNORECASE)
 
 
 def diagnose(job: StartedJob, console: Console, out: Path) -> None:
-    """Writes history, function logs and the nodes' consoles into `out`; prints the cause and what speaks of it."""
+    """Writes history, function logs and the nodes' consoles to `out`; prints the cause and the lines about it."""
     execution = job.describe()
     console.rule(f"[red]{job.name}: {execution['status']}")
     why = ": ".join(filter(None, (execution.get("error", ""), execution.get("cause", ""))))
@@ -40,7 +40,7 @@ def diagnose(job: StartedJob, console: Console, out: Path) -> None:
 
 
 def diagnose_deployment(problem: DeploymentFailed, console: Console, out: Path) -> None:
-    """The cause first, then what functions said of trouble; what the command and the functions printed as a whole goes to `out`."""
+    """Prints the cause first, then the functions' lines about errors; writes everything that the command and functions printed to `out`."""
     console.rule("[red]the deployment failed")
     console.print(str(problem), markup=False, highlight=False)
     logs = out / "logs"
@@ -54,12 +54,12 @@ def diagnose_deployment(problem: DeploymentFailed, console: Console, out: Path) 
 
 
 def matters(lines: Sequence[str]) -> list[str]:
-    """The last lines of a function's log that speak of trouble, with their own last lines where they have several."""
+    """Returns the last lines of a function's log that mention errors; of a message with several lines, its last ones."""
     return [line for text in lines if TROUBLE.search(text) for line in text.splitlines()][-LINES:]
 
 
 def _files(job: StartedJob) -> dict[str, list[str]]:
-    """File name to lines."""
+    """Returns the lines of each file, by file name."""
     found = {"history": [f"{event['timestamp']:%H:%M:%S}  {event['type']}{_details(event)}" for event in job.history()]}
     found |= {f"function-{name}": lines for name, lines in job.yard.aws.workers.logs().items()}
     for node in job.yard.nodes.all():
@@ -68,7 +68,7 @@ def _files(job: StartedJob) -> dict[str, list[str]]:
 
 
 def _details(event: dict[str, Any]) -> str:
-    """Name, error and cause of an event, where it has them."""
+    """Returns name, error and cause of an event, if it has them."""
     details: dict[str, Any] = next((value for key, value in event.items() if key.endswith("EventDetails")), {})
     told = {key: value for key, value in details.items() if key in {"name", "error", "cause", "resource"}}
     return f"  {json.dumps(told, default=str, ensure_ascii=False)[:600]}" if told else ""

@@ -1,4 +1,4 @@
-"""The faults that a rehearsal can be asked for: their names, their keys, and what the product makes of each."""
+"""Defines the faults of a rehearsal: their names, their keys, and how the product reacts to each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
 
 
 class UnknownFault(ValueError):
-    """A fault, a key or a value that there is not; the message lists those there are."""
+    """The fault, key or value does not exist; the message lists those that do."""
 
 
 def _seconds(text: str) -> bool:
@@ -38,12 +38,12 @@ class FaultKey:
     default: str
     what: str
     allowed: str
-    """For a person, after `wanted`."""
+    """The allowed values in words for a person, after `wanted`."""
     fits: Callable[[str], bool]
 
 
 def seconds(default: str, what: str) -> FaultKey:
-    """Real-world seconds, which the rehearsal divides by its speed."""
+    """Returns a key for real-world seconds, which the rehearsal divides by its speed."""
     return FaultKey(default, what, "seconds, 0 or more", lambda text: _seconds(text) and float(text) >= 0)
 
 
@@ -56,7 +56,7 @@ def choice(default: str, what: str, *among: str) -> FaultKey:
 
 
 def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
-    """A phase of the node's life, or a step of the training."""
+    """Returns a key for a phase of the node's life, or a step of the training."""
     among = MOMENTS[MOMENTS.index(least) :]
     return FaultKey(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
 
@@ -70,13 +70,13 @@ AFTER = seconds("0", "from the start of the job (in tests: of the block) to the 
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """A fault that there is. `keys` may name none."""
+    """A kind of fault. `keys` may be empty."""
 
     what: str
     outcome: str
     keys: Mapping[str, FaultKey]
     handlers: str = ""
-    """How the handlers begin of functions that are dead while it lasts."""
+    """Prefix of the handlers whose functions are dead while the fault lasts."""
 
 
 GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
@@ -283,7 +283,7 @@ FAULTS: dict[str, FaultKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One that was asked for. Raises UnknownFault for what there is not."""
+    """A fault that was asked for. Raises UnknownFault if it does not exist."""
 
     name: str
     given: Mapping[str, str]
@@ -302,7 +302,7 @@ class Fault:
         return self.given.get(key, FAULTS[self.name].keys[key].default)
 
     def seconds(self, key: str) -> float:
-        """Real-world seconds; infinite where the default is for ever."""
+        """Returns the key's real-world seconds; infinity if the default is for ever."""
         return float(self.text(key) or "inf")
 
     def number(self, key: str) -> int:
@@ -310,11 +310,11 @@ class Fault:
 
     @property
     def handlers(self) -> str:
-        """How the handlers begin of functions that are dead while it lasts; empty for none."""
+        """Prefix of the handlers whose functions are dead while the fault lasts; empty for none."""
         return FAULTS[self.name].handlers
 
     def meets(self, marks: Mapping[str, str]) -> bool:
-        """Whether it is for the node, line or execution with these marks; keys that the fault has not are no limit."""
+        """Whether it applies to the node, line or execution with these marks; a key that the fault lacks limits nothing."""
         keys = FAULTS[self.name].keys
         return (
             ("job" not in keys or self.text("job") in {"", _job(marks)})
@@ -325,12 +325,12 @@ class Fault:
 
 
 def _job(marks: Mapping[str, str]) -> str:
-    """Of an instance, a training, a grid's child or an execution."""
+    """Returns the job of an instance, a training, a grid's child or an execution."""
     return next((marks[key] for key in (tags.JOB, tags.GRID, f"{VARIABLE_PREFIX}GRID", EXECUTION) if key in marks), "")
 
 
 def _line(marks: Mapping[str, str]) -> str:
-    """Of a training by its tag; a grid's child has its place in the array, which begins at a line."""
+    """Returns the line of a training, by its tag, or of a grid's child, by its place in the array, which begins at a line."""
     place = int(marks.get(f"{VARIABLE_PREFIX}FIRST", "0")) + int(marks.get("AWS_BATCH_JOB_ARRAY_INDEX", "0"))
     return marks.get(tags.LINE, str(place))
 
@@ -341,14 +341,14 @@ def _nearest(word: str, among: Mapping[str, object]) -> str:
 
 
 def asked(faults: Mapping[str, Mapping[str, str]] | Iterable[Fault]) -> tuple[Fault, ...]:
-    """Faults, or name to given keys, as faults. Raises UnknownFault."""
+    """Returns faults from faults, or from keys by fault name. Raises UnknownFault."""
     if isinstance(faults, Mapping):
         return tuple(Fault(str(name), given) for name, given in faults.items())
     return tuple(faults)
 
 
 def parse_faults(given: list[str]) -> tuple[Fault, ...]:
-    """Each `NAME` or `NAME:key=value,...`, as the command line has them. Raises UnknownFault."""
+    """Parses the command line's faults: each `NAME` or `NAME:key=value,...`. Raises UnknownFault."""
     return tuple(map(_parsed, given))
 
 
@@ -365,7 +365,7 @@ def _parsed(text: str) -> Fault:
 
 
 def table() -> str:
-    """For `--help`: a line a fault, with its keys and their defaults."""
+    """Returns the text for `--help`: a line per fault, with its keys and their defaults."""
     lines = []
     for name, kind in FAULTS.items():
         keys = ", ".join(f"{key}={one.default}" for key, one in kind.keys.items())

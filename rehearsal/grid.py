@@ -1,4 +1,4 @@
-"""A grid in the rehearsed account: data and manifest where a person would put them, the execution, and what it leaves behind."""
+"""A grid in the rehearsed account: data and manifest in a person's places, the execution, and its results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import StartedJob, Yard
 
 PLACEHOLDER = "REPLACE-WITH-ACCOUNT"
-"""In the names of buckets in an example's manifest: the person's account."""
+"""Placeholder for the person's account in the names of buckets in an example's manifest."""
 UPLOADS = "uploads/"
 
 
@@ -33,28 +33,28 @@ class GridJob(StartedJob):
         return GridPrefix(self.name)
 
     def plan(self) -> Grid | None:
-        """None before Plan has written it."""
+        """The plan; None before Plan has written it."""
         body = self.read(self.prefix.description)
         return decode(Grid, body) if body else None
 
     def lines(self) -> list[Line]:
-        """All of the plan; empty before it is written."""
+        """All lines of the plan; empty before it is written."""
         if (plan := self.plan()) is None:
             return []
         keys = dict.fromkeys(self.prefix.lines(index) for index in range(plan.lines))
         return [decode(Line, line) for key in keys for line in (self.read(key) or b"").splitlines()]
 
     def records(self) -> list[Record]:
-        """Of the lines that have one by now."""
+        """Records of the lines that have one by now."""
         found = self._listed(self.yard.places.home, self.prefix.records)
         return [decode(Record, self.read(key) or b"") for key in found]
 
     def results(self) -> list[Record]:
-        """results.jsonl; empty where the grid has none."""
+        """The records of results.jsonl; empty if the grid has none."""
         return [decode(Record, line) for line in (self.read(self.prefix.results_jsonl) or b"").splitlines()]
 
     def read(self, key: str) -> bytes | None:
-        """An object of the home bucket; None where it is not there."""
+        """Returns an object of the home bucket; None if it does not exist."""
         s3 = self.yard.client("s3")
         try:
             body: bytes = s3.get_object(Bucket=self.yard.places.home, Key=key)["Body"].read()
@@ -63,46 +63,46 @@ class GridJob(StartedJob):
         return body
 
     def described(self) -> dict[int, dict[str, Any]]:
-        """Line to what SageMaker says of its training, in the line's region; lines without one are left out."""
+        """Returns SageMaker's description of each line's training, in the line's region; lines without a training are left out."""
         found = {}
         for line in self.lines():
             client = self.yard.client("sagemaker", line.region)
             try:
                 found[line.index] = client.describe_training_job(TrainingJobName=line.training)
             except client.exceptions.ClientError:
-                continue  # it has none, or none yet
+                continue  # the line has no training, or none yet
         return found
 
     def progress(self) -> Counter[str]:
-        """Lines by what they are at: the secondary status of the training, or how the line ended."""
+        """Counts lines by state: the secondary status of the training, or how the line ended."""
         outcomes = {record.index: record.outcome.value for record in self.records()}
         states = {index: str(one["SecondaryStatus"]) for index, one in self.described().items()}
         plan = self.plan()
         return Counter(outcomes.get(i) or states.get(i) or "waiting" for i in range(plan.lines if plan else 0))
 
     def trainings(self) -> list[Run]:
-        """That SageMaker ever had for this grid, in all regions together."""
+        """Lists every training that SageMaker ever had for this grid, in all regions."""
         return [one for one in sagemaker.trainings() if one.training.tags.get(tags.GRID) == self.name]
 
     def children(self) -> list[BatchJob]:
-        """Whatever of this grid ever ran on Batch."""
+        """Lists every job of this grid that ever ran on Batch."""
         return [one for one in batch.jobs() if one.submitted.tags.get(tags.GRID) == self.name and one.attempts]
 
     def trainings_left(self) -> list[str]:
-        """Names of trainings, of any grid or of none, that still run anywhere."""
+        """Names of trainings that still run anywhere, of any grid or of none."""
         return [one.training.name for one in sagemaker.trainings() if one.runs]
 
     def children_left(self) -> list[str]:
         return [one.id for one in batch.jobs() if one.status not in ("SUCCEEDED", "FAILED")]
 
     def processes_left(self) -> int:
-        """Of trainings and children, on this computer."""
+        """Counts the processes of trainings and children on this computer."""
         containers = [container for one in sagemaker.trainings() for container in one.containers]
         tasks = [attempt.container for one in batch.jobs() for attempt in one.attempts if attempt.container]
         return sum(one.code is None for one in (*containers, *tasks))
 
     def settle_grid(self, limit_s: float) -> None:
-        """Waits until nothing of it runs: the reaper, the last layer, may still be at work."""
+        """Waits until nothing of the grid runs: the reaper, the last layer, may still be at work."""
         until = time.monotonic() + limit_s
         while time.monotonic() < until and (self.trainings_left() or self.children_left() or self.processes_left()):
             time.sleep(0.1)
@@ -123,7 +123,7 @@ def start(yard: Yard, request: Mapping[str, Any], name: str) -> GridJob:
 
 
 def upload_manifest(yard: Yard, text: str, name: str) -> str:
-    """As a person would put it there, with the account's number in its place; its address."""
+    """Uploads a manifest as a person would, with the account's number in place of the placeholder; returns its address."""
     key = f"{UPLOADS}{name}"
     body = text.replace(PLACEHOLDER, ACCOUNT).encode()
     yard.client("s3").put_object(Bucket=yard.places.home, Key=key, Body=body)
@@ -131,7 +131,7 @@ def upload_manifest(yard: Yard, text: str, name: str) -> str:
 
 
 def upload_data(yard: Yard, folder: Path) -> dict[str, str]:
-    """Each of its folders that is named by a region of the deployment, into the bucket of bytes there; region to address."""
+    """Uploads each subfolder named after a region of the deployment to the bucket of bytes there; returns addresses by region."""
     found, regions = {}, {place["region"] for place in yard.context["trainyard"]["regions"]}
     for region in sorted(path.name for path in folder.iterdir() if path.name in regions):
         bucket = names.bytes_bucket(yard.context["trainyard"]["deployment"], ACCOUNT, region)
@@ -143,8 +143,8 @@ def upload_data(yard: Yard, folder: Path) -> dict[str, str]:
 
 
 def build_image(yard: Yard, folder: Path, limit_s: float = 180.0) -> dict[str, Any]:
-    """The Build machine brings the folder's image into every region, as its build.json asks; the execution's output. Raises
-    RuntimeError where it does not."""
+    """Has the Build machine bring the folder's image into every region, as its build.json asks; returns the execution's output. Raises
+    RuntimeError if the build fails."""
     request = json.loads((folder / "build.json").read_text())
     name = f"build-{re.sub('[^a-z0-9]+', '-', folder.name)}-{time.time_ns()}"
     request["context"] = yard.upload(folder, name)
@@ -169,16 +169,16 @@ class GridSummary:
     regions: dict[str, int]
     outcomes: dict[str, int]
     trainings: int
-    """That SageMaker ever had, in all regions together."""
+    """Trainings that SageMaker ever had, in all regions together."""
     interruptions: int
     children: int
     attempts: int
-    """Of children, those of retries included."""
+    """Attempts of children, including retries."""
     trainings_left: list[str]
     children_left: list[str]
     processes_left: int
     astray: list[str]
-    """Artifacts that do not lie in their line's region."""
+    """Artifacts that are not in their line's region."""
     state_path: list[str]
     execution_s: float
     wall_s: float
@@ -188,7 +188,7 @@ class GridSummary:
 
 
 def summarise(job: GridJob, *, wall_s: float) -> GridSummary:
-    """Reads everything back from where the product's documentation says it is."""
+    """Reads everything back from the places that the product's documentation names."""
     execution, results, plan = job.describe(), job.results(), job.plan()
     trainings, ran = job.trainings(), job.children()
     begun = execution["startDate"].timestamp()
@@ -216,7 +216,7 @@ def summarise(job: GridJob, *, wall_s: float) -> GridSummary:
 
 
 def shortcomings(summary: GridSummary) -> list[str]:
-    """Why a rehearsed grid is not a success, a line each; empty when all is as promised."""
+    """Returns why a rehearsed grid is not a success, a line per reason; empty if all is as promised."""
     lines = []
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
@@ -235,7 +235,7 @@ def shortcomings(summary: GridSummary) -> list[str]:
 
 
 def _at_home(yard: Yard, record: Record) -> bool:
-    """Whether the artifact that the record names stands, in the bucket of its line's region."""
+    """Whether the record's artifact exists in the bucket of its line's region."""
     if not record.artifact:
         return record.outcome is not LineOutcome.COMPLETED
     bucket, _, key = record.artifact.removeprefix("s3://").partition("/")

@@ -57,7 +57,7 @@ def _object(option: str, file: Path) -> dict[str, Any]:
 
 
 def _folder_problems(options: argparse.Namespace) -> Iterator[str]:
-    import boto3  # half a second that a mistake in the command line need not wait for
+    import boto3  # takes half a second, which a mistake in the command line need not wait for
 
     known = set(boto3.Session().get_available_regions("sagemaker"))
     for name in options.region:
@@ -86,7 +86,7 @@ def _regions_in(folder: Path) -> list[str]:
 
 
 def regions(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Home with its network, as in the settings; those of the data, and those that were named, for the grid alone."""
+    """Returns home with its network, as in the settings; the regions of the data, and the named ones, serve only the grid."""
     settings = context(1.0)["trainyard"]
     (home,) = (place for place in settings["regions"] if place["region"] == settings["home_region"])
     data = _regions_in(options.grid_data) if options.grid_data else []

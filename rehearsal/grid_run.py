@@ -1,4 +1,4 @@
-"""One grid on a local AWS, from its deployment to its results."""
+"""Runs one grid on a local AWS, from its deployment to its results."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rehearsal.screen import Screen
 from rehearsal.yard import Yard
 
 STACKS = ("grid", "images", "reaper")
-"""What a grid needs, with all that these depend on; `images` builds the child's."""
+"""Stacks that a grid needs, without those they depend on; `images` builds the child's image."""
 
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
-    """0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
+    """Returns 0 only if every line completed and nothing runs; see `rehearsal.grid.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
     settings = {"regions": regions(options)}
     with Yard(run.work, conditions, settings=settings, wanted=STACKS, parts=screen.parts) as yard:
@@ -37,7 +37,7 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
-    """One grid from its manifest to its summary."""
+    """Runs one grid from its manifest to its summary."""
     address = grid.upload_manifest(yard, options.text, f"{run.name}{options.manifest.suffix}")
     job = grid.start(yard, {**options.request, "manifest": address}, run.name)
     screen.say(f"grid [bold]{run.name}[/bold]: {address}")
@@ -62,7 +62,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
 
 
 def keep(job: grid.GridJob, summary: grid.GridSummary, out: Path, *, whole: bool) -> None:
-    """Everything that a person may want to look at afterwards, as files; `whole`: the functions' logs, too."""
+    """Writes everything that a person may want to read afterwards to files; with `whole`, the functions' logs too."""
     leave(out, asdict(summary), job.yard.aws.recorder.calls)
     written = (job.prefix.results_csv, job.prefix.results_jsonl, job.prefix.failed, job.prefix.report)
     for key in (job.prefix.description, *written):

@@ -1,4 +1,4 @@
-"""What a person sees while a grid is rehearsed, and the table at its end."""
+"""Shows a person how a grid is rehearsed, and the table at its end."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REPLACED = (
 )
 REAL = "The templates, the state machine, its functions, the child and the training program are the real ones."
 MODELS = 10
-"""That are listed one by one."""
+"""The most models that are listed one by one."""
 
 
 def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: float = 1.0) -> None:
-    """A line whenever something has changed, until the execution is over. Raises TimeoutError after `limit_s` seconds."""
+    """Prints a line whenever something has changed, until the execution ends. Raises TimeoutError after `limit_s` seconds."""
     deadline, last = time.monotonic() + limit_s, ""
     while job.runs():
         if time.monotonic() > deadline:
@@ -46,7 +46,7 @@ def follow(job: GridJob, say: Callable[[str], None], limit_s: float, every_s: fl
 def show(
     console: Console, summary: GridSummary, conditions: Conditions, wrong: list[str], left_out: Sequence[str] = ()
 ) -> None:
-    """How every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
+    """Prints how every line ended (results.csv says more), the figures, what was replaced, and the verdict."""
     console.print(_lines(summary))
     models = [(one["index"], one["artifact"]) for one in summary.results if one["artifact"]]
     for index, artifact in models[:MODELS]:

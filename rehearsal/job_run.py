@@ -1,4 +1,4 @@
-"""One job on a local AWS, from its deployment to its summary."""
+"""Runs one job on a local AWS, from its deployment to its summary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rehearsal.summary import shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 
 STACKS = ("workflow", "reaper")
-"""What a job needs, with all that these depend on: the reaper is one of the layers that end what a job leaves."""
+"""Stacks that a job needs, without those they depend on; the reaper is one of the layers that end what a job leaves."""
 
 PHASES = {
     "Train: nodes boot and prepare": ("booted", "prepared"),
@@ -23,11 +23,11 @@ PHASES = {
     "Train: command to its first step": ("started", "first_step"),
     "Train: training": ("first_step", "ended"),
 }
-"""Part to the moments of a node's timeline that it lies between."""
+"""Moments of a node's timeline between which each part lies."""
 
 
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
-    """0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
+    """Returns 0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
     deployed = Yard(run.work, conditions, wanted=STACKS, parts=screen.parts)
     with deployed as yard, yard.faults(options.faults):
@@ -35,7 +35,7 @@ def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
-    """One job from its upload to its summary."""
+    """Runs one job from its upload to its summary."""
     request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
     with screen.parts.part("upload"):
         request["code"] = yard.upload(options.code, run.name)
@@ -65,7 +65,7 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
 
 
 def time_execution(job: StartedJob, parts: Parts, offset: float) -> None:
-    """Its states, and what the slowest node of the last attempt did in them; `offset` is the rehearsal's beginning, since the epoch."""
+    """Times the job's states, and the slowest node of the last attempt in them; `offset` is the rehearsal's start, since the epoch."""
     for name, at, until in job.spans():
         parts.known(name, at - offset, until - at)
     for name, (begin, end) in PHASES.items():

@@ -1,4 +1,4 @@
-"""The faults of single nodes: what a node has to be born with, and what befalls it at a moment of its life."""
+"""The faults of single nodes: how an affected node starts, and what happens to it later."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ AGENTS_COMMAND = b"\0-m\0agent\0"
 
 
 class NodeFaults:
-    """Those of `rehearsal.faults` that befall single nodes of a job."""
+    """Applies the faults of `rehearsal.faults` to single nodes of a job."""
 
     striking = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-lost"})
 
     def birth(self, machine: Machine, conditions: Conditions) -> Birth:
-        """What the faults that were asked for make of a machine that boots now."""
+        """Returns what the requested faults change about a machine that boots now."""
 
         def fault(name: str) -> Fault | None:
             return conditions.fault(name, machine.marks)
@@ -58,13 +58,13 @@ class NodeFaults:
         return replace(made, timerless=fault("timer-off") is not None)
 
     def befalls(self, fault: Fault, node: Node) -> bool:
-        """Whether the fault's moment has come for a node that it is for."""
+        """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
         if not fault.meets(machine.marks):
             return False
         when = fault.text("step" if fault.name == "node-lost" else "at")
         if when == BOOT:
-            return False  # born with it
+            return False  # the node started with it
         if when == AGENT:
             return agent(node.pid) is not None
         if when in PHASES:
@@ -74,7 +74,7 @@ class NodeFaults:
         return first is not None and first.progress is not None and first.progress.step >= int(when)
 
     def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None]) -> None:
-        """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
+        """Carries the fault out, once. `vanish` loses a machine without notice; EC2 reports it after that many real-world seconds."""
         strikes: Mapping[str, Callable[[], None]] = {
             "agent-crash": lambda: _kill_agent(node.pid),
             "disk-full": lambda: fill_disk(node.pid),
@@ -92,7 +92,7 @@ def _with_line(script: bytes, number: int, line: bytes) -> bytes:
 
 
 def agent(init: int) -> int | None:
-    """The process of the node's agent, None before and after it."""
+    """Returns the process id of the node's agent, None before and after it."""
     found = [process for process in descendants(init) if AGENTS_COMMAND in _command(process)]
     return min(found, default=None)  # a child between fork and exec has its parent's command line
 
@@ -104,9 +104,9 @@ def _kill_agent(init: int) -> None:
 
 
 def fill_disk(init: int) -> None:
-    """Every process of the node, and those that they start, can write no more byte into any file."""
+    """Keeps every process of the node, and those that they start, from writing any byte to a file."""
     limited: set[int] = set()
-    while new := descendants(init) - limited:  # until no fork has escaped
+    while new := descendants(init) - limited:  # repeats until no fork has escaped
         for process in new:
             with contextlib.suppress(ProcessLookupError):
                 resource.prlimit(process, resource.RLIMIT_FSIZE, (0, 0))
@@ -114,7 +114,7 @@ def fill_disk(init: int) -> None:
 
 
 def freeze(init: int) -> None:
-    """Every process of the node but its process 1, which is the rehearsal's, stands still."""
+    """Stops every process of the node except its process 1, which belongs to the rehearsal."""
     still: set[int] = set()
     while new := descendants(init) - still:
         for process in new:
@@ -131,7 +131,7 @@ def _command(process: int) -> bytes:
 
 
 def _report(machine: Machine, rank: int) -> NodeReport | None:
-    """The newest that the rank has sent in the machine's attempt, to any bucket."""
+    """Returns the newest report that the rank has sent in the machine's attempt, to any bucket."""
     attempt = int(machine.marks.get(tags.ATTEMPT, "0"))
     key = JobPrefix(machine.marks.get(tags.JOB, "")).report(attempt, rank)
     for found in _objects(key):

@@ -1,4 +1,4 @@
-"""What the command lines of both rehearsals have in common: of one job, and of one grid. Light to import: a mistake is told at once."""
+"""Shared by the command lines of both rehearsals, of a job and of a grid. It imports little, so mistakes are reported at once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NoReturn
 from rehearsal.faults import table
 
 LAST_LAYER_S = 1500.0
-"""From an execution's end until the reaper, the last of all that end what runs, has ended what was left: its grace period of ten
+"""How long after an execution's end the reaper, the last layer, has ended what was left: its grace period of ten
 minutes, two passes of five, and a margin. In real-world seconds."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Ends with exit code 2 and a line for each mistake, without the usage; `--help` prints that."""
+    """Exits with code 2 and a line for each mistake, without the usage; `--help` prints the usage."""
 
     def __init__(self, description: str) -> None:
         super().__init__(
@@ -31,13 +31,13 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message.removeprefix('argument ')}\n")
 
     def refuse(self, problems: Sequence[str]) -> None:
-        """Ends where there is any problem."""
+        """Exits if there is any problem."""
         if problems:
             self.error("\n".join(problems))
 
 
 def add_conditions(parser: argparse.ArgumentParser, *, speed: float) -> None:
-    """`speed` holds where nobody says. `numbers` makes numbers of what is given."""
+    """`speed` is the default. `numbers` converts the values."""
     parser.add_argument(
         "--fault", action="append", default=[], metavar="NAME[:key=value,...]", help="may be given again"
     )
@@ -47,7 +47,7 @@ def add_conditions(parser: argparse.ArgumentParser, *, speed: float) -> None:
 
 
 def numbers(options: argparse.Namespace) -> Iterator[str]:
-    """Puts a number in the place of the text of every option that is one; yields a line for each that is none."""
+    """Converts the text of every numeric option to a number; yields a line for each one that is not a number."""
     for name, (kind, allowed, fits) in NUMBERS.items():
         text = getattr(options, name, None)
         if text is None:
@@ -69,11 +69,11 @@ NUMBERS: dict[str, tuple[type[float] | type[int], str, Callable[[float], bool]]]
     "nodes": (int, "a whole number of at least 1, such as 2", lambda value: value >= 1),
     "metric_at_least": (float, "a number, such as 0.93", math.isfinite),
 }
-"""Option to its kind, to what is allowed in words, and to whether a value is."""
+"""Each option's kind, its allowed values in words, and a check of a value."""
 
 
 def folder_problem(option: str, folder: Path) -> str | None:
-    """Why the option's value is not a folder to read from."""
+    """Says why the option's value is not a folder that can be read."""
     if not folder.exists():
         return f"{option} {folder}: there is no such folder"
     if not folder.is_dir():
@@ -90,7 +90,7 @@ class UnreadableFile(Exception):
 
 
 def read(option: str, file: Path) -> str:
-    """Its text. Raises Unreadable."""
+    """Returns the file's text. Raises Unreadable."""
     if file.is_dir():
         raise UnreadableFile(f"{option} {file}: is a folder; it must be a file")
     try:

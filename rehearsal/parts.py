@@ -1,4 +1,4 @@
-"""The parts of a rehearsal's time: what is going on is told when it begins, how long it took stays."""
+"""Times the parts of a rehearsal: tells of each part when it begins, and keeps how long it took."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Part:
-    """Seconds are since the rehearsal began. Parts may lie within others and beside them."""
+    """One part. Seconds are since the rehearsal began. Parts may be nested and may overlap."""
 
     name: str
     began_s: float
     took_s: float | None = None
-    """None while it goes on."""
+    """None while the part goes on."""
     note: str = ""
 
 
 class Parts:
-    """Thread-safe; `tell` hears of each part when it begins and when it ends."""
+    """Collects parts; thread-safe. `tell` receives each part when it begins and when it ends."""
 
     def __init__(self, tell: Callable[[Part], None] = lambda _: None) -> None:
         self.began = time.monotonic()
@@ -34,7 +34,7 @@ class Parts:
 
     @contextmanager
     def part(self, name: str) -> Iterator[Part]:
-        """For as long as the block lasts; one that fails has no end."""
+        """Times a part for as long as the block lasts; a part that fails has no end."""
         part = self.begin(name)
         yield part
         self.end(name)
@@ -47,7 +47,7 @@ class Parts:
         return part
 
     def end(self, name: str) -> None:
-        """Nothing happens where no such part goes on."""
+        """Ends a part; does nothing if no such part goes on."""
         with self._lock:
             going_on = [part for part in self.all if part.name == name and part.took_s is None]
             for part in going_on:
@@ -56,17 +56,17 @@ class Parts:
             self._tell(part)
 
     def known(self, name: str, began_s: float, took_s: float) -> None:
-        """One that somebody else timed; nobody is told."""
+        """Adds a part that somebody else timed, without telling of it."""
         with self._lock:
             self.all.append(Part(name, round(began_s, 3), round(took_s, 3)))
 
     def going_on(self) -> list[str]:
-        """What a rehearsal that hangs, or was interrupted, was at."""
+        """Names the parts that a hanging or interrupted rehearsal was in."""
         with self._lock:
             return [part.name for part in self.all if part.took_s is None]
 
     def write(self, file: Path) -> None:
-        """With the processor time of this process and of all that it waited for."""
+        """Writes the parts, with the processor time of this process and of all processes that it waited for."""
         times = os.times()
         document = {
             "parts": [asdict(part) for part in self.all],

@@ -1,7 +1,7 @@
-"""Does beforehand what the first rehearsal of a fresh clone would wait for: `python -m rehearsal.prepare`.
+"""Does in advance what the first rehearsal of a fresh clone would wait for: `python -m rehearsal.prepare`.
 
-Set-up runs it beside the download of PyTorch. It synthesises the assembly of the default settings, and Python compiles what a
-rehearsal imports. A rehearsal works without it, and does again what has changed since.
+Set-up runs it during the download of PyTorch. It synthesises the assembly of the default settings, and compiles the modules that
+a rehearsal imports. A rehearsal also works without it, and repeats what has changed since.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rehearsal.job_command import SPEED
 
 
 def prepare() -> None:
-    """Raises DeploymentFailed, with the cause, where app.py rejects the settings."""
+    """Prepares everything. Raises DeploymentFailed, with the cause, if app.py rejects the settings."""
     from rehearsal import job_run  # noqa: F401  (only for the byte code that the import leaves)
     from rehearsal.yard import MASTER_PORT
 

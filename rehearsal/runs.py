@@ -1,4 +1,4 @@
-"""The folders of a run: two rehearsals in one checkout share none, and `latest` names the newest."""
+"""Manages the folders of runs: two rehearsals in one checkout share none, and `latest` names the newest."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OUT = ROOT / "rehearsal" / "out"
 WORK = ROOT / "build" / "rehearsal"
 LATEST = "latest"
 KEPT = 10
-"""Result folders that stay, the newest; working folders, which are a hundred times as large, go with the next run."""
+"""How many result folders are kept, the newest; working folders, a hundred times as large, are deleted by the next run."""
 NAME_LONGEST = 80
-"""Of an execution: Admit takes no longer job id."""
+"""The most characters of an execution's name: Admit takes no longer job id."""
 UNNAMED = "job"
 _LOCK = ".lock"
 
@@ -36,8 +36,8 @@ class Unwritable(Exception):
 
 
 def job_name(folder: str, now: float | None = None) -> str:
-    """An execution's name from a folder of any name: letters, digits and single dashes, the time, and a few random characters, for
-    two starts within a second."""
+    """Makes an execution's name from any folder name: letters, digits and single dashes, the time, and a few random characters, because
+    two runs may start in one second."""
     plain = unicodedata.normalize("NFKD", folder).encode("ascii", "ignore").decode()
     suffix = f"-{time.strftime('%H%M%S', time.localtime(now))}-{uuid.uuid4().hex[:4]}"
     words = re.sub("[^A-Za-z0-9]+", "-", plain).strip("-")[: NAME_LONGEST - len(suffix)].rstrip("-")
@@ -45,14 +45,14 @@ def job_name(folder: str, now: float | None = None) -> str:
 
 
 def leave(out: Path, summary: Mapping[str, Any], calls: Iterable[Call]) -> None:
-    """Writes what every rehearsal leaves: its summary, and each call that AWS was sent."""
+    """Writes what every rehearsal leaves: its summary, and each call that was sent to AWS."""
     (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False, default=str) + "\n")
     with (out / "calls.jsonl").open("w") as lines:
         lines.writelines(json.dumps(asdict(call), default=str) + "\n" for call in calls)
 
 
 class Run:
-    """`out` for what a person looks at, `work` for everything else, both locked for as long as the run lives."""
+    """One run: `out` is for a person, `work` for everything else; both are locked for as long as the run lives."""
 
     def __init__(self, name: str, *, out: Path = OUT, work: Path = WORK) -> None:
         """Makes the folders and points `latest` at them. Raises Unwritable."""
@@ -78,7 +78,7 @@ class Run:
         _forget(work, 1)
 
     def close(self) -> None:
-        """The folders stay until later runs take them away."""
+        """Unlocks the folders, which stay until later runs delete them."""
         for lock in self._locks:
             os.close(lock)
         self._locks.clear()
@@ -87,13 +87,13 @@ class Run:
 def _made_and_locked(folder: Path) -> int:
     folder.mkdir(parents=True)
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-    # The kernel lets go of it however the run ends.
+    # The kernel releases the lock however the run ends.
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return lock
 
 
 def _point(link: Path, name: str) -> None:
-    """Replaced in one step: at no moment is there none."""
+    """Replaces the link in one step, so that it always exists."""
     new = link.with_name(f".{LATEST}-{uuid.uuid4().hex}")
     new.symlink_to(name, target_is_directory=True)
     try:
@@ -104,14 +104,14 @@ def _point(link: Path, name: str) -> None:
 
 
 def _forget(parent: Path, kept: int) -> None:
-    """All but the newest, and never one whose run lives."""
+    """Deletes all but the newest folders, and never one whose run lives."""
     runs = sorted(
         (path for path in parent.iterdir() if not path.is_symlink() and (path / _LOCK).is_file()),
         key=lambda path: (path / _LOCK).stat().st_mtime_ns,
         reverse=True,
     )
     for folder in runs[kept:]:
-        with suppress(OSError):  # another run forgets it right now, or it is somebody else's
+        with suppress(OSError):  # another run deletes it right now, or it belongs to somebody else
             _remove_unless_alive(folder)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a rehearsal runs, and the table at its end."""
+"""Shows a person how a job is rehearsed, and the table at its end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPLACED = (
 
 
 class Screen:
-    """Progress on a terminal; lines where there is none."""
+    """Shows progress on a terminal; prints lines where there is no terminal."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -45,14 +45,14 @@ class Screen:
         self.console.print(f"[dim]{time.monotonic() - self.began:6.1f} s[/dim]  {text}", highlight=False)
 
     def _told(self, part: Part) -> None:
-        """A line at once, so that nobody has to guess what a long silence means."""
+        """Prints a line at once, so that nobody has to guess what a long silence means."""
         if part.took_s is None:
             self.say(f"{part.name} ...")
         else:
             self.say(f"{part.name}: {part.took_s:.1f} s{f' ({part.note})' if part.note else ''}")
 
     def follow(self, job: StartedJob, limit_s: float, every_s: float = 1.0) -> None:
-        """Shows states and nodes until the execution is over; raises TimeoutError after `limit_s` seconds."""
+        """Shows states and nodes until the execution ends; raises TimeoutError after `limit_s` seconds."""
         show = self._live if self.console.is_terminal else self._lines
         deadline = time.monotonic() + limit_s
         with show(job) as refresh:
@@ -106,7 +106,7 @@ class Screen:
         return table
 
     def summary(self, summary: Summary, shortcomings: list[str], left_out: Sequence[str]) -> None:
-        """The table, what was replaced or not deployed, and the verdict."""
+        """Prints the table, what was replaced or not deployed, and the verdict."""
         table = Table(title="Rehearsal", show_header=False)
         for name, value in (
             ("job", summary.job),
@@ -134,14 +134,14 @@ class Screen:
 
 
 def not_deployed(left_out: Sequence[str]) -> str:
-    """A sentence for where the result is printed."""
+    """Returns a sentence for the printed result."""
     if not left_out:
         return "Every stack was deployed."
     return f"Not deployed, as nothing of this run needs it: {', '.join(left_out)}."
 
 
 def attempt_of(states: Sequence[str]) -> int:
-    """The number of the attempt that the states entered so far have come to."""
+    """Returns the number of the attempt that the states entered so far have reached."""
     return max(1, states.count("Launch"))
 
 

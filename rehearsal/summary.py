@@ -1,4 +1,4 @@
-"""What a rehearsed job came to: the figures of `summary.json`, and whether they are what was promised."""
+"""Summarises a rehearsed job: the figures of `summary.json`, and whether they are as promised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Summary:
     """`rehearsal/out/summary.json`."""
 
     status: str
-    """The execution's: SUCCEEDED, FAILED, ABORTED, TIMED_OUT."""
+    """Status of the execution: SUCCEEDED, FAILED, ABORTED, TIMED_OUT."""
     job: str
     attempts: int
     world_size: int
@@ -28,16 +28,16 @@ class Summary:
     transitions: int
     history_events: int
     overhead_s: float | None
-    """Start of the execution to the first training step, less node boot and framework import."""
+    """Seconds from the start of the execution to the first training step, less node boot and framework import."""
     wall_s: float
-    """The whole rehearsal, set-up of the account and deployment included."""
+    """Seconds of the whole rehearsal, including set-up of the account and deployment."""
     execution_s: float
     boot_s: float | None
     import_s: float | None
     error: str = ""
     cause: str = ""
     layer: str = ""
-    """What the functions imported."""
+    """From where the functions imported their libraries."""
     calls: dict[str, int] = field(default_factory=dict)
     """AWS calls by role."""
     conditions: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Summary:
 
 
 def summarise(job: StartedJob, *, wall_s: float) -> Summary:
-    """Reads everything back from where the product's documentation says it is."""
+    """Reads everything back from the places that the product's documentation names."""
     aws, execution, history = job.yard.aws, job.describe(), job.history()
     states = job.states()
     retries = sum(event["type"] == "TaskScheduled" for event in history) - sum(
@@ -86,7 +86,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
 
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
-    """Why a rehearsal is not a success, a line each; empty when all is as promised."""
+    """Returns why a rehearsal is not a success, a line per reason; empty if all is as promised."""
     lines = []
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
@@ -114,7 +114,7 @@ def _world(reports: dict[int, NodeReport]) -> int:
 
 
 def _boot_s(job: StartedJob) -> float | None:
-    """From RunInstances to the first line of user data, of the slowest node of the first attempt."""
+    """Returns the seconds from RunInstances to the first line of user data, for the slowest node of the first attempt."""
     times = [
         machine.booted_at - machine.launched_at
         for machine in ec2.machines().all()

@@ -1,4 +1,4 @@
-"""A whole account on this computer with the product deployed in it, and jobs that a person might start there."""
+"""A whole account on this computer with the product deployed in it, and the jobs that a person may start there."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 """Folders that an upload leaves out."""
 RUNNING = "RUNNING"
 MASTER_PORT = 29500
-"""The first that a yard asks for, and what the settings have."""
+"""The first port that a yard tries, and the one in the settings."""
 GAPS = ("ec2", "cloudformation", "ssm", "ecr", "codebuild", "sagemaker", "batch")
-"""What the product needs of the local AWS beyond what every local AWS has."""
+"""Gaps that the product needs of the local AWS, beyond those of every local AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Places:
 
 
 class Yard:
-    """Deploys on entering; on leaving, everything that it started is over, whatever happened."""
+    """Deploys on entering; on leaving, ends everything that it started, whatever happened."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class Yard:
         wanted: Sequence[str] = (),
         parts: Parts | None = None,
     ) -> None:
-        """`work` gets whatever the yard writes; `settings` replaces keys of cdk.json's block. Of these the yard chooses `master_port`,
-        where nobody does, as one that no other rehearsal on this computer has. `wanted` are the stacks, without the deployment's
-        name, that are deployed with all that they depend on; where it is empty, all are."""
+        """`work` receives whatever the yard writes; `settings` replaces keys of cdk.json's block. The yard chooses a `master_port` that no
+        other rehearsal on this computer has, unless it is given. `wanted` are the stacks to deploy, without the deployment's name; what
+        they depend on is deployed as well. If `wanted` is empty, all stacks are."""
         work.mkdir(parents=True, exist_ok=True)
         self.work = work
         self.conditions = conditions
@@ -122,11 +122,11 @@ class Yard:
         return ec2.nodes()
 
     def client(self, service: str, region: str = "") -> Any:
-        """In the home region where none is named."""
+        """Returns a client, in the home region unless a region is named."""
         return self.aws.client(service, region or self.region)
 
     def upload(self, folder: Path, name: str) -> str:
-        """The folder as an archive under `uploads/`, as a person would put it there; returns its address."""
+        """Uploads the folder as an archive under `uploads/`, as a person would; returns its address."""
         packed = BytesIO()
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             for path in sorted(folder.iterdir()):
@@ -142,7 +142,7 @@ class Yard:
 
     @contextmanager
     def faults(self, faults: Mapping[str, Mapping[str, str]] | Sequence[Fault]) -> Iterator[None]:
-        """These faults, beside those that the yard was made with, from now on and for as long as the block lasts."""
+        """Applies these faults, beside those that the yard was made with, for as long as the block lasts."""
         before = self.aws.conditions
         both = (*before.faults, *asked(faults))
         self.aws.conditions = replace(before, faults=both, faults_since=time.monotonic())
@@ -154,7 +154,7 @@ class Yard:
 
     @contextmanager
     def without(self, fault: str) -> Iterator[None]:
-        """None of the faults of that name for as long as the block lasts; the others go on as they were."""
+        """Removes the faults of that name for as long as the block lasts; the others continue unchanged."""
         before = self.aws.conditions
         self.aws.conditions = replace(before, faults=tuple(one for one in before.faults if one.name != fault))
         try:
@@ -187,7 +187,7 @@ class StartedJob:
         return bool(self.describe()["status"] == RUNNING)
 
     def wait(self, limit_s: float, every_s: float = 0.3) -> dict[str, Any]:
-        """The execution once it is over; raises TimeoutError `limit_s` seconds from now."""
+        """Returns the execution once it has ended; raises TimeoutError after `limit_s` seconds."""
         deadline = time.monotonic() + limit_s
         while (now := self.describe())["status"] == RUNNING:
             if time.monotonic() > deadline:
@@ -200,7 +200,7 @@ class StartedJob:
         return [event for page in pages for event in page["events"]]
 
     def states(self) -> list[str]:
-        """The states entered so far, in their order."""
+        """The states entered so far, in order."""
         return [
             event["stateEnteredEventDetails"]["name"] for event in self.history() if "stateEnteredEventDetails" in event
         ]
@@ -209,7 +209,7 @@ class StartedJob:
         return max(1, self.states().count("Launch"))
 
     def reports(self, attempt: int) -> dict[int, NodeReport]:
-        """The newest regular report of each rank."""
+        """Returns the newest regular report of each rank."""
         s3, prefix, found = self.yard.client("s3"), keys.JobPrefix(self.name).reports(attempt), {}
         for key in self._listed(self.yard.places.home, prefix):
             if not key.endswith(keys.URGENT_SUFFIX):
@@ -218,7 +218,7 @@ class StartedJob:
         return found
 
     def spans(self) -> list[tuple[str, float, float]]:
-        """Each state entered so far with when that was and when the next was, or the end; seconds since the epoch."""
+        """Returns each state entered so far, with its time of entry and that of the next state, or the end; seconds since the epoch."""
         history = self.history()
         entered = [
             (one["stateEnteredEventDetails"]["name"], one["timestamp"].timestamp())
@@ -229,7 +229,7 @@ class StartedJob:
         return [(name, at, end) for (name, at), end in zip(entered, ends, strict=True)]
 
     def settle(self, limit_s: float = 60.0) -> None:
-        """Waits until the processes of the job's nodes are over too: an instance that shuts down still flushes its log."""
+        """Waits until the processes of the job's nodes have ended too: an instance that shuts down still flushes its log."""
         until = time.monotonic() + limit_s
         while time.monotonic() < until and any(
             node.alive and node.machine.tags[tags.JOB][0] == self.name for node in self.yard.nodes.all()
@@ -237,7 +237,7 @@ class StartedJob:
             time.sleep(0.1)
 
     def artifacts(self) -> list[str]:
-        """Keys under the job's artifacts prefix of the region's bucket."""
+        """Lists the keys under the job's artifacts prefix in the region's bucket."""
         return self._listed(self.yard.places.bytes_, f"{keys.BytesPrefix(self.name).root}artifacts/")
 
     def log_streams(self) -> list[str]:
@@ -261,7 +261,7 @@ class StartedJob:
             token = page["nextForwardToken"]
 
     def instances_left(self) -> int:
-        """Instances that have not begun to end and are this job's, or nobody's."""
+        """Counts the instances that have not begun to end, of this job or of nobody."""
         pages = (
             self.yard.client("ec2")
             .get_paginator("describe_instances")
@@ -274,7 +274,7 @@ class StartedJob:
         return sum(owner in (None, self.name) for owner in owners)
 
     def download(self, into: Path) -> None:
-        """Artifacts and logs as files beside the summary."""
+        """Saves artifacts and logs as files beside the summary."""
         s3 = self.yard.client("s3")
         root = keys.BytesPrefix(self.name).root
         for key in self.artifacts():

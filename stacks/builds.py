@@ -21,11 +21,11 @@ from stacks.parts.rights import READ
 
 LONGEST_BUILD = cdk.Duration.hours(1)
 LONGEST_WAIT = cdk.Duration.hours(1)
-"""In CodeBuild's queue: a new account runs one build at a time."""
+"""The longest wait in CodeBuild's queue: a new account runs one build at a time."""
 
 
 class BuildsStack(cdk.Stack):
-    """Brings images into the repositories of every region; the repositories themselves are the Region stacks'."""
+    """Brings images into the repositories of every region; the Region stacks own the repositories."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class BuildsStack(cdk.Stack):
         copy_accounts: tuple[str, ...],
         compute: codebuild.ComputeType = codebuild.ComputeType.SMALL,
     ) -> None:
-        """`repositories` are short names, the same in every region; `copy_accounts` are accounts whose private images may be copied."""
+        """`repositories` are short names, equal in every region; private images of `copy_accounts` may be copied."""
         rights, regions = common.rights, common.regions
         deployment, home = rights.deployment, rights.home_region
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: builds images into every region"
         )
-        # A region that the CDK does not know has no short names of containers, and says so when one is used.
+        # In a region that the CDK does not know, containers have no short names, and a request that uses one is refused.
         base_account = region_info.Fact.find(home, region_info.FactName.DLC_REPOSITORY_ACCOUNT) or ""
         images = ImageRights(
             deployment=deployment,
@@ -111,7 +111,7 @@ class BuildsStack(cdk.Stack):
             description="Checks requests for images, and collects what stands where",
             environment=environment,
             layer=Layer(self, "Libraries"),
-            # A context of 1 GB that unpacks to 10 GB is read to its end: two to three minutes, on a whole processor.
+            # Reads a context of 1 GB that unpacks to 10 GB to its end, which takes two to three minutes on a whole processor.
             timeout=cdk.Duration.minutes(10),
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=common.log_retention_days,

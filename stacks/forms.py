@@ -1,4 +1,4 @@
-"""Settings that are texts: a pattern and the words that say what it allows are one object, so that neither comes without the other."""
+"""Defines settings that are texts: one object holds a pattern and the words that say what it allows, so that neither is missing."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from contract import names
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
-"""Where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
+"""Partitions where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
 PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-"""RFC 1918 and RFC 6598: what no address of the internet lies in. A VPC takes both."""
+"""The private ranges of RFC 1918 and RFC 6598, which no internet address lies in. A VPC takes both."""
 DOCKERS = IPv4Network("172.17.0.0/16")
-"""Docker's own bridge on every machine that has Docker: nodes would look there for their peers."""
+"""The bridge network that Docker makes on every machine: a node would look for peers with such addresses on the bridge."""
 LARGEST, SMALLEST = 16, 24
-"""Prefix lengths: AWS's largest VPC, and room for 59 nodes a zone."""
+"""Prefix lengths of a network: the largest VPC that AWS takes, and the smallest network, with 59 nodes a zone."""
 
 
 def nothing(text: str) -> str:  # noqa: ARG001
-    """No objection to what the pattern allows."""
+    """Objects to nothing that the pattern allows."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a text has to look like. Whatever is wrong with a value, a person reads `words`, and `objection` where there is one."""
+    """The form of a text. When a value is wrong, a person reads `words`, and `objection` where it applies."""
 
     pattern: str
     words: str
     objection: Callable[[str], str] = nothing
-    """What else is wrong with a text; empty where nothing is, or `words` say it."""
+    """Says what else is wrong with a text; empty where nothing is, or where `words` say it."""
     longest: int | None = None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -63,13 +63,13 @@ class Form:
 
 @cache
 def known_regions() -> frozenset[str]:
-    """Every region that the CDK's own table has, without a call of AWS."""
+    """Lists the regions in the CDK's own table, without calling AWS."""
     return frozenset(region_info.Fact.regions)
 
 
 @cache
 def partition(region: str) -> str:
-    """Of a region that is known."""
+    """Returns the partition of a known region."""
     return region_info.RegionInfo.get(region).partition or ""
 
 

@@ -21,7 +21,7 @@ from stacks.parts.topic import Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundationExports:
-    """What the workflow and the reaper need of the foundation."""
+    """What the workflow and the reaper use of the foundation."""
 
     home: Bucket
     topic: Topic
@@ -30,7 +30,7 @@ class FoundationExports:
 
 
 class FoundationStack(cdk.Stack):
-    """Everything that outlives a workflow: nothing in here starts anything."""
+    """Holds everything that outlives a workflow; nothing in it starts anything."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class FoundationStack(cdk.Stack):
             self,
             "Home",
             physical_name=rights.home_bucket,
-            days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects a node
+            days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects per node
             keep=keep_data,
             events=True,
             forgets={keys.AGENTS: agents.KEPT_DAYS},

@@ -38,9 +38,9 @@ from stacks.parts.right import Right, grant
 from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
-"""The longest that Lambda has: a plan, and a collection, of 10,000 lines take about a minute, and SageMaker may throttle."""
+"""Lambda's maximum: a plan, or a collection, of 10,000 lines takes about a minute, and SageMaker may throttle."""
 MORE_RECEIVES = 1.5
-"""Looks that end early, and throttles, beyond those of the patience."""
+"""Factor for receives beyond those of the patience: for looks that end early, and for throttles."""
 
 
 class GridStack(cdk.Stack):
@@ -59,7 +59,7 @@ class GridStack(cdk.Stack):
         settings: GridSettings,
         child_image: str,
     ) -> None:
-        """`drain` ends what runs before a destroy takes anything away; `network` is the home region's; `child_image` is a tag in the
+        """`drain` ends what runs before a destroy deletes anything; `network` is the home region's; `child_image` is a tag in the
         home region's repository names.PLATFORM."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
@@ -108,7 +108,7 @@ class GridStack(cdk.Stack):
             timing=timing,
             rights=grid.machine(),
         ).machine
-        # By name: nothing else in the definition makes CloudFormation wait for it.
+        # Named explicitly, because nothing else in the definition makes CloudFormation wait for it.
         machine.node.add_dependency(children.definition)
         letters = DeadLetters(self, "GridLetters")
         cleanup = self._clean_up_after(machine, collecting, letters)
@@ -184,7 +184,7 @@ class GridStack(cdk.Stack):
     def _clean_up_after(
         self, machine: sfn.StateMachine, environment: GridCollectEnvironment, letters: DeadLetters
     ) -> Function:
-        """Grids whose execution ends without Done are told to a queue; what its function cannot end in time becomes a letter."""
+        """Sends grids whose execution ends without Done to a queue; a message that its function cannot finish becomes a letter."""
         timing = self._timing
         looks = MORE_RECEIVES * timing.grid_stop_patience_s / timing.grid_collect_again_s
         queue = Queue(
@@ -260,5 +260,5 @@ class GridStack(cdk.Stack):
 
 
 def _fields(environment: GridEnvironment) -> dict[str, Any]:
-    """For an environment that has more."""
+    """Returns the fields of an environment, to make one that has more."""
     return {field.name: getattr(environment, field.name) for field in fields(environment)}

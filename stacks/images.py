@@ -1,6 +1,6 @@
-"""The Images stack (home region): the platform's own images, built at deploy by the Build machine, without anybody's Docker.
+"""The Images stack (home region): the Build machine builds the platform's own images during the deploy; no local Docker is needed.
 
-It is the last to be deployed and nothing depends on it: where a build fails, the deploy says so, and all else stands.
+It is deployed last and nothing depends on it: if a build fails, the deploy reports it, and all other stacks stay.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from stacks.parts.right import Right
 from stacks.parts.rights import READ
 
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
-"""The longest that CloudFormation waits for a custom resource."""
+"""The longest wait of CloudFormation for a custom resource."""
 
 
 class ImagesStack(cdk.Stack):
-    """Depends on what builds: the Builds stack, and every region's repositories."""
+    """Depends on everything that a build uses: the Builds stack, and every region's repositories."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ImagesStack(cdk.Stack):
         *,
         common: Common,
     ) -> None:
-        """Where a region is added, the images are copied there."""
+        """When a region is added, the deploy copies the images there."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(scope, name, env=common.env, description=f"Trainyard {deployment}: the platform's own images")
         context = assets.Asset(
@@ -80,7 +80,7 @@ class ImagesStack(cdk.Stack):
             resource_type="Custom::OwnImage",
             service_token=function.function_arn,
             service_timeout=CLOUDFORMATION_WAITS,
-            # A deploy that changes none of these asks nobody, and builds nothing.
+            # A deploy that changes none of these properties asks nobody and builds nothing.
             properties={
                 "Tag": child_tag(),
                 "Bucket": context.s3_bucket_name,
@@ -93,7 +93,7 @@ class ImagesStack(cdk.Stack):
 
 
 def waiting(timing: Timing) -> Waiting:
-    """What the machine of the platform's own images waits for."""
+    """Describes the wait for the platform's own images."""
     return Waiting(
         comment="Has one of the platform's own images built and brought into every region. Started by a deploy.",
         step="Build",

@@ -1,8 +1,8 @@
-"""The Reaper stack (home region): the reaper, which ends machines that nothing else ended, its alarms, and the drain.
+"""The Reaper stack (home region): the reaper, which ends machines that nothing else has ended, its alarms, and the drain.
 
-It is deployed before every stack that can start something, and knows the state machines by their names: if a later stack fails, the
-reaper works already. Each stack that starts something has the drain end what runs before the stack is deleted. Where the settings do
-not keep data, the drain of this stack, which is deleted last of them, empties the buckets once no state machine uses them.
+It is deployed before every stack that can start something, and knows the state machines by their names: if a later stack fails,
+the reaper works already. Each stack that starts something has the drain end what runs before the stack is deleted. If the settings
+do not keep data, this stack is deleted last of them, and its drain empties the buckets once no state machine uses them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from stacks.settings import ReaperSettings
 
 EVERY_PASS, EVERY_WEEK = "rate(5 minutes)", "cron(0 8 ? * MON *)"
 PASS_TIMEOUT = cdk.Duration.minutes(5)
-"""The schedule's own period: passes do not pile up, and two at once do no harm."""
+"""Equal to the schedule's period: passes do not pile up, and two passes at once do no harm."""
 DRAIN_TIMEOUT = cdk.Duration.minutes(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaperExports:
-    """What stacks that start something need of the reaper's."""
+    """What stacks that start something use of the reaper's stack."""
 
     drain: lambda_.IFunction
 
 
 class ReaperStack(cdk.Stack):
-    """Refers only to the foundation. It is deployed after the regions and deleted before them, so that their buckets are empty by then."""
+    """Refers only to the foundation. Is deployed after the regions and deleted before them, so their buckets are empty by then."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class ReaperStack(cdk.Stack):
         settings: ReaperSettings,
         keep_data: bool,
     ) -> None:
-        """It looks into every region of the settings, whatever is trained there."""
+        """The reaper reads every region of the settings, whatever is trained there."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
@@ -68,7 +68,7 @@ class ReaperStack(cdk.Stack):
         )
         self._foundation, self._rights, self._regions = foundation, rights, common.regions
         self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
-        # A layer of its own: one that another stack exports could never be replaced while this one reads it.
+        # Has a layer of its own: while this stack imported another stack's layer, that layer could never be replaced.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
 
         reaper = self._reaper(letters, max_hours, settings)
@@ -122,7 +122,7 @@ class ReaperStack(cdk.Stack):
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
-            memory_mb=WHOLE_CPU_MB,  # which a pass over 100,000 instances needs
+            memory_mb=WHOLE_CPU_MB,  # a pass over 100,000 instances needs it
             log_retention_days=self._log_retention_days,
         )
         function.may(
@@ -149,7 +149,7 @@ class ReaperStack(cdk.Stack):
         return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
-        """Without retries: the next pass does what a failed one did not, and the weekly summary counts the failures."""
+        """Has no retries: the next pass repeats what a failed one left undone, and the weekly summary counts the failures."""
         lambda_.CfnEventInvokeConfig(
             self,
             "NoSecondTry",
@@ -201,7 +201,7 @@ class ReaperStack(cdk.Stack):
             "In three of four passes a region could not be read completely, so machines may run there that should have ended. "
             "The reaper's log has AWS's own error; look at the region by hand.",
             steps=3,
-            of=4,  # passes do not begin with CloudWatch's steps of five minutes, so one step may have no pass
+            of=4,  # passes do not start with CloudWatch's steps of five minutes, so one step may contain no pass
         )
         alarms.on_any(
             "reaper-letters",

@@ -1,4 +1,4 @@
-"""What refused settings say: one line a problem, with the setting's whole name, its value, and what is allowed."""
+"""Words what is wrong with the settings: one line per problem, with the setting's full name, its value, and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ValidationError
 
 ALIKE, RELATED = 0.8, 0.5
-"""Of difflib's ratio: a slip of the pen, and a word that may have been meant."""
+"""Ratios of difflib: for a typing error, and for a word that may have been meant."""
 
 
 def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationError) -> Iterator[str]:
-    """Of settings of that model, which lie under the key `block`."""
+    """Yields lines about settings of that model, which are under the key `block`."""
     known = tree(model)
     for error in problem.errors(include_url=False):
         path = [part for part in error["loc"] if part != "[key]"]
         where = ".".join((block, *map(str, path)))
         if error["type"] == "too_short" and error["input"]:
-            continue  # it counts the good entries alone, and the others have lines of their own
+            continue  # pydantic counts only the good entries here, and the others have lines of their own
         if error["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
             yield f"{where} is not a setting; {_nearest(path, known)}"
         elif error["type"] == "missing":
@@ -37,7 +37,7 @@ def lines(block: str, model: type, raw: Mapping[str, Any], problem: ValidationEr
 
 
 def tree(model: type) -> dict[tuple[str, ...], type | None]:
-    """Every setting's path, to the model of the block that it is, None where it is a value."""
+    """Returns every setting's path, with the model of its block, or None where it is a value."""
     found: dict[tuple[str, ...], type | None] = {}
     for name, hint in hints(model).items():
         inner = block_of(hint)
@@ -47,14 +47,14 @@ def tree(model: type) -> dict[tuple[str, ...], type | None]:
 
 
 def hints(model: Any) -> dict[str, Any]:
-    """The settings of a block with their types, in their order."""
+    """Returns the settings of a block with their types, in their order."""
     known = get_type_hints(model, include_extras=True)
     names = getattr(model, "model_fields", None) or [one.name for one in dataclasses.fields(model)]
     return {name: known[name] for name in names}
 
 
 def block_of(hint: Any) -> type | None:
-    """The block that a setting is, or that its entries are."""
+    """Returns the block that a setting is, or that its entries are."""
     if isinstance(hint, type) and (issubclass(hint, BaseModel) or dataclasses.is_dataclass(hint)):
         return hint
     if get_origin(hint) in (tuple, list, Union, types.UnionType):
@@ -63,7 +63,7 @@ def block_of(hint: Any) -> type | None:
 
 
 def _allowed(error: Any) -> tuple[str, str]:
-    """Why a value is wrong, where its type and bounds do not say it, and what is allowed."""
+    """Says why a value is wrong, where its type and bounds do not say it, and what is allowed."""
     context = error.get("ctx", {})
     if error["type"] == "form":
         return context["objection"], context["allowed"]
@@ -75,7 +75,7 @@ def _allowed(error: Any) -> tuple[str, str]:
 
 
 def _nearest(path: list[str | int], known: Mapping[tuple[str, ...], type | None]) -> str:
-    """The setting that was meant: one of the same block, or one that stands elsewhere."""
+    """Finds the setting that was meant: one of the same block, or one of another block."""
     *above, key = (part for part in path if isinstance(part, str))
     here = [one[-1] for one in known if one[:-1] == tuple(above)]
     names = sorted({one[-1] for one in known})

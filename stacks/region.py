@@ -1,6 +1,6 @@
-"""The Region stack, one a region: bucket of bytes and images; where nodes run also network, placement groups, launch template.
+"""The Region stack, one per region: bucket of bytes and images; where nodes run, also network, placement groups, launch template.
 
-It takes nothing from home: role, user data and tags come with each launch.
+It uses nothing from home: role, user data and tags come with each launch.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class TrainingRegion:
 
     cidr: str
     zones: tuple[str, ...]
-    """Names; empty for a look-up at deploy."""
+    """Names of the zones; empty for a look-up at deploy."""
     settings: NetworkSettings
     placement_groups_per_zone: int
     log_retention_days: int
 
 
 class RegionStack(cdk.Stack):
-    """Describes itself in one SSM parameter, which is all that the rest of the deployment knows of it."""
+    """Describes itself in one SSM parameter, which is all that the rest of the deployment knows about it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class RegionStack(cdk.Stack):
         image_readers: Readers,
         keep_data: bool,
     ) -> None:
-        """Without `training` the region serves the grid alone, and nothing in it costs while idle. `repositories` are short
+        """Without `training` the region serves only the grid, and costs nothing while idle. `repositories` are short
         names."""
         region = env.region
         assert region is not None
@@ -84,13 +84,13 @@ class RegionStack(cdk.Stack):
                 physical_name=names.repository(deployment, one),
                 readers=Readers()
                 if one == names.PLATFORM
-                else image_readers,  # our own images are nobody else's business
+                else image_readers,  # nobody outside the account needs our own images
             )
             output = "".join(word.title() for word in (*one.split("-"), "repository"))
             cdk.CfnOutput(self, output, value=repository.repository_uri, description=f"Images called {one} here")
 
     def _trains(self, place: Place, deployment: str, training: TrainingRegion) -> Place:
-        """The place with all that a launch in it needs."""
+        """Returns the place with everything that a launch in it needs."""
         self.network = network = Network(
             self,
             "Network",
@@ -127,7 +127,7 @@ class RegionStack(cdk.Stack):
         return lookup.names
 
     def _placement_groups(self, zone: int, count: int) -> tuple[str, ...]:
-        """A group belongs to the zone of its first instance; by number, so that a group never has to change zones."""
+        """Makes groups by zone number: a group belongs to the zone of its first instance, so it must never change zones."""
         return tuple(
             ec2.CfnPlacementGroup(self, f"Zone{zone}Group{number}", strategy="cluster").ref
             for number in range(1, count + 1)

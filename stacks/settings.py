@@ -34,10 +34,10 @@ from stacks.parts.zones import looked_up
 from stacks.refused import lines
 
 BLOCK = "trainyard"
-"""The key of cdk.json's context under which everything here stands."""
+"""The key in cdk.json's context that holds all settings."""
 CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 STEP_FUNCTIONS_LONGEST_H = 24 * 28
-"""Longest job: SageMaker's own limit, and far below the year that Step Functions allows."""
+"""Hours of the longest job: SageMaker's own limit, far below the year that Step Functions allows."""
 
 
 class BadSettings(ValueError):
@@ -45,9 +45,9 @@ class BadSettings(ValueError):
 
 
 MOST_REGIONS = 40
-"""AWS has 30-odd. Policies, variables and templates hold so many; a test measures them."""
+"""The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
-"""Placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
+"""The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -62,7 +62,7 @@ MOST = (
     ("image_patience_s", 3000, "CloudFormation waits 3600 s for a last look, and the answer, as well"),
     ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
 )
-"""Durations that something fixed bounds: (name, at most so many seconds, why). A divided timing keeps below them."""
+"""Durations with a fixed limit: (name, at most so many seconds, why). A divided timing stays below them."""
 RATIOS = (
     ("silence_s", 2, "report_every_s"),
     ("deadline_notice_s", 1, "stop_grace_s"),
@@ -86,7 +86,7 @@ RATIOS = (
     ("drain_patience_s", 1, "drain_again_s"),
     ("drain_patience_s", 1, "cleanup_again_s"),
 )
-"""Durations that depend on each other: (name, at least so many times, name). A divided timing keeps to them too."""
+"""Durations that depend on each other: (name, at least so many times, name). A divided timing obeys them too."""
 
 
 class Block(BaseModel):
@@ -305,7 +305,7 @@ class Settings(Block):
 
     @property
     def every_repository(self) -> tuple[str, ...]:
-        """Short names of all that regions have: those of people, and the platform's own."""
+        """Short names of all repositories in a region: those of people, and the platform's own."""
         return (*self.repositories, PLATFORM)
 
     @property
@@ -321,11 +321,11 @@ class Settings(Block):
 
     @classmethod
     def parse(cls, raw: object) -> Settings:
-        """Reads the block as cdk.json has it. Raises BadSettings with one line per problem."""
+        """Reads the block of cdk.json. Raises BadSettings with one line per problem."""
         if not isinstance(raw, dict):
             raise BadSettings(f"cdk.json has no block context.{BLOCK} (run through `cdk`, or set CDK_CONTEXT_JSON)")
         try:
-            # Strict parsing takes a list for a tuple only where it reads JSON.
+            # Strict validation accepts a list for a tuple only when it reads JSON.
             return cls.model_validate_json(json.dumps(raw))
         except ValidationError as problem:
             raise BadSettings("\n".join(lines(BLOCK, cls, raw, problem))) from None

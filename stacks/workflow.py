@@ -41,13 +41,13 @@ from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
 
 CLOCK = cdk.Duration.minutes(1)
-"""The finest that EventBridge has."""
+"""The finest period that EventBridge allows."""
 ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
-"""In Terminate's patiences: a launch may be under way for five minutes, half of it, and then EC2 may refuse for a whole one."""
+"""In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
-"""Of CloudFormation's patience with the region check, which asks once a region."""
+"""How long CloudFormation waits for the region check, which asks each region once."""
 EVERY_JOB = f"{keys.JOBS}*"
 
 
@@ -67,7 +67,7 @@ class WorkflowStack(cdk.Stack):
         master_port: int,
         limits: Limits,
     ) -> None:
-        """`drain` ends what runs before a destroy takes anything away."""
+        """`drain` ends everything that runs before a destroy deletes anything."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
@@ -134,7 +134,7 @@ class WorkflowStack(cdk.Stack):
         )
         function.may(
             rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-            # The tagging actions are part of copying an object that somebody has tagged.
+            # Copying an object that somebody has tagged needs the tagging actions.
             rights.home(
                 "CopyCode",
                 ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
@@ -243,8 +243,8 @@ class WorkflowStack(cdk.Stack):
         return function
 
     def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
-        """Executions that end without Done are told to the queue; what its function cannot end in time becomes a letter, and an
-        alarm."""
+        """Sends executions that end without Done to the queue; a message that its function cannot finish in time becomes a letter and
+        raises an alarm."""
         rights, timing = self._rights, self._timing
         letters = DeadLetters(self, "CleanupLetters")
         looks = WALK_AND_REFUSALS * timing.terminate_patience_s / timing.terminate_again_s
@@ -326,7 +326,7 @@ class WorkflowStack(cdk.Stack):
         ]
 
     def _jobs(self, name: str, *written: str) -> list[Right]:
-        """All of a job's documents to read, and few kinds of them to write."""
+        """Allows to read all documents of jobs, and to write a few kinds of them."""
         return [
             self._rights.home("ReadJobs", ["s3:GetObject"], EVERY_JOB),
             self._rights.home(name, ["s3:PutObject"], *written),
@@ -356,7 +356,7 @@ class WorkflowStack(cdk.Stack):
 
     def _wake(self, attendant: lambda_.IFunction) -> None:
         """Wakes the attendant every minute; the other two rules only make it look sooner, and their events may be lost."""
-        # A minute that was missed is made good by the next: no tick is worth repeating.
+        # A missed minute is made up by the next one, so no tick is retried.
         clock = targets.LambdaFunction(attendant, retry_attempts=0, max_event_age=CLOCK)
         events.Rule(
             self,

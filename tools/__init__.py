@@ -1,3 +1,3 @@
-"""What the Makefile runs: writers of generated pages, diagrams, schemas and snapshots, and the last words of `make test`.
+"""Tools of the Makefile: writers of generated pages, diagrams, schemas and snapshots, and the summary of `make test`.
 
 Only tests import from here."""

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ again: `python -m tools`, or a few of them: `python -m tools diagrams settings`."""
+"""Regenerates pages of docs/: all with `python -m tools`, some with `python -m tools diagrams settings`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages about the state machines, from their synthesised definitions."""
+"""Writes pages about the state machines from their synthesised definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.synthesis import ROOT, definition, synthesise
 
 PAGE, DRAIN_PAGE, GRID_PAGE = (ROOT / "docs" / f"{name}-machine.md" for name in ("train", "drain", "grid"))
 LAMBDAS = ("Lambda.", "Runtime.", "Sandbox.")
-"""Lambda's own troubles are retried in every state: what tells the states apart is the rest."""
+"""Prefixes of Lambda's own errors, which every state retries; the pages show the other errors."""
 HEAD = """# The {name} machine
 
 Written by `make docs` from the synthesised definition; edit `stacks/parts/{part}.py` instead.
@@ -32,7 +32,7 @@ def pages() -> dict[Path, str]:
 
 
 def page(machine: Mapping[str, Any], name: str = "Train", part: str = "train_machine") -> str:
-    """Diagram and table of a definition, as Markdown; `part` is the file of stacks/parts that makes the machine."""
+    """Returns diagram and table of a definition, as Markdown; `part` is the file of stacks/parts that makes the machine."""
     states = {state: machine["States"][state] for state in _reached(machine)}
     rows = [_row(*state) for state in states.items()]
     arrows = [f"    {line}" for state in states.items() for line in _arrows(*state)]
@@ -51,7 +51,7 @@ def page(machine: Mapping[str, Any], name: str = "Train", part: str = "train_mac
 
 
 def transitions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(next state, why) of everything that may come after a state."""
+    """Yields (next state, why) for everything that may follow a state."""
     if "Next" in state:
         yield state["Next"], ""
     for choice in state.get("Choices", []):
@@ -63,7 +63,7 @@ def transitions(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _reached(machine: Mapping[str, Any]) -> Iterator[str]:
-    """Every state, in the order in which a person meets them."""
+    """Yields every state, in the order in which a person meets them."""
     seen, ahead = set(), [machine["StartAt"]]
     while ahead:
         name = ahead.pop(0)
@@ -71,7 +71,7 @@ def _reached(machine: Mapping[str, Any]) -> Iterator[str]:
             seen.add(name)
             yield name
             ahead = [*(target for target, why in transitions(machine["States"][name]) if why != "error"), *ahead]
-    # Nothing but an error leads to what is left.
+    # Only an error leads to the remaining states.
     yield from sorted(machine["States"].keys() - seen)
 
 

@@ -1,4 +1,4 @@
-"""Page of the faults of a rehearsal, from their table."""
+"""Writes the page of the faults of a rehearsal, from their table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """docs/faults.md."""
+    """Returns docs/faults.md."""
     return "\n".join([HEAD, *(_section(name, kind) for name, kind in FAULTS.items())])
 
 

@@ -1,4 +1,4 @@
-"""Page about manifests: their forms, and a table of the columns."""
+"""Writes the page about manifests: their forms, and a table of the columns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     folders = ", ".join(f"`{beginning}<name>`" for beginning in FOLDERS)
     rows = [_row(name) for name in READERS]
     return HEAD.format(folders=folders) + "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""Text of others in a table of Markdown."""
+"""Puts text from elsewhere into a table of Markdown."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 
 def plain(text: str) -> str:
-    """Markdown means nothing in it."""
+    """Escapes everything that Markdown would interpret."""
     return re.sub(r"([\\`*\[\]<>|$]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 
 
 def code(text: str, width: int) -> str:
-    """As code, its first `width` characters."""
+    """Returns the first `width` characters, as code."""
     return f"`` {text if len(text) <= width else f'{text[:width]}...'} ``".replace("|", "\\|")

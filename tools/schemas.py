@@ -1,6 +1,6 @@
-"""JSON Schemas of what a person writes: a job's request, an image's, a grid's input and a line of its manifest.
+"""Writes the JSON Schemas of what a person writes: a job's request, an image's, a grid's input and a line of its manifest.
 
-A module of lambda/ whose function `schema` names a file of docs/ in its docstring has its schema there.
+If the docstring of a module's function `schema` in lambda/ names a file of docs/, that file is the module's schema.
 """
 
 from __future__ import annotations

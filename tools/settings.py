@@ -1,4 +1,4 @@
-"""Page and JSON Schema of the settings: each with its default, what it may be, and what it means."""
+"""Writes page and JSON Schema of the settings: each with its default, what it may be, and what it means."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pages() -> dict[Path, str]:
 
 @cache
 def schema() -> dict[str, Any]:
-    """JSON Schema of cdk.json, as far as it is Trainyard's."""
+    """Returns the JSON Schema of Trainyard's block in cdk.json."""
     whole = Settings.model_json_schema()
     _describe(Settings, whole, whole["$defs"])
     timing = whole["$defs"]["TimingSettings"]["properties"]
@@ -58,7 +58,7 @@ def schema() -> dict[str, Any]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     whole = schema()
     ratios = "\n".join(
         f"- `{longer}`: at least {f'{times} times ' if times > 1 else ''}`{shorter}`"
@@ -70,7 +70,7 @@ def page() -> str:
 
 
 def _describe(model: type, properties: dict[str, Any], definitions: dict[str, Any]) -> None:
-    """Puts the docstrings of a block's settings into its schema, and into those of the blocks within."""
+    """Copies the docstrings of a block's settings into its schema, and into the schemas of the blocks within."""
     meant = meanings(model)
     properties["description"] = inspect.getdoc(model) or ""
     for name, hint in hints(model).items():
@@ -82,7 +82,7 @@ def _describe(model: type, properties: dict[str, Any], definitions: dict[str, An
 
 
 def meanings(model: type) -> dict[str, str]:
-    """The docstring of every setting of a block; a class says it anew for what it inherits, or leaves it as it was said."""
+    """Returns the docstring of every setting of a block; a class may replace the docstring of an inherited setting."""
     found = dict.fromkeys(hints(model), "")
     for one in reversed(model.__mro__):
         if one.__module__.split(".")[0] not in {"contract", "stacks"}:
@@ -98,7 +98,7 @@ def meanings(model: type) -> dict[str, str]:
 
 
 def _blocks(path: str, block: dict[str, Any], definitions: dict[str, Any]) -> list[str]:
-    """A table of the values of a block, then those of the blocks within."""
+    """Returns a table of a block's values, then those of the blocks within."""
     told = [
         f"\n## {f'`{path}`' if path else 'The deployment'}\n",
         f"{block['description']}\n",
@@ -132,7 +132,7 @@ def _default(setting: dict[str, Any], *, required: bool) -> str:
 
 
 def _may_be(setting: dict[str, Any]) -> str:
-    """What a value may be, from its schema."""
+    """Says what a value may be, by its schema."""
     if options := setting.get("anyOf"):
         return " or ".join("left out" if one == {"type": "null"} else _may_be(one) for one in reversed(options))
     if choice := setting.get("enum"):
@@ -170,6 +170,6 @@ def _bounds(setting: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Markdown means nothing in it but for code."""
+    """Escapes everything that Markdown would interpret, except code."""
     parts = text.replace("|", "\\|").split("`")
     return "`".join(part if place % 2 else part.replace("*", "\\*") for place, part in enumerate(parts))

@@ -1,4 +1,4 @@
-"""The templates as they were last looked at: `python -m tools.snapshots` writes them, a test compares."""
+"""Writes the snapshots of the templates with `python -m tools.snapshots`; a test compares the templates with them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The last words of `make test`: how each part of both lanes ended, and which tests failed.
+"""Prints the end of `make test`: how each part of both lanes ended, and which tests failed.
 
-`python -m tools.summary FOLDER checks lint unit -- rehearsals ...`: the folder holds a file with its exit status for each part
-that ended, and a part of pytest has its results in a .xml beside it.
+`python -m tools.summary FOLDER checks lint unit -- rehearsals ...`: the folder has a file with the exit status of each part
+that ended; a part that runs pytest also has its results in a .xml file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Part:
 
     name: str
     code: int | None
-    """None where the part did not end, or was never started."""
+    """Exit status; None if the part did not end, or was never started."""
     passed: int = 0
     skipped: int = 0
     failed: tuple[str, ...] = ()
-    """As pytest takes them."""
+    """Names of failed tests, in the form that pytest takes."""
 
     @property
     def words(self) -> str:
@@ -35,7 +35,7 @@ class Part:
 
 
 def read(folder: Path, name: str) -> Part:
-    """A part whose results are missing or torn, because it was killed, has its exit status alone."""
+    """Reads a part; if its results are missing or torn, because it was killed, it has only its exit status."""
     status = folder / name
     code = int(status.read_text()) if status.exists() else None
     try:
@@ -56,7 +56,7 @@ def _identity(case: ElementTree.Element) -> str:
 
 
 def summary(lanes: dict[str, list[Part]]) -> Iterator[str]:
-    """Lines; the last one counts parts, so that it stands there whether or not any of them ran tests."""
+    """Yields lines; the last one counts parts, so it is correct even if none of them ran tests."""
     yield ""
     width = max(map(len, lanes))
     for lane, parts in lanes.items():

@@ -1,4 +1,4 @@
-"""Synthesises the app of cdk.json, and reads what came of it."""
+"""Synthesises the app of cdk.json, and reads the templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stacks.settings import BLOCK, Settings
 ROOT = Path(__file__).parents[1]
 CONTEXT: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
 HASH = re.compile(r"\b[0-9a-f]{64}\b|(?<=grid-child-)[0-9a-f]{32}\b")
-"""Of an asset, and of what the child's image is built from."""
+"""Matches the hash of an asset, and of the files of the child's image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Synthesised:
     folder: Path
 
     def text(self, stack: str) -> str:
-        """`stack` is the end of a stack's name."""
+        """Returns a template's text; `stack` is the end of a stack's name."""
         (file,) = self.folder.glob(f"*-{stack}.template.json")
         return file.read_text()
 
@@ -37,7 +37,7 @@ class Synthesised:
 
     @property
     def stacks(self) -> dict[str, dict[str, Any]]:
-        """Stack name to template."""
+        """Returns templates by stack name."""
         files = sorted(self.folder.glob("*.template.json"))
         return {file.name.removesuffix(".template.json"): json.loads(file.read_text()) for file in files}
 
@@ -47,7 +47,7 @@ class Synthesised:
 
 
 def synthesise(folder: Path, **changes: object) -> Synthesised:
-    """The deployment of cdk.json with some settings replaced. Assets stay where they are, which is all that saves time."""
+    """Synthesises cdk.json's deployment with some settings replaced. Assets stay in place, which is all that saves time."""
     context = CONTEXT | {"aws:cdk:disable-asset-staging": True}
     app = cdk.App(context=context, outdir=str(folder))
     build(app, Settings.parse(CONTEXT[BLOCK] | changes))
@@ -56,12 +56,12 @@ def synthesise(folder: Path, **changes: object) -> Synthesised:
 
 
 def masked(text: str) -> str:
-    """Asset hashes replaced: they change with every line of the functions."""
+    """Replaces asset hashes, which change with every line of the functions."""
     return HASH.sub("<hash>", text)
 
 
 def definition(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The one state machine of a template, its references replaced by their names."""
+    """Returns the one state machine of a template, with references replaced by their names."""
     (machine,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
     parsed: dict[str, Any] = json.loads(_plain(machine["Properties"]["DefinitionString"]))
     return parsed

@@ -1,4 +1,4 @@
-"""Lists what an archive of code holds without unpacking it: in bounded memory and time, however it lies about itself."""
+"""Lists the entries of an archive of code without unpacking it, in bounded memory and time even if the archive lies about itself."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from contract import archives
 from refusals.entries import ListedEntry, entries
 
 MOST_LISTED = 20_000
-"""Entries that a listing keeps; code has fewer, and what has more is taken without a look."""
+"""The most entries that a listing keeps. Code has fewer; an archive with more is accepted without a complete look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What is known of an archive."""
+    """The known contents of an archive."""
 
     names: frozenset[str] = frozenset()
-    """Files and links, from the archive's root."""
+    """Paths of files and links, from the archive's root."""
     links: frozenset[str] = frozenset()
-    """Those that are symbolic links; what lies behind one is unknown."""
+    """Paths of symbolic links; what lies behind a link is unknown."""
     whole: bool = True
-    """Every entry was seen. Otherwise a name that is not here may be there all the same."""
+    """Whether every entry was seen. If not, a name that is missing here may still be in the archive."""
     broken: str = ""
     """Why the archive cannot be read."""
     refused: str = ""
-    """Why no node unpacks it, as the second half of a sentence."""
+    """Why every node would refuse to unpack it, as the second half of a sentence."""
 
     def lacks(self, path: str) -> bool:
-        """Whether it is certain that nothing has this path, or lies below it."""
+        """Whether the archive certainly has nothing at this path, nor below it."""
         path = posixpath.normpath(path)
         if not self.whole or path.startswith(("/", "..")) or path == ".":
             return False
@@ -41,18 +41,18 @@ class Listing:
 
 
 class Enough(Exception):
-    """More of the archive is not looked at."""
+    """Ends the look at an archive before its end."""
 
 
 class Bounded:
-    """A file that is read until `enough` says so."""
+    """A file that can be read until `enough` returns true."""
 
     def __init__(self, file: IO[bytes], enough: Callable[[], bool]) -> None:
         self._file = file
         self._enough = enough
 
     def read(self, size: int = -1) -> bytes:
-        """Raises Enough."""
+        """Raises Enough when `enough` returns true."""
         if self._enough():
             raise Enough
         return self._file.read(size)
@@ -62,7 +62,7 @@ class Bounded:
 
 
 def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
-    """The entries, as far as they are reached before `enough`."""
+    """Returns the entries that are reached before `enough` returns true."""
     names, links = set[str](), set[str]()
     try:
         for entry in entries(cast("IO[bytes]", Bounded(file, enough)), name):
@@ -71,7 +71,7 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
             _check(entry, links)
             if entry.kind != stat.S_IFDIR:
                 names.add(posixpath.normpath(entry.name))
-            if entry.kind in (stat.S_IFLNK, stat.S_IFCHR):  # a link of a zip is told as the latter
+            if entry.kind in (stat.S_IFLNK, stat.S_IFCHR):  # zip links are reported as the latter
                 links.add(posixpath.normpath(entry.name))
     except (Enough, archives.TooLarge):
         return Listing(names=frozenset(names), links=frozenset(links), whole=False)
@@ -79,14 +79,14 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
         return Listing(whole=False, refused=str(problem))
     except Exception as problem:
         if type(problem).__module__.startswith("botocore"):
-            raise  # S3's trouble, and no word about these bytes
-        # Whatever the readers of the formats raise (zlib.error, struct.error, RecursionError ...) is about the bytes.
+            raise  # a problem of S3, which says nothing about these bytes
+        # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about the bytes.
         return Listing(whole=False, broken=str(problem) or type(problem).__name__)
     return Listing(names=frozenset(names), links=frozenset(links))
 
 
 def _check(entry: ListedEntry, links: Collection[str]) -> None:
-    """Raises Refused as a node would; what only its disk could tell (a way through another link) is left to it."""
+    """Raises Refused as a node would. Only a node's disk can check a path through another link, so this check leaves it to the node."""
     archives.inside(entry.name)
     if entry.hard:
         try:

@@ -1,4 +1,4 @@
-"""Admit's function: looks up what the request names, lets the policy decide, writes job.json once."""
+"""Admit's function: looks up what the request names, lets the policy decide, and writes job.json once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PASSING = frozenset(
     {"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Throttling", "ThrottlingException"}
 )
 LOOK_S = 10.0
-"""How long an archive is looked through: hundreds of megabytes. What comes later in it is taken without a look."""
+"""How long an archive is read, which is enough for hundreds of megabytes. Later entries are accepted without a look."""
 
 
 @patient
@@ -77,14 +77,14 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> Job:
-    """Nothing but reading happens here, and what is wrong with one field keeps no other from being looked up."""
+    """Only reads. A wrong field does not keep the other fields from being looked up."""
     request, problems = read(raw, env.limits)
     facts = _facts(questions(request, execution, env), env, held_by)
     return admit(request, execution, facts, env, problems)
 
 
 def _write(store: JobStore, job: Job, execution: Execution) -> Job:
-    """Claims the name; somebody else may have been first, another run of this very step for one."""
+    """Claims the job's name; another writer, such as a second run of this step, may have been first."""
     try:
         store.create_job(job)
     except Raced:
@@ -96,7 +96,7 @@ def _write(store: JobStore, job: Job, execution: Execution) -> Job:
 
 
 def _keep_agent(store: JobStore, env: AdmissionEnvironment) -> None:
-    """The agent of this deployment stands in the home bucket, for longer than the longest job from now on."""
+    """Keeps this deployment's agent in the home bucket for longer, from now on, than the longest job."""
     key = keys.agent(env.agent)
     age_s = next((age for found, _, age in store.listed(key) if found == key), None)
     match care(age_s):
@@ -107,7 +107,7 @@ def _keep_agent(store: JobStore, env: AdmissionEnvironment) -> None:
 
 
 def _copy_code(store: JobStore, job: Job) -> None:
-    """Every attempt runs the bytes that were there at admission."""
+    """Copies the code, so that every attempt runs the bytes that were there at admission."""
     if store.head(job.code.key) is not None:
         return
     source = Address.parse(job.code.source)
@@ -125,7 +125,7 @@ def _copy_code(store: JobStore, job: Job) -> None:
 
 
 def _passes(problem: ClientError) -> bool:
-    """S3's own trouble, and no word about the object: the machine tries again."""
+    """Whether the problem is S3's and says nothing about the object: then the machine tries again."""
     status = problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return status >= 500 or code_of(problem) in PASSING
 
@@ -155,7 +155,7 @@ def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | No
 
 
 def _listing(code: Object) -> Listing | None:
-    """What is in the archive, as far as a short look tells; None where S3 lets nobody look, or the object has changed meanwhile."""
+    """Lists the archive, as far as a short look reaches; None where S3 denies the look, or the object has changed meanwhile."""
     until = time.monotonic() + LOOK_S
     try:
         with pinned.opened(pinned.pinned(code)) as file:
@@ -167,7 +167,7 @@ def _listing(code: Object) -> Listing | None:
 
 
 def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What `look` says of each location, and S3's error code where it denies a look."""
+    """Returns the answer of `look` for each location, and S3's error code for each location where it denies the look."""
     found, denied = dict[str, Any](), dict[str, str]()
     for location in locations:
         address = Address.parse(location)
@@ -182,7 +182,7 @@ def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tup
 
 
 def _image(setting: str, ec2: Ec2) -> Ami | None:
-    """The image that a setting names: an AMI id as it is, anything else a parameter that holds one."""
+    """Returns the image that a setting names: an AMI id itself, or the value of an SSM parameter."""
     if not setting:
         return None
     found = setting if setting.startswith("ami-") else parameter(setting, ec2.region)

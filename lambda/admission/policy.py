@@ -29,7 +29,7 @@ MOST_CODE = 5 * 1024**3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """The execution that asks."""
+    """The execution that asks for admission."""
 
     arn: str
     name: str
@@ -46,40 +46,40 @@ class Execution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestQuestions:
-    """What of a request is worth looking up: names that are well-formed, and places that the deployment may look at."""
+    """The parts of a request that are worth looking up: well-formed names, and places that the deployment may read."""
 
     region: str
-    """Empty: the deployment does not train there."""
+    """The region asked for; empty where the deployment does not train there."""
     instance_types: tuple[str, ...]
     code: str
-    """Empty: nothing to look up."""
+    """The address of the code; empty where there is nothing to look up."""
     data: tuple[str, ...]
     secrets: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFacts:
-    """What AWS said to the questions."""
+    """AWS's answers to the questions."""
 
     place: Place | None
-    """Of the region that is asked for; None where no stack describes it."""
+    """Description of the region asked for; None where no stack describes it."""
     types: dict[str, InstanceType] = field(default_factory=dict)
     zones: dict[str, set[str]] = field(default_factory=dict)
     images: dict[str, Ami | None] = field(default_factory=dict)
-    """Family to image."""
+    """Image by family."""
     code: Object | None = None
     archive: Listing | None = None
-    """What is in it; None where nobody could look."""
+    """Contents of the archive; None where nobody could read it."""
     denied: dict[str, str] = field(default_factory=dict)
     """S3 address to the error code with which S3 refused to look."""
     nothing_at: tuple[str, ...] = ()
-    """Data locations where there is nothing."""
+    """Data locations that hold nothing."""
     secrets_missing: tuple[str, ...] = ()
-    """Environment names whose secret there is not."""
+    """Environment names whose secret does not exist."""
     volume_key: str = ""
-    """Of volumes by default, in the region that is asked for; empty where EC2 does not say."""
+    """Default key of EBS volumes in the region asked for; empty where EC2 does not say."""
     held_by: Job | None = None
-    """The job of another execution that has the name already."""
+    """The job of another execution that already has the name."""
 
 
 def _region(request: JobRequest, env: AdmissionEnvironment) -> str:
@@ -87,14 +87,14 @@ def _region(request: JobRequest, env: AdmissionEnvironment) -> str:
 
 
 def family(kind: InstanceType) -> str:
-    """The family of images that a type needs: P3's GPUs want the proprietary driver, which the common image lacks."""
+    """Returns the family of images that a type needs: P3's GPUs need the proprietary driver, which the common image lacks."""
     if kind.name.split(".")[0] in {"p3", "p3dn"}:
         return "p3"
     return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
 def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
-    """What to ask AWS; nothing about buckets and secrets that are none of the deployment's business."""
+    """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
     region = _region(request, env)
     trains = region in env.regions
     return RequestQuestions(
@@ -113,7 +113,7 @@ def admit(
     env: AdmissionEnvironment,
     problems: Iterable[str] = (),
 ) -> Job:
-    """The job; raises InvalidRequest with every reason against it, `problems` (found while reading) first."""
+    """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
     ladder, against = _ladder(request, facts, env)
     found = [
         *_name_problems(execution, facts),
@@ -168,7 +168,7 @@ class Care(Enum):
 
 
 def care(age_s: float | None) -> Care:
-    """`age_s` is the copy's, by S3's clock; None where there is none."""
+    """Decides by the copy's age on S3's clock; None means that there is no copy."""
     if age_s is None:
         return Care.COPY
     return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
@@ -183,7 +183,7 @@ def _name_problems(execution: Execution, facts: RequestFacts) -> list[str]:
 
 
 def taken(execution: Execution, job: Job | None) -> str:
-    """Why the name cannot be the execution's; `job` is the other's, None where it was written a moment ago."""
+    """Says why the execution cannot have the name; `job` is the one that has it, None if it was written a moment ago."""
     held = f"({job.execution})" if job else "(just now)"
     if job and job.execution == execution.arn:
         began = datetime.fromtimestamp(job.admitted_at, UTC)
@@ -214,7 +214,7 @@ def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
 
 
 def _ladder(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
-    """Every type in the order of the request, in each zone of ours that offers it."""
+    """Lists every type in the order of the request, in each of our zones that offers it."""
     rungs, region = list[Rung](), _region(request, env)
     problems, place, patterns = _region_problems(region, facts, env), facts.place, ", ".join(env.limits.instance_types)
     for name in request.instance_types:
@@ -223,7 +223,7 @@ def _ladder(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment)
                 f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
             )
         elif region not in env.regions:
-            continue  # nothing was looked up there
+            continue  # nothing was looked up in that region
         elif (kind := facts.types.get(name)) is None:
             problems.append(
                 f"instance_types: {name} does not exist in {region}; allowed: EC2 types that the region has"
@@ -336,7 +336,7 @@ def _foreign_secret(arn: str, execution: Execution, env: AdmissionEnvironment) -
 
 
 def _secret_paths(execution: Execution, env: AdmissionEnvironment) -> list[str]:
-    """Beginnings of the ARNs that nodes may read, by region."""
+    """Prefixes of the ARNs that nodes may read, by region."""
     prefix = names.secret_prefix(env.deployment)
     return [
         f"arn:{execution.partition}:secretsmanager:{region}:{execution.account}:secret:{prefix}"

@@ -1,4 +1,4 @@
-"""The request that a person pastes into the console, its shape, limits and defaults; what needs AWS to be judged is in policy."""
+"""Reads the request that a person pastes into the console: its shape, limits and defaults. Checks that need AWS are in policy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, 
 from refusals.wording import line, plain
 
 MOST_ARGUMENTS = 1000
-"""Of the command."""
+"""The most arguments of the command."""
 MOST_BYTES = 128_000
-"""Of one argument, or of the value of one variable: Linux takes 131,071 bytes, a variable's name among them."""
+"""The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
 MOST_TYPES = 10
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
-"""Between two commits of a checkpoint."""
+"""The least and the most minutes between two commits of a checkpoint."""
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
@@ -34,13 +34,13 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
 SHELL_SHOWN = 3
-"""Pieces of shell syntax that a refusal names."""
+"""How many pieces of shell syntax a refusal names."""
 LIST_SHOWN = 300
-"""Characters of the list that does what was meant."""
+"""How many characters of the corrected command, as a list, a refusal shows."""
 
 
 def _words(value: object) -> object:
-    """A command given as text is split as a shell splits words, and then never sees a shell."""
+    """Splits a command given as text into words as a shell does; no shell ever runs it."""
     if not isinstance(value, str):
         return value
     try:
@@ -84,7 +84,7 @@ def _secret(arn: str) -> str:
     return arn
 
 
-# A constraint makes pydantic look at the characters: half of a surrogate pair passes a bare `str` and breaks what writes it.
+# A constraint makes pydantic check the characters: a bare `str` accepts half of a surrogate pair, which later fails to be written.
 Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
 Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
 Variable = Annotated[str, AfterValidator(_variable)]
@@ -183,7 +183,7 @@ class JobRequest(BaseModel):
 
 
 def allowed(limits: Limits) -> dict[str, str]:
-    """Field to what it may be in this deployment."""
+    """Says for each field what it may be in this deployment."""
     return {
         "code": ARCHIVE_MAY_BE,
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
@@ -209,16 +209,16 @@ ENTRIES = {
     "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
     "data": "addresses, as in s3://bucket/folder/",
 }
-"""What the entries of a list or an object may be."""
+"""Says what the entries of a list or an object may be."""
 EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
-"""Fields without a default: what a request holds where they are wrong, so that nothing is looked up for them."""
+"""Values of wrong fields that have no default, so that nothing is looked up for them."""
 _STAND_IN = {"code": "s3://any/a.zip", "command": ["any"], "instance_types": ["any.any"]}
 
 
 def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
-    """The request and a line for every problem; a field that is wrong holds its default, or what EMPTY says.
+    """Returns the request and a line for every problem; a wrong field has its default, or its value in EMPTY.
 
-    So what is right can still be judged, and a person hears of everything at once.
+    So the right fields are still judged, and a person sees every problem at once.
     """
     try:
         request, problems = JobRequest.model_validate(raw), list[str]()
@@ -232,7 +232,7 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
 
 
 def _rest(raw: object, wrong: set[str]) -> JobRequest:
-    """The fields that are as they should be."""
+    """Reads the fields that are right."""
     fields = raw if isinstance(raw, Mapping) and wrong else {}
     right = {name: fields[name] for name in JobRequest.model_fields if name in fields and name not in wrong}
     request = JobRequest.model_validate({**_STAND_IN, **right})

@@ -1,4 +1,4 @@
-"""Decides whether an archive has what a command runs; where nobody can know it for certain, it has."""
+"""Decides whether an archive has the file that a command runs. Where this cannot be known for certain, the answer is yes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ LAUNCHER_VALUES = frozenset(
         "--node-rank", "--master-addr", "--master-port", "--local-addr", "--logs-specs", "--log-line-prefix-template", "-r", "-t",
     }
 )  # fmt: skip
-"""Options of torchrun; one that is not here might take a value, and then what is the script is unknown."""
+"""Options of torchrun. An option that is not here may take a value, so the script behind it is unknown."""
 
 
 def archive_problems(code: str, command: Sequence[str], found: Listing | None) -> list[str]:
-    """What would end every node after minutes that are paid for: nothing to run, or not the file that is to run."""
+    """Lists what would end every node after minutes that cost money: an empty archive, or one without the file to run."""
     where = plain(code)
     if found is None:
         return []
@@ -49,7 +49,7 @@ def archive_problems(code: str, command: Sequence[str], found: Listing | None) -
 
 
 def _elsewhere(wanted: str, found: Listing) -> str:
-    """A file of that name in a folder, or one with a name that is close."""
+    """Finds a file of that name in another folder, or one with a similar name."""
     path = posixpath.normpath(wanted)
     for one in sorted(found.names):
         folder = one.removesuffix(f"/{path}")
@@ -62,7 +62,7 @@ def _elsewhere(wanted: str, found: Listing) -> str:
 
 
 def script(command: Sequence[str]) -> str | None:
-    """The file, from the folder of the code, that the first program opens; None where nobody can know."""
+    """Returns the file that the first program opens, relative to the folder of the code; None where this cannot be known."""
     program, arguments = command[0], list(command[1:])
     name = program.rsplit("/", 1)[-1]
     if PYTHON.fullmatch(name) and ("/" not in program or program.startswith("/")):
@@ -88,12 +88,12 @@ def _of_python(arguments: Sequence[str]) -> str | None:
         if letters[:1] and letters[0] in PYTHON_VALUES:
             left = left if letters[1:] else left[1:]
         elif not letters or not PYTHON_FLAGS.issuperset(letters):
-            return None  # -c, -m, - and what is unknown
+            return None  # -c, -m, - and unknown options
     return None
 
 
 def _of_shell(arguments: Sequence[str]) -> str | None:
-    """A shell looks for a name on PATH too; one that ends in .sh nobody has there."""
+    """A shell also looks for a name on PATH; a name that ends in .sh is taken for a file of the archive."""
     left = list(arguments)
     while left:
         word = left.pop(0)
@@ -103,7 +103,7 @@ def _of_shell(arguments: Sequence[str]) -> str | None:
         if letters.endswith("o") and SHELL_FLAGS.issuperset(letters[:-1]):
             left = left[1:]  # -o pipefail, -euo pipefail
         elif not letters or not SHELL_FLAGS.issuperset(letters):
-            return None  # -c, -s, and what is unknown
+            return None  # -c, -s and unknown options
     return None
 
 
@@ -118,5 +118,5 @@ def _of_launcher(arguments: Sequence[str]) -> str | None:
         if option in LAUNCHER_VALUES:
             left = left if equals else left[1:]
         elif option not in LAUNCHER_FLAGS:
-            return None  # --module, --no-python, and what is unknown
+            return None  # --module, --no-python and unknown options
     return None

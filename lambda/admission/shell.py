@@ -1,4 +1,4 @@
-"""Finds what a shell would act on in a command that is one text: no shell runs it, so it would reach the program as it stands."""
+"""Finds shell syntax in a command given as one text: no shell runs it, so the program would receive the syntax as plain arguments."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ BUILT_IN = frozenset(
         "!",
     )
 )
-"""First words that a shell understands, and that are not programs (or, run as one, change nothing that lasts)."""
+"""First words that only a shell understands; as programs, if they exist, they would change nothing that lasts."""
 NAMES = {"\n": "a line break", "\\\n": "a line break"}
 
 
 def shell_syntax(text: str) -> list[str]:
-    """The pieces of a text that a shell would not pass on as they stand, in their order, each once; what is quoted is none.
+    """Returns the pieces that a shell would interpret, in order, each once; quoted text is not interpreted.
 
-    `[`, `]`, `{` and `}` are passed on, as a shell does where no file has the name: `model.layers=[1,2]` is common.
+    `[`, `]`, `{` and `}` are not reported, because a shell passes them on where no file matches: `model.layers=[1,2]` is common.
     """
     return list(dict.fromkeys(NAMES.get(piece, piece) for piece in _pieces(text.strip())))
 
@@ -69,5 +69,5 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _acts(found: re.Match[str]) -> bool:
-    r"""Within double quotes; of `\$` and `` \` `` a shell takes the backslash away, and what splits words does not."""
+    r"""Whether a shell would interpret it: in double quotes it removes the backslash of `\$` and `` \` ``; splitting words does not."""
     return found.group(1) is not None or found.group() in (r"\$", r"\`")

@@ -1,16 +1,16 @@
-"""The key under which the account encrypts volumes by default: under one of its own, launches of ours would fail late and darkly."""
+"""Checks the account's default key for EBS volumes: with a customer's own key our launches would fail late and without a clear reason."""
 
 from __future__ import annotations
 
 MANAGED = "alias/aws/ebs"
-"""AWS's own key for volumes. Whoever may launch may use it, by its own policy."""
+"""AWS's managed key for EBS volumes. Its own policy lets everyone who may launch use it."""
 
 
 def problems(key: str, region: str) -> list[str]:
-    """`key` as EC2 names the default key of a region; empty where it does not say, which is not a problem.
+    """Rejects a region whose default key is a customer's. `key` is EC2's answer; empty means that EC2 does not say, and is accepted.
 
-    With a customer's key EC2 takes the launch and ends the machines as they start (Client.InternalError), unless the launching
-    role may use that key: the role of a function may not, and the attempts would be spent without a word of the reason.
+    With a customer's key EC2 accepts the launch and ends the machines as they start (Client.InternalError), unless the launching
+    role may use that key. A function's role may not, and the job would spend its attempts without learning the reason.
     """
     if not key or key.endswith(MANAGED):
         return []

@@ -1,4 +1,4 @@
-"""What AWS answered to the questions about a manifest's lines, and what a checked manifest comes to."""
+"""Holds AWS's answers to the questions about a manifest's lines, and the result of checking the manifest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contract.grid import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlace:
-    """Where a bucket lies."""
+    """The region of a bucket."""
 
     region: str = ""
     denied: str = ""
@@ -18,11 +18,11 @@ class BucketPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """Whether something is there."""
+    """Whether something exists."""
 
     there: bool
     denied: str = ""
-    """The error code of a look that was refused."""
+    """The error code with which a look was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,32 +31,32 @@ class Size:
 
     bytes: int
     whole: bool
-    """Without it there is more: so many objects are not counted."""
+    """False: there are more objects than are counted."""
 
 
 @dataclass(slots=True)
 class Answers:
-    """Each thing once, however many lines need it."""
+    """Each answer once, however many lines need it."""
 
     buckets: dict[str, BucketPlace] = field(default_factory=dict)
     locations: dict[str, Stand] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     images: dict[str, Stand] = field(default_factory=dict)
     prices: dict[str, float | None] = field(default_factory=dict)
-    """Dollars an hour and instance, by `price_key`."""
+    """Dollars per hour and instance, by `price_key`."""
 
     def region(self, address: str) -> str:
-        """Of an address' bucket; empty where that is not known."""
+        """Returns the region of an address' bucket; empty where it is unknown."""
         place = self.buckets.get(bucket_of(address))
         return place.region if place else ""
 
     def hourly(self, region: str, instance_type: str) -> float | None:
-        """Of one instance."""
+        """Returns the price of one instance per hour."""
         return self.prices.get(price_key(region, instance_type))
 
 
 def bucket_of(address: str) -> str:
-    """Of an address that was parsed before."""
+    """Returns the bucket of an address that was parsed before."""
     return address.removeprefix("s3://").partition("/")[0]
 
 
@@ -66,7 +66,7 @@ def price_key(region: str, instance_type: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedManifest:
-    """What a checked manifest comes to, written before the first line is: a repeat of Plan writes the same lines."""
+    """The result of checking a manifest, written before the first line, so that a repeat of Plan writes the same lines."""
 
     execution: str
     started_at: str

@@ -63,7 +63,7 @@ class GridRequest(BaseModel):
 
 
 def read(raw: object, limits: GridLimits) -> tuple[GridRequest, frozenset[str], list[str]]:
-    """The input, the fields of its defaults that are wrong (no line is blamed for lacking them), and a line a problem."""
+    """Returns the input, the names of the defaults that are wrong (so that no line is blamed for lacking them), and a line per problem."""
     outer = dict(raw) if isinstance(raw, Mapping) else raw
     problems, wrong = list[str](), frozenset[str]()
     if isinstance(outer, dict):
@@ -95,7 +95,7 @@ def _what(value: object) -> str:
 
 
 def _outer(raw: object) -> tuple[GridRequest, list[str]]:
-    """The fields without their defaults; those that are wrong are empty."""
+    """Reads the fields without their defaults; wrong fields are empty."""
     try:
         return GridRequest.model_validate(raw), []
     except ValidationError as refused:

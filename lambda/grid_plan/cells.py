@@ -1,4 +1,4 @@
-"""Cells of a CSV manifest as the fields of its JSON form: which column is what, and what its text means."""
+"""Turns the cells of a CSV manifest into the fields of its JSON form: which column is which field, and how its text is read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from refusals.fields import REGION
 from refusals.wording import plain
 
 PLAIN_COLUMNS = ("region", "data")
-"""Of a file without a header."""
+"""Columns of a file without a header."""
 SYNONYMS = {"s3_location": "data"}
 FOLDERS = {"hp.": "hyperparameters", "env.": "environment", "tag.": "tags", "metric.": "metrics"}
-"""Beginnings of columns that are an entry each, by the field that they make together."""
+"""Prefixes of columns that each hold one entry of a field, by that field."""
 WHOLE = re.compile(r"-?[0-9]{1,12}", re.ASCII)
 NUMBER = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,12})?", re.ASCII)
 
 
 class Wrong(ValueError):
-    """A cell does not say what its column takes; the message is a problem's second half."""
+    """A cell holds something that its column does not take; the message is a problem's second half."""
 
 
 def _text(cell: str) -> str:
@@ -96,11 +96,11 @@ READERS: dict[str, Callable[[str], Any]] = {
     "network_isolation": _flag,
     "encrypt_traffic": _flag,
 }
-"""Column to how its text is read; texts of FOLDERS stay as they are, spaces and line ends among them."""
+"""How the text of each column is read; texts of FOLDERS keep everything, including spaces and line ends."""
 
 
 def is_data(row: list[str]) -> bool:
-    """Whether a file's first record is a line of a training, and no header: a region, or an address in S3."""
+    """Whether a file's first record is data and not a header: it has a region, or an address in S3."""
     first = row[0].strip()
     return first == "auto" or re.match(REGION, first) is not None or any(_is_address(cell) for cell in row)
 
@@ -110,7 +110,7 @@ def _is_address(cell: str) -> bool:
 
 
 def columns(row: list[str]) -> tuple[list[str], list[str]]:
-    """The names of the columns by the first record, and what is wrong with it."""
+    """Returns the column names of the first record, and what is wrong with it."""
     if len(row) == 1 and (found := next((one for one in (";", "\t", "|") if one in row[0]), "")):
         named = {";": "semicolons", "\t": "tabs", "|": "bars"}[found]
         return [], [f"columns separated by {named}; allowed: commas"]
@@ -138,7 +138,7 @@ def _name(cell: str) -> str:
 
 
 def _folder(name: str) -> str:
-    """The beginning of a column that is one entry of a field; empty for any other."""
+    """Returns the prefix of a column that holds one entry of a field; empty for any other column."""
     return next((one for one in FOLDERS if name.startswith(one) and name != one), "")
 
 
@@ -151,7 +151,7 @@ def _unknown(names: list[str]) -> str:
 
 
 def fields(names: list[str], row: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """One record as fields, and what is wrong with its cells. An empty cell says nothing."""
+    """Returns one record as fields, and what is wrong with its cells. An empty cell sets nothing."""
     if len(row) != len(names):
         return {}, [f"has {len(row)} cells; allowed: {len(names)}, as many as columns"]
     found, problems = dict[str, Any](), list[str]()

@@ -1,4 +1,4 @@
-"""Decides where a training runs, by what AWS said: where its data and its image are, and what an hour costs."""
+"""Decides where a training runs, by AWS's answers: the regions of its data and its image, and the price of an hour."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from grid_plan.wanted import Wanted
 from refusals.wording import denial, plain
 
 TRANSFER_USD_GB = 0.02
-"""S3's published price from one region into another, from the US and Europe; from some other regions it is up to $0.15."""
+"""S3's published price per GB from one region to another, from the US and Europe; from some other regions it is up to $0.15."""
 GB = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Where a training runs, and with which of its copies."""
+    """The region of a training, and the copies of its data there."""
 
     region: str
     why: str
@@ -25,15 +25,15 @@ class Decision:
     """Channel to the address in that region."""
     image: str
     hourly_usd: float | None
-    """All instances together; None: not known."""
+    """Price of all instances together per hour; None where it is unknown."""
 
     def most_usd(self, training: Wanted) -> float | None:
-        """Until the time-out."""
+        """Returns the cost until the time-out."""
         return None if self.hourly_usd is None else self.hourly_usd * (training.spec.max_hours or 0)
 
 
 class Undecided(Exception):
-    """There is no region for the training; `problems` say why."""
+    """No region suits the training; `problems` say why."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -41,7 +41,7 @@ class Undecided(Exception):
 
 
 def decide(training: Wanted, answers: Answers) -> Decision:
-    """For a training of which everything is known. Raises Undecided with every reason."""
+    """Decides for a training about which everything is known. Raises Undecided with every reason."""
     candidates, problems = list(training.regions), list(_unreadable(training, answers))
     if training.spec.region == AUTO and not candidates:
         problems.append(
@@ -79,7 +79,7 @@ def _copy(copies: list[str], region: str, answers: Answers) -> str:
 
 
 def _with_data(training: Wanted, candidates: list[str], answers: Answers) -> tuple[list[str], list[str]]:
-    """SageMaker reads only buckets of its own region."""
+    """Keeps the regions with a copy of the data: SageMaker reads only buckets of its own region."""
     problems = []
     for name, channel in training.channels.items():
         where = sorted({answers.region(one) for one in channel.data})
@@ -122,7 +122,7 @@ def _hourly(training: Wanted, region: str, answers: Answers) -> float | None:
 
 
 def _cheapest(training: Wanted, candidates: list[str], answers: Answers) -> tuple[str, str]:
-    """The region and the reason. Of equal ones the earliest of the settings; a known price is better than none."""
+    """Returns the region and the reason. Among equal ones the first in the settings wins; a known price beats an unknown one."""
     if training.spec.region != AUTO:
         return candidates[0], "named"
     prices = {region: price for region in candidates if (price := _hourly(training, region, answers)) is not None}
@@ -139,7 +139,7 @@ def _cheapest(training: Wanted, candidates: list[str], answers: Answers) -> tupl
 
 
 def _elsewhere(training: Wanted, region: str, answers: Answers) -> str:
-    """What the cheapest other region would save, and what moving the data there would cost."""
+    """Says what the cheapest other region would save, and what moving the data there would cost."""
     here, hours = _hourly(training, region, answers), training.spec.max_hours or 0
     sizes = [
         answers.sizes[one] for channel in training.channels.values() for one in channel.data if one in answers.sizes

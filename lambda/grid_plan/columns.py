@@ -1,4 +1,4 @@
-"""What a line of a manifest may say: the fields of one training, their form and their defaults; the rest is judged in policy."""
+"""Defines the fields of a line of a manifest, their form and their defaults; policy checks everything else."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from refusals.wording import plain, what
 
 AUTO = "auto"
 REQUIRED = ("image", "instance_type")
-"""Fields without which nothing trains, and that have no default but the deployment's own settings."""
+"""Fields that every training needs, and whose only default is in the deployment's settings."""
 MODES = ("File", "FastFile", "Pipe")
 ON_DEMAND, SPOT = "on-demand", "spot"
 MPI, TORCHRUN, NONE = "mpi", "torchrun", "none"
 TAGGABLE = r"^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$"
-"""What SageMaker takes in the key and the value of a tag."""
+"""Characters that SageMaker takes in the key and the value of a tag."""
 DEFAULTS: dict[str, Any] = {
     "region": AUTO,
     "channel": "training",
@@ -37,7 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "network_isolation": False,
     "encrypt_traffic": False,
 }
-"""What holds where neither a line nor the input's `defaults` say anything; max_hours never beyond the deployment's limit."""
+"""Defaults where neither a line nor the input's `defaults` set a field; max_hours never exceeds the deployment's limit."""
 
 
 def _region(value: str) -> str:
@@ -47,14 +47,14 @@ def _region(value: str) -> str:
 
 
 def _copies(value: object) -> object:
-    """Several addresses in one text stand apart by spaces; a key may have spaces too."""
+    """Splits a text with several addresses at spaces before `s3://`, because a key may contain spaces too."""
     if isinstance(value, str):
         return re.split(r"\s+(?=s3://)", value.strip())
     return value
 
 
 def _address(value: str) -> str:
-    """In the one spelling that equal addresses share."""
+    """Normalises an address, so that equal addresses have equal texts."""
     return str(Address.parse(value.strip()))
 
 
@@ -93,7 +93,7 @@ def _one_of(*options: str) -> Callable[[str], str]:
 
 
 def _text(most: int) -> BeforeValidator:
-    """Text of any letters, within a length; its refusal says what is allowed, for entries that no table knows."""
+    """Accepts any text up to a length; its refusal says what is allowed, because no table knows these entries."""
 
     def check(value: object) -> object:
         if not isinstance(value, str):
@@ -112,7 +112,7 @@ def _name(value: str) -> str:
 
 
 def sent(value: Any) -> str:
-    """A hyperparameter as SageMaker gets it: texts as they are, everything else as JSON."""
+    """Returns a hyperparameter as SageMaker receives it: texts unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -189,7 +189,7 @@ class Channel(Closed):
 
 
 def _channel(value: object) -> object:
-    """A channel that is an address, or a list of them, has nothing else to say."""
+    """Turns an address, or a list of addresses, into a channel with nothing else set."""
     return {"data": value} if isinstance(value, (str, list)) else value
 
 
@@ -320,13 +320,13 @@ class TrainingSpec(Closed):
 
 
 MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")
-"""Fields whose entries a line adds to those of the defaults; of the others it takes the place."""
+"""Fields whose entries in a line are added to those of the defaults; a line's other fields replace the defaults'."""
 DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host", "mpi_options")}
-"""What of the defaults says nothing to a line that chose otherwise."""
+"""Defaults that do not apply to a line that sets another value for the field they depend on."""
 
 
 def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
-    """The line, with what the defaults say where it says nothing."""
+    """Returns the line, with the defaults for the fields that it does not set."""
     told: dict[str, Any] = {name: value for name, value in line if value is not None}
     for name in MERGED:
         before = getattr(defaults, name)
@@ -339,7 +339,7 @@ def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
 
 
 def source(training: TrainingSpec) -> dict[str, Any]:
-    """The training as a line of JSON, which needs no defaults any more."""
+    """Returns the training as a line of JSON that needs no defaults."""
     found = training.model_dump(exclude_none=True)
     if len(found.get("data", ())) == 1:
         (found["data"],) = found["data"]

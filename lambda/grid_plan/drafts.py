@@ -1,4 +1,4 @@
-"""Makes trainings of a manifest's lines: defaults put in, sweeps expanded, every line's own mistakes found."""
+"""Makes trainings of a manifest's lines: applies defaults, expands sweeps, and finds every mistake within a line."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One training, or what is wrong with a line that makes none."""
+    """One training, or the problems of a line that makes none."""
 
     line: int
     training: TrainingSpec | None
     problems: tuple[str, ...] = ()
     wrong: frozenset[str] = frozenset()
-    """Fields that are there, and could not be read."""
+    """Fields that are present and could not be read."""
     makes: int = 1
-    """Trainings of the line, all of a sweep together; they come one by one, unless there are too many."""
+    """Number of trainings that the line makes by its sweep; each comes as its own draft, unless there are too many."""
 
 
 @dataclass(slots=True)
 class Drafts:
-    """A manifest's trainings, as often as somebody reads them."""
+    """A manifest's trainings; they can be read several times."""
 
     asked: GridRequest
     limits: GridLimits
@@ -42,7 +42,7 @@ class Drafts:
     _may_be: dict[str, str] = field(default_factory=dict)
 
     def read(self, file: IO[bytes]) -> Iterator[Draft]:
-        """In the order of the lines, in bounded memory. Raises manifest.Unreadable."""
+        """Yields drafts in the order of the lines, in bounded memory. Raises manifest.Unreadable."""
         self._may_be = allowed(self.limits)
         for entry in manifest.entries(file):
             if not entry.whole:
@@ -73,7 +73,7 @@ class Drafts:
 
 
 def digest(training: TrainingSpec) -> bytes:
-    """Equal for equal trainings, whatever the order of their fields; 16 bytes, of which a manifest may have 100,000."""
+    """Returns equal digests for equal trainings, whatever the order of their fields; 16 bytes, because a manifest may have 100,000."""
     text = json.dumps(source(training), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).digest()[:16]
 

@@ -1,4 +1,4 @@
-"""Plan's function: checks every line of a manifest before anything starts, and writes what the children carry out."""
+"""Plan's function: checks every line of a manifest before anything starts, and writes the plan for the children."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, CheckedManifest | None]:
-    """What an earlier run of this very step has written. Raises InvalidRequest where the name is another execution's."""
+    """Reads what an earlier run of this step wrote. Raises InvalidRequest where another execution has the name."""
     body, facts = store.get(prefix.description), store.get(prefix.facts)
     grid = decode(Grid, body) if body else None
     findings = decode(CheckedManifest, facts) if facts else None
@@ -71,7 +71,7 @@ def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | No
 def _found(
     planner: Planner, asked: GridRequest, run: GridRun, env: GridEnvironment, store: JobStore, problems: list[str]
 ) -> CheckedManifest:
-    """The first pass, with everything that is to be known beside the lines. Raises InvalidRequest."""
+    """Makes the first pass, and checks everything beside the lines. Raises InvalidRequest."""
     manifest, found = _manifest(asked, env)
     problems = [*_closed(store, env), *_name(run), *problems, *found, *_child(env)]
     if manifest is None:
@@ -105,7 +105,7 @@ def _refused(problems: list[str]) -> Exception:
 
 
 def _told(report: Report) -> Exception:
-    """The log has every reason, the cause the first of them."""
+    """Logs every reason, and returns an error with the first of them."""
     for reason in report.reasons():
         logger.warning("refused", reason=reason)
     return report.refusal()
@@ -123,7 +123,7 @@ def _name(run: GridRun) -> list[str]:
 
 
 def _child(env: GridEnvironment) -> list[str]:
-    """Without its own image no child starts, and the queue would wait for ever."""
+    """Checks that the child's own image exists: without it no child starts, and the queue would wait for ever."""
     repository = names.repository(env.deployment, names.PLATFORM)
     try:
         standing = registry.standing(repository, env.child_image, env.home_region)
@@ -136,7 +136,7 @@ def _child(env: GridEnvironment) -> list[str]:
 
 
 def _manifest(asked: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned | None, list[str]]:
-    """The version that is planned, and what is wrong with it; nothing is looked at where no manifest may lie."""
+    """Returns the version to plan, and what is wrong with it; reads nothing in a place where manifests are not allowed."""
     if not asked.manifest:
         return None, []
     address, where = Address.parse(asked.manifest), f"manifest: {asked.manifest}"
@@ -163,7 +163,7 @@ def _manifest(asked: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned |
 
 
 def _once(store: JobStore, prefix: GridPrefix, findings: CheckedManifest, run: GridRun) -> CheckedManifest:
-    """Of two runs of this step at the same time, both go on with what the first one found."""
+    """Writes the findings once: when this step runs twice at the same time, both runs continue with the first run's findings."""
     try:
         store.create(prefix.facts, encode(findings))
     except Raced:
@@ -174,7 +174,7 @@ def _once(store: JobStore, prefix: GridPrefix, findings: CheckedManifest, run: G
 
 
 def _again(findings: CheckedManifest) -> pinned.Pinned:
-    """The version that was checked."""
+    """Returns the version that was checked."""
     one = findings.manifest
     return pinned.Pinned(
         bucket=one.bucket, key=one.key, size=findings.manifest_size, version=one.version, etag=one.etag, archived=False
@@ -182,7 +182,7 @@ def _again(findings: CheckedManifest) -> pinned.Pinned:
 
 
 def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridEnvironment, store: JobStore) -> Grid:
-    """The lines, and last what says that they are all there."""
+    """Writes the lines, and last the document that says that they are complete."""
     prefix, where = GridPrefix(run.grid), findings.manifest
     grid = Grid(
         id=run.grid,
@@ -208,7 +208,7 @@ def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridE
     if written != grid.lines:
         raise RuntimeError(f"{grid.lines} lines were checked, and {written} written")
     for region in sorted(grid.regions):
-        # Trainings outlive the settings of their region: the reaper and the drain look wherever anything was ever launched.
+        # Trainings outlive the settings of their region: the reaper and the drain read every region in which anything was launched.
         store.ensure(keys.launched_region(region), as_json({"region": region}))
     try:
         store.create(prefix.description, encode(grid))

@@ -1,4 +1,4 @@
-"""Images as lines name them, and as the registry of a region does."""
+"""Translates images between the form in a line and the address in a region's registry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contract.images import DIGEST, REPOSITORY, TAG, ContainerImage, registry
 
 
 def parsed(text: str) -> ContainerImage:
-    """`repository:tag`, `repository@digest` (no registry then), or a whole address. Raises ValueError that says what is wrong."""
+    """Parses `repository:tag` or `repository@digest` (without a registry), or a full address. Raises ValueError that says what is wrong."""
     first, slash, _ = text.partition("/")
     if slash and "." in first:
         return ContainerImage.parse(text)
@@ -26,7 +26,7 @@ def parsed(text: str) -> ContainerImage:
 
 
 def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:
-    """Whether it is named by a repository of the deployment, in whichever region."""
+    """Whether the image is in a repository of the deployment, in any region."""
     if not image.registry:
         return image.repository in env.repositories
     ours = {names.repository(env.deployment, one) for one in env.repositories}
@@ -34,7 +34,7 @@ def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:
 
 
 def standing_in(image: ContainerImage, region: str, env: GridEnvironment) -> ContainerImage:
-    """The same image in the registry of a region; one that is not the deployment's stays where it is."""
+    """Returns the same image in the registry of a region; another owner's image keeps its address."""
     host = registry(env.account, region, env.suffix)
     if not image.registry:
         return replace(image, registry=host, repository=names.repository(env.deployment, image.repository))

@@ -6,16 +6,16 @@ from contract import tags
 from contract.environments import GridLimits
 
 RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
-"""The beginning of our own tags."""
+"""Prefix of our own tags."""
 MOST_COPIES = 20
 MOST_CHANNELS = 20
 MOST_CHANNEL_NAME = 64
 MOST_ARGUMENTS, MOST_ARGUMENT = 100, 256
-"""How many, and characters of each; likewise below."""
+"""The most entries, and the most characters of each; likewise below."""
 MOST_HYPERPARAMETERS, MOST_NAME, MOST_VALUE = 100, 256, 2500
 MOST_VARIABLES, MOST_VARIABLE = 100, 512
 MOST_SWEPT, MOST_SWEEP = 20, 1000
-"""Hyperparameters of a sweep, and values of each."""
+"""The most hyperparameters of a sweep, and the most values of each."""
 LEAST_HOURS, DEFAULT_HOURS = 0.01, 24.0
 MOST_PROCESSES = 512
 MOST_OPTIONS = 2000
@@ -24,7 +24,7 @@ MOST_METRICS, MOST_EXPRESSION = 40, 500
 
 
 def allowed(limits: GridLimits) -> dict[str, str]:
-    """Field to what it may be in this deployment."""
+    """Says for each field what it may be in this deployment."""
     arguments = f"a list of 1 to {MOST_ARGUMENTS} texts of up to {MOST_ARGUMENT} characters"
     return {
         "region": "auto, or a region of the deployment, as in eu-central-1",

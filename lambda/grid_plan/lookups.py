@@ -1,4 +1,4 @@
-"""Asks AWS what a batch of lines needs to know, side by side, each thing once."""
+"""Asks AWS everything that a batch of lines needs to know, in parallel and each thing once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from refusals.addresses import Address
 T = TypeVar("T")
 AT_ONCE = 32
 PAGES = 20
-"""Of 1,000 objects: what is counted of the data of `auto` lines, for the price of moving it."""
+"""Pages of 1,000 objects that are counted in the data of `auto` lines, for the price of moving it."""
 
 
 def learn(trainings: list[Wanted], answers: Answers, pool: ThreadPoolExecutor) -> None:
-    """Asks until nothing is open: where the data lies says what to ask next. Raises what AWS' own trouble raises."""
+    """Asks until no question is open: each region of data raises new questions. Raises AWS's own errors."""
     while True:
         asked = Questions()
         for training in trainings:
@@ -47,7 +47,7 @@ def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor) -> Non
 
 
 def _prepare(asked: Questions) -> None:
-    """The clients, one after another: boto3's session makes none side by side."""
+    """Creates the clients one after another, because boto3's session cannot create them in parallel."""
     if asked.buckets:
         client("s3")
     for region in {region for _, region in (*asked.locations, *asked.sizes)}:

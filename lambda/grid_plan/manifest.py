@@ -1,4 +1,4 @@
-"""Reads a manifest line by line: CSV with or without a header, or JSON Lines, told apart by what stands in it."""
+"""Reads a manifest line by line: CSV with or without a header, or JSON Lines, recognised by its contents."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from grid_plan import cells, strict
 from refusals.wording import plain
 
 MOST_LINE = 100 * 1024
-"""Bytes of one line, and characters of one record of CSV whose quotes hold line ends."""
+"""The most bytes of one line, and characters of one CSV record whose quotes contain line ends."""
 SKIPPED = 1024**2
-"""Bytes of an overlong line that are passed over at a time."""
+"""Bytes of an overlong line that are skipped at a time."""
 JSON_FORM = 'an object on one line, as in {"region": "eu-central-1", "data": "s3://bucket/folder/"}'
 BEGINNINGS = (
     (codecs.BOM_UTF32_LE, "is UTF-32; allowed: UTF-8"),
@@ -25,7 +25,7 @@ BEGINNINGS = (
     (b"PK\x03\x04", "is a ZIP archive, as Excel's own files are; allowed: plain text (in Excel: CSV UTF-8)"),
     (b"PAR1", "is a Parquet file; allowed: CSV or JSON Lines"),
 )
-"""First bytes of what people take for a text."""
+"""First bytes of files that people mistake for text."""
 
 
 class UnreadableManifest(ValueError):
@@ -41,23 +41,23 @@ class BadLine(ValueError):
 
 
 class Runaway(BadLine):
-    """A quote swallows line after line: nothing behind it can be told apart."""
+    """A quote is never closed and swallows line after line; the lines behind it cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestLine:
-    """One line that says something: its fields in the JSON form, and what is wrong with it."""
+    """One line with content: its fields in the JSON form, and what is wrong with it."""
 
     number: int
-    """Where it begins, from 1."""
+    """Number of its first line, from 1."""
     fields: dict[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     whole: bool = True
-    """Without it there are no fields: the line itself could not be read."""
+    """False: the line itself could not be read, and there are no fields."""
 
 
 def entries(file: IO[bytes]) -> Iterator[ManifestLine]:
-    """Every line but blank ones and comments, in bounded memory. Raises Unreadable where nothing can be read."""
+    """Yields every line except blank ones and comments, in bounded memory. Raises Unreadable where nothing can be read."""
     lines = _Lines(file)
     while True:
         try:
@@ -77,14 +77,14 @@ def entries(file: IO[bytes]) -> Iterator[ManifestLine]:
 
 
 class _Lines:
-    """Decoded lines with their ends. `next` raises BadLine for one that is none, and goes on with the one after it."""
+    """Decoded lines with their ends. `next` raises BadLine for a line that cannot be read; the call after that continues behind it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.number = 0
-        """Of the line that came last, from 1."""
+        """Number of the last line, from 1."""
         self.again: str | None = None
-        """Comes once more before the file goes on."""
+        """A line that is returned once more before the file continues."""
 
     def __iter__(self) -> _Lines:
         return self
@@ -113,7 +113,7 @@ class _Lines:
 
 
 def _checked(raw: bytes) -> bytes:
-    """The first line without a byte-order mark; raises Unreadable where it is the beginning of no text in UTF-8."""
+    """Returns the first line without a byte-order mark. Raises Unreadable where it does not begin a text in UTF-8."""
     for beginning, problem in BEGINNINGS:
         if raw.startswith(beginning):
             raise UnreadableManifest(problem)
@@ -123,7 +123,7 @@ def _checked(raw: bytes) -> bytes:
 
 
 def _is_silent(text: str) -> bool:
-    """Blank, or a comment."""
+    """Whether a line is blank or a comment."""
     start = text.lstrip()
     return not start or start.startswith("#")
 
@@ -155,12 +155,12 @@ def _object(text: str, number: int) -> dict[str, Any]:
 
 
 class _Records:
-    """What csv reads from: whole lines of one record at a time; between records, silent lines are passed over."""
+    """Gives csv whole lines, one record at a time; between records it skips blank lines and comments."""
 
     def __init__(self, lines: _Lines) -> None:
         self._lines = lines
         self.start = 0
-        """Line in which the record begins; 0 before its first one."""
+        """Number of the line where the record begins; 0 before the first record."""
         self._size = 0
 
     def begin(self) -> None:
@@ -214,7 +214,7 @@ def _csv(lines: _Lines) -> Iterator[ManifestLine]:
 
 
 def _said(problem: csv.Error) -> str:
-    """csv's words, for a person."""
+    """Puts csv's error into words for a person."""
     text = str(problem)
     if "new-line character seen" in text:
         return "its lines end in a bare carriage return"

@@ -1,4 +1,4 @@
-"""Where manifests may lie, and what is said of a name that is taken."""
+"""Says where manifests may lie, and what a refusal says about a name that is taken."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contract.grid import GRIDS
 from refusals.addresses import Address
 
 MOST_MANIFEST = 1024**3
-"""Bytes: 100,000 lines of 10 KB. It is read twice, as a stream."""
+"""The most bytes: 100,000 lines of 10 KB. The manifest is read twice, as a stream."""
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:
-    """Uploads, data buckets, and the lines that an earlier grid left over."""
+    """Whether the address is in the uploads, in a data bucket, or a list of lines that an earlier grid left over."""
     if address.bucket == env.bucket:
         return address.key.startswith((keys.UPLOADS, GRIDS))
     return address.bucket in env.data_buckets
 
 
 def places(env: GridEnvironment) -> str:
-    """The same, for a person."""
+    """Names these places for a person."""
     ours = [f"s3://{env.bucket}/{folder}..." for folder in (keys.UPLOADS, GRIDS)]
     return f"{', '.join([*ours, *(f's3://{bucket}/...' for bucket in env.data_buckets)])} (data_buckets in cdk.json)"
 

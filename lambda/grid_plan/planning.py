@@ -1,8 +1,8 @@
-"""The two passes over a manifest: the first checks every line and finds out what it needs, the second makes the plan's lines.
+"""Makes two passes over a manifest: the first checks every line and finds out what it needs, the second writes the plan's lines.
 
-A line goes the same way in both: drafts (manifest, reading, sweeps) make trainings of it; wanted adds what it leaves to others;
-then policy judges it (first pass alone), lookups asks AWS about it (first pass alone), choice decides where it runs, and request
-makes what SageMaker gets.
+Both passes handle a line in the same order: drafts (manifest, reading, sweeps) make trainings of it; wanted adds the settings;
+then policy judges it (first pass only), lookups asks AWS about it (first pass only), choice decides where it runs, and request
+makes the arguments for SageMaker.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from grid_plan.request import GridRun, request
 from grid_plan.wanted import Wanted, with_settings
 
 BATCH = 500
-"""Trainings whose questions are asked together."""
+"""How many trainings have their questions asked together."""
 MOST_WARNINGS = 4_000
-"""Characters of all warnings of a plan together."""
+"""The most characters of all warnings of a plan together."""
 
 
 @dataclass(slots=True)
 class Checked:
-    """What the first pass comes to."""
+    """The result of the first pass."""
 
     report: Report = field(default_factory=Report)
     warnings: Report = field(default_factory=Report)
@@ -46,9 +46,9 @@ class Checked:
     lines: int = 0
     regions: Counter[str] = field(default_factory=Counter)
     costs: list[float] = field(default_factory=list)
-    """Dollars of each batch at most, where every price is known."""
+    """Maximum cost of each batch in dollars, where every price is known."""
     unpriced: int = 0
-    """Trainings whose price is not known."""
+    """Number of trainings whose price is unknown."""
 
     @property
     def cost_at_most_usd(self) -> float | None:
@@ -57,7 +57,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A training of which AWS is asked: what is right of it, where something is wrong."""
+    """A training about which AWS is asked; where some fields are wrong, only the right ones."""
 
     draft: Draft
     training: Wanted
@@ -65,7 +65,7 @@ class Judged:
 
 
 class Planner:
-    """Reads one version of a manifest by one execution's words."""
+    """Reads one version of a manifest on behalf of one execution."""
 
     def __init__(self, asked: GridRequest, run: GridRun, env: GridEnvironment, wrong_defaults: frozenset[str]) -> None:
         self._asked, self._run, self._env = asked, run, env
@@ -75,7 +75,7 @@ class Planner:
         self._checkpoints: dict[str, int] = {}
 
     def check(self, file: IO[bytes]) -> Checked:
-        """The first pass: everything is looked up, nothing is changed."""
+        """Makes the first pass: looks everything up, changes nothing."""
         checked = Checked()
         try:
             with ThreadPoolExecutor(lookups.AT_ONCE) as pool:
@@ -90,7 +90,7 @@ class Planner:
         return checked
 
     def lines(self, file: IO[bytes], answers: Answers) -> Iterator[Line]:
-        """The second pass, over a manifest that was checked: equal answers make equal lines."""
+        """Makes the second pass over a checked manifest: equal answers give equal lines."""
         slots: Counter[str] = Counter()
         for index, draft in enumerate(self._drafts.read(file)):
             if draft.training is None or draft.problems:
@@ -110,7 +110,7 @@ class Planner:
             slots[decision.region] += 1
 
     def _allowed(self, drafts: Iterator[Draft], checked: Checked) -> Iterator[Draft]:
-        """As many as are allowed, and not one more is read."""
+        """Yields as many drafts as are allowed, and reads no further."""
         most = self._env.limits.max_lines
         for number, draft in enumerate(drafts):
             if number >= most:
@@ -129,7 +129,7 @@ class Planner:
         checked.costs.append(math.fsum(cost for cost in costs if cost is not None))
 
     def _judge(self, draft: Draft, report: Report) -> Judged | None:
-        """By its own words; None for a line that makes no training."""
+        """Judges a draft without asking AWS; None for a line that makes no training."""
         problems, judged = list(draft.problems), None
         if draft.training is not None:
             training = Wanted.of(draft.training, self._env)
@@ -142,7 +142,7 @@ class Planner:
         return judged
 
     def _repeats(self, draft: Draft) -> Iterator[str]:
-        """What no two trainings may share."""
+        """Finds what two trainings must not share."""
         assert draft.training is not None
         if not self._asked.allow_duplicates:
             first = self._seen.setdefault(digest(draft.training), draft.line)
@@ -155,7 +155,7 @@ class Planner:
             self._checkpoints[folder] = draft.line
 
     def _check_place(self, judged: Judged, checked: Checked) -> float | None:
-        """By what AWS said: dollars at most; None where the line is wrong or its price not known."""
+        """Decides by AWS's answers; returns the maximum cost in dollars, None where the line is wrong or its price unknown."""
         draft, training = judged.draft, judged.training
         try:
             decision = decide(training, checked.answers)
@@ -197,7 +197,7 @@ class Planner:
 
 
 def write(lines: Iterator[Line], prefix: GridPrefix, put: Callable[[str, bytes], None]) -> int:
-    """Object by object; returns how many lines there were."""
+    """Writes object by object; returns the number of lines."""
     count = 0
     for shard in batches(lines, SHARD):
         put(prefix.lines(shard[0].index), b"".join(_encoded(line) for line in shard))
@@ -206,6 +206,6 @@ def write(lines: Iterator[Line], prefix: GridPrefix, put: Callable[[str, bytes],
 
 
 def _encoded(line: Line) -> bytes:
-    """As contract.codec.encode has it, which copies every value on its way: of 10,000 lines that is half of the writing."""
+    """Encodes as contract.codec.encode does, which copies every value: for 10,000 lines the copies are half of the writing time."""
     members = {one.name: getattr(line, one.name) for one in fields(line)}
     return json.dumps(members, sort_keys=True, ensure_ascii=False, allow_nan=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Judges one training of a manifest by its own words and the deployment's limits, before AWS is asked anything."""
+"""Judges one training of a manifest by its fields and the deployment's limits, before AWS is asked anything."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from refusals.addresses import Address
 from refusals.wording import plain
 
 PROSE_VALUE = 256
-"""Characters of a hyperparameter's value by SageMaker's prose; its model says 2,500, which is what it takes today."""
+"""The most characters of a hyperparameter's value in SageMaker's prose; its model says 2,500, which is what it takes today."""
 
 
 def problems(training: Wanted, types: Collection[str], excused: Collection[str] = ()) -> Iterator[str]:
-    """A line each. `types` are those that SageMaker knows for trainings; fields that are `excused` are there, and wrong: none is
-    missing."""
+    """Yields a line per problem. `types` are SageMaker's instance types for trainings; fields in `excused` are present but wrong, so
+    they are not reported as missing."""
     may_be = allowed(training.env.limits)
     for name in REQUIRED:
         if not getattr(training.spec, name) and name not in excused:
@@ -84,7 +84,7 @@ def _machines(training: Wanted, types: Collection[str]) -> Iterator[str]:
 
 
 def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
-    """What goes only with something else."""
+    """Checks fields that are only allowed together with others."""
     spec = training.spec
     for name in ("processes_per_host", "mpi_options"):
         if getattr(spec, name) is not None and spec.distribution != MPI:
@@ -130,7 +130,7 @@ def _data(training: Wanted) -> Iterator[str]:
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:
-    """Whether the role of the trainings may read it, as far as the deployment knows."""
+    """Whether the role of the trainings may read the address, as far as the deployment knows."""
     if address.bucket in env.data_buckets:
         return True
     if address.bucket == env.bucket:
@@ -160,7 +160,7 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
 
 
 def warnings(training: Wanted) -> Iterator[str]:
-    """What SageMaker may take, and may not."""
+    """Yields warnings about what SageMaker may or may not accept."""
     for name, value in (training.spec.hyperparameters or {}).items():
         text, where = sent(value), f"hyperparameters.{plain(name)}"
         if len(text) > PROSE_VALUE:

@@ -9,9 +9,9 @@ from contract.errors import InvalidRequest
 from refusals.wording import MOST
 
 DISTINCT = 1000
-"""Different problems that are remembered; a manifest that has more of them is read no more closely by anybody."""
+"""The most different problems that are remembered; nobody reads more of them closely."""
 NAMED = 5
-"""Lines that one problem names."""
+"""The most lines that one problem names."""
 
 
 @dataclass(slots=True)
@@ -38,10 +38,10 @@ class Where:
 
 @dataclass(slots=True)
 class Report:
-    """Problems in the order in which they were found; equal ones of several lines are one."""
+    """Collects problems in the order in which they were found; equal problems of several lines become one."""
 
     general: list[str] = field(default_factory=list)
-    """Of no line."""
+    """Problems that belong to no line."""
     by_text: dict[str, Where] = field(default_factory=dict)
     left_out: int = 0
 
@@ -58,13 +58,13 @@ class Report:
             self.left_out += 1
 
     def reasons(self) -> Iterator[str]:
-        """One line each, in the order of the manifest."""
+        """Yields the reasons, one line each, in the order of the manifest."""
         yield from self.general
         for text, where in sorted(self.by_text.items(), key=lambda one: one[1].first[0]):
             yield f"{where}: {text}"
 
     def shortened(self, most: int) -> list[str]:
-        """The first reasons, `most` characters of them, and how many are left out."""
+        """Returns the first reasons, up to `most` characters, and how many are left out."""
         told, left, total = list[str](), most, 0
         for reason in self.reasons():
             total += 1
@@ -75,7 +75,7 @@ class Report:
         return [*told, f"and {unsaid:,} more"] if unsaid else told
 
     def refusal(self) -> InvalidRequest:
-        """One error for everything; Step Functions keeps 32,768 characters of a cause, and escapes double some of them."""
+        """Returns one error for everything; Step Functions keeps 32,768 characters of a cause, and escapes double some of them."""
         count = len(self.general) + len(self.by_text) + self.left_out
         reasons = "" if count == 1 else f" for {count:,} reasons"
         told = [f"- {one}" for one in self.shortened(MOST)]

@@ -1,4 +1,4 @@
-"""What has to be asked of AWS to decide where a training runs."""
+"""Collects what must be asked of AWS to decide where a training runs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from grid_plan.wanted import Wanted
 
 @dataclass(slots=True)
 class Questions:
-    """What is not known yet; sets, so that nothing is asked twice."""
+    """What is still unknown; sets, so that nothing is asked twice."""
 
     buckets: set[str] = field(default_factory=set)
     locations: set[tuple[str, str]] = field(default_factory=set)
-    """Address and the region of its bucket: is there an object?"""
+    """Address and the region of its bucket: does it hold an object?"""
     sizes: set[tuple[str, str]] = field(default_factory=set)
-    """Likewise: how much is there?"""
+    """Address and the region of its bucket: how much does it hold?"""
     images: set[str] = field(default_factory=set)
-    """Whole addresses in private ECR registries."""
+    """Full addresses in private ECR registries."""
     prices: set[tuple[str, str]] = field(default_factory=set)
     """Region and instance type."""
 
@@ -28,7 +28,7 @@ class Questions:
 
 
 def ask(training: Wanted, known: Answers, asked: Questions) -> None:
-    """Adds what has to be known of a training without problems, and is not known yet."""
+    """Adds the open questions about a training that has no problems."""
     spec, regions = training.spec, training.env.regions
     for _, address in training.addresses():
         bucket = bucket_of(address)

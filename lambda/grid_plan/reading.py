@@ -1,4 +1,4 @@
-"""Reads a line, or the defaults of all lines, and says of every field that is wrong what it may be."""
+"""Reads a line, or the defaults of all lines, and says for every wrong field what it may be."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from grid_plan.columns import Channel, TrainingSpec
 from refusals.wording import line, plain
 
 ENTRIES = {"data": "addresses, as in s3://bucket/folder/"}
-"""What the entries of a field may be, where that is not what the field may be."""
+"""What the entries of a field may be, where this differs from the field itself."""
 
 
 def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[TrainingSpec, list[str]]:
-    """What is right of the fields, and a line for every problem; a field that is wrong is left out."""
+    """Returns the fields that are right, and a line for every problem; wrong fields are left out."""
     known, problems = _renamed(fields)
     try:
         return TrainingSpec.model_validate(known), problems
@@ -29,7 +29,7 @@ def read(fields: Mapping[str, Any], may_be: Mapping[str, str]) -> tuple[Training
 
 
 def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Synonyms by the field's own name; what is null is not there."""
+    """Replaces synonyms by the field's own name, and drops fields that are null."""
     known, problems = {name: value for name, value in fields.items() if value is not None}, list[str]()
     for other, name in SYNONYMS.items():
         if other in known:
@@ -42,7 +42,7 @@ def _renamed(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def told(errors: Iterable[Any], may_be: Mapping[str, str]) -> list[str]:
-    """Pydantic's errors in words."""
+    """Puts pydantic's errors into words."""
     return list(dict.fromkeys(_told(error, may_be) for error in errors))
 
 

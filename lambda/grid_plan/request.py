@@ -1,4 +1,4 @@
-"""Makes the arguments of CreateTrainingJob of one training: what the child sends as it stands."""
+"""Makes the arguments of CreateTrainingJob for one training; the child sends them unchanged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from grid_plan.columns import SPOT, sent
 from grid_plan.wanted import Wanted, bytes_buckets
 
 RETRIES = 3
-"""After SageMaker's own InternalServerError; all attempts together end at the time-outs."""
+"""Retries after SageMaker's own InternalServerError; the time-outs end all attempts together."""
 CHECKPOINTS = "/opt/ml/checkpoints"
-"""Where SageMaker's containers look for them; its own default too."""
+"""The path of checkpoints in SageMaker's containers; also SageMaker's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class GridRun:
 
 
 def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> dict[str, Any]:
-    """Nothing in it depends on when it is made."""
+    """Returns the arguments, which do not depend on when they are made."""
     spec, env = training.spec, training.env
     folder = f"s3://{bytes_buckets(env)[decision.region]}/{GridPrefix(run.grid).bytes(index)}".rstrip("/")
     found = {
@@ -62,7 +62,7 @@ def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> d
 
 
 def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
-    """SageMaker takes no null, and no empty list of channels; false and 0 stay."""
+    """Drops empty members: SageMaker takes no null, and no empty list of channels; false and 0 stay."""
     return {name: value for name, value in members.items() if value is not None and value not in ({}, [])}
 
 
@@ -101,7 +101,7 @@ def _inputs(training: Wanted, decision: Decision) -> list[dict[str, Any]]:
 
 
 def _stopping(training: Wanted) -> dict[str, int]:
-    """Whole seconds; the waiting for spot capacity never shorter than the run."""
+    """Returns whole seconds; the wait for spot capacity is never shorter than the run."""
     run = max(1, math.floor((training.spec.max_hours or 0) * 3600))
     if training.spec.market != SPOT:
         return {"MaxRuntimeInSeconds": run}
@@ -110,7 +110,7 @@ def _stopping(training: Wanted) -> dict[str, int]:
 
 
 def _tags(training: Wanted, index: int, run: GridRun) -> list[dict[str, str]]:
-    """Ours let the child know its own training again; with the person's own, all of them can be columns of the bill."""
+    """Returns our tags, by which the child recognises its own training, and the person's; all can be columns of the bill."""
     ours = {
         tags.DEPLOYMENT: training.env.deployment,
         tags.GRID: run.grid,

@@ -1,4 +1,4 @@
-"""JSON without what JSON does not have: no NaN, no infinite number, no name twice, no half of a surrogate pair."""
+"""Reads strict JSON: rejects NaN, infinite numbers, duplicate names and halves of surrogate pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from refusals.wording import plain
 
 
 def loads(text: str) -> Any:
-    """The value of a text. Raises ValueError that says in a few words what is wrong."""
+    """Returns the value of a text. Raises ValueError that says in a few words what is wrong."""
     try:
         found = json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_once)
         if "\\u" in text:

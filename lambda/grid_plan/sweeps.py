@@ -14,9 +14,9 @@ Sweep = Mapping[str, list[Any]]
 
 
 def of(line: TrainingSpec, over_all: Sweep) -> tuple[Sweep, list[str]]:
-    """What is swept over in a line as it stands in the manifest, and what is wrong with it.
+    """Returns the sweep of a line as it stands in the manifest, and what is wrong with it.
 
-    The input's sweep leaves alone what a line says itself: so the lines that failed can be started again with the same input.
+    The input's sweep does not change what a line sets itself, so failed lines can be started again with the same input.
     """
     said, own = line.hyperparameters or {}, line.sweep or {}
     both = [f"sweep.{plain(name)}: is in hyperparameters too; allowed: one of them" for name in own if name in said]
@@ -24,12 +24,12 @@ def of(line: TrainingSpec, over_all: Sweep) -> tuple[Sweep, list[str]]:
 
 
 def count(sweep: Sweep) -> int:
-    """How many trainings it makes of one."""
+    """Returns how many trainings it makes of one line."""
     return math.prod(len(values) for values in sweep.values())
 
 
 def expanded(training: TrainingSpec, sweep: Sweep) -> Iterator[TrainingSpec]:
-    """In the order of the values, the last name's changing fastest."""
+    """Yields the combinations in the order of the values; the last name changes fastest."""
     base = training.model_copy(update={"sweep": None})
     if not sweep:
         yield base

@@ -1,4 +1,4 @@
-"""One training as it is wanted: the fields of its line, what the deployment's settings add, and all that follows from those alone."""
+"""Combines the fields of a line with the deployment's settings, and derives everything that follows from these two alone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from grid_plan.images import is_ours, parsed, standing_in
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """`spec` says everything that a line may leave to others; only a field of REQUIRED may still be missing."""
+    """A training with its settings: `spec` has every field that a line may omit; only a field of REQUIRED may still be missing."""
 
     spec: TrainingSpec
     env: GridEnvironment
 
     @classmethod
     def of(cls, asked: TrainingSpec, env: GridEnvironment) -> Wanted:
-        """With what holds where neither a line nor the input's defaults say anything."""
+        """Adds the defaults for fields that neither a line nor the input's defaults set."""
         missing = {name: value for name, value in DEFAULTS.items() if getattr(asked, name) is None}
         if "max_hours" in missing:
             missing["max_hours"] = min(DEFAULTS["max_hours"], env.limits.max_hours)
@@ -34,7 +34,7 @@ class Wanted:
         return cls(spec=spec, env=env)
 
     def without(self, wrong: Collection[str]) -> Wanted:
-        """What is right of it, so that the rest can still be looked up; `wrong` are names of fields."""
+        """Returns the training without its wrong fields, so that the rest can still be looked up; `wrong` are names of fields."""
         looked_up = ("data", "channels", "image", "instance_type", "checkpoint")
         emptied: dict[str, str | None] = {name: None for name in looked_up if name in wrong}
         if "region" in wrong:
@@ -43,22 +43,22 @@ class Wanted:
 
     @cached_property
     def channels(self) -> dict[str, Channel]:
-        """Every channel by its name, that of `data` first."""
+        """Every channel by its name, the channel of `data` first."""
         found = {}
         if self.spec.data and self.spec.channel:
-            # Its parts were checked when the line was read.
+            # The parts were checked when the line was read.
             found[self.spec.channel] = Channel.model_construct(data=self.spec.data)
         return found | (self.spec.channels or {})
 
     def addresses(self) -> Iterator[tuple[str, str]]:
-        """Field and address of every copy of data that it names."""
+        """Yields the field and the address of every copy of its data."""
         yield from (("data", one) for one in self.spec.data or ())
         for name, channel in (self.spec.channels or {}).items():
             yield from ((f"channels.{name}", one) for one in channel.data)
 
     @cached_property
     def regions(self) -> tuple[str, ...]:
-        """Those that its own words leave: of image, checkpoint and region."""
+        """Regions that its image, its checkpoint and its region allow."""
         spec, env = self.spec, self.env
         left = env.regions if spec.region == AUTO else (spec.region or "",)
         if self.image and self.image.registry and not is_ours(self.image, env):
@@ -70,16 +70,16 @@ class Wanted:
 
     @cached_property
     def image(self) -> ContainerImage | None:
-        """As its line names it."""
+        """The image as the line names it."""
         return parsed(self.spec.image) if self.spec.image else None
 
     def image_in(self, region: str) -> str:
-        """As the registry of a region has it; empty where it names none."""
+        """Returns the image's address in the registry of a region; empty where the line names no image."""
         return str(standing_in(self.image, region, self.env)) if self.image else ""
 
     @cached_property
     def launcher(self) -> dict[str, str]:
-        """The hyperparameters by which SageMaker's own containers start several processes, as its SDK writes them."""
+        """Hyperparameters with which SageMaker's own containers start several processes, written as its SDK writes them."""
         if self.spec.distribution == MPI:
             found = {
                 "sagemaker_mpi_enabled": "true",
@@ -97,11 +97,11 @@ class Wanted:
 
 
 def with_settings(asked: TrainingSpec, env: GridEnvironment) -> TrainingSpec:
-    """With the deployment's own choices; settings that change later change no line that was planned."""
+    """Adds the deployment's own choices; a later change of the settings does not change a planned line."""
     ours = {name: getattr(env.defaults, name) or None for name in REQUIRED}
     return asked.model_copy(update={name: ours[name] for name in REQUIRED if getattr(asked, name) is None})
 
 
 def bytes_buckets(env: GridEnvironment) -> dict[str, str]:
-    """Region to its bucket of bytes."""
+    """Returns the bucket of bytes of each region."""
     return {region: names.bytes_bucket(env.deployment, env.account, region) for region in env.regions}

@@ -1,1 +1,1 @@
-"""The Build machine's function: turns a request for an image into an order for CodeBuild, and collects what came of it."""
+"""The Build machine's function: turns a request for an image into an order for CodeBuild, and collects the result."""

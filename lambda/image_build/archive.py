@@ -1,4 +1,4 @@
-"""Looks through a build context without unpacking it: in bounded memory, however the archive lies about itself."""
+"""Checks a build context without unpacking it, in bounded memory even if the archive lies about itself."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ DOCKERFILE = "Dockerfile"
 MOST_ENTRIES = 100_000
 MOST_UNPACKED = 10 * 1024**3
 TOLD = 5
-"""Entries that a refusal names."""
+"""The most entries that a refusal names."""
 PLAIN = "allowed: files, folders, and links that stay in the context"
 
 
 class Bomb(ValueError):
-    """The archive is larger than anything that is looked at; the message is a problem's second half."""
+    """The archive unpacks to more than is ever read; the message is a problem's second half."""
 
 
 def problems(file: IO[bytes], name: str) -> list[str]:
-    """What is wrong with the archive that `file` holds, each as the second half of a line; `name` tells .zip from tar."""
+    """Lists what is wrong with the archive in `file`, each as the second half of a line; `name` tells .zip from tar."""
     found, roots, has_dockerfile = list[str](), set[str](), False
     links, total, count = set[PurePosixPath](), 0, 0
     try:
@@ -43,8 +43,8 @@ def problems(file: IO[bytes], name: str) -> list[str]:
         return [str(bomb)]
     except Exception as problem:
         if type(problem).__module__.startswith("botocore"):
-            raise  # S3's trouble, and no word about these bytes
-        # Whatever the readers of the formats raise (zlib.error, struct.error, RecursionError ...) is about the bytes.
+            raise  # a problem of S3, which says nothing about these bytes
+        # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about the bytes.
         return [f"cannot be read ({plain(str(problem))}); allowed: a whole {ARCHIVE_ENDINGS}"]
     if not count:
         return ["is an empty archive; allowed: an archive with a Dockerfile at its root"]
@@ -60,7 +60,7 @@ def _no_dockerfile(roots: set[str]) -> str:
 
 
 def _problem(entry: ListedEntry, links: set[PurePosixPath]) -> str:
-    """What is wrong with one entry; remembers links, below which nothing may lie."""
+    """Says what is wrong with one entry, and remembers links: nothing may lie below a link."""
     shown, path = plain(entry.name), PurePosixPath(entry.name)
     if not entry.name or "\0" in entry.name or path.is_absolute() or ".." in path.parts:
         return f"has the entry {shown}, which points out of the context; allowed: plain relative names"
@@ -80,7 +80,7 @@ def _problem(entry: ListedEntry, links: set[PurePosixPath]) -> str:
 
 
 def _leaves(folder: PurePosixPath, target: str) -> bool:
-    """Whether a symbolic link in `folder` leads out; one that goes up after it went down might, through another link."""
+    """Whether a symbolic link in `folder` may lead out; a link that goes up after going down might, through another link."""
     path = PurePosixPath(target)
     up = 0
     while up < len(path.parts) and path.parts[up] == "..":

@@ -1,4 +1,4 @@
-"""The Build machine's function: `check` looks up what a request names and orders a build, `collect` asks what stands."""
+"""The Build machine's function: `check` looks up what a request names and orders a build, `collect` reads which images exist."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from refusals.addresses import Address
 
 logger = Logger(service="image-build")
 DENIED_OR_OVERWRITTEN = S3_DENIED | OVERWRITTEN
-"""S3's answers that say something about the context: it may not be looked at, or it changed while it was read."""
+"""S3's errors that say something about the context: it may not be read, or it changed while it was read."""
 LINE = 500
-"""Characters of a line of the log that a cause repeats."""
+"""The most characters of a log line that a cause repeats."""
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-"""What colours a log and moves a cursor."""
+"""Control sequences that colour a log and move a cursor."""
 BUILD = re.compile(r'"Id"\s*:\s*"([^":]+:[0-9a-f-]{36})"')
 """The id of the build in the cause of a failed Build: JSON that Step Functions may have cut."""
 
@@ -41,7 +41,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
-    """Nothing but reading happens here, and what is wrong with one field keeps no other from being looked up."""
+    """Only reads. A wrong field does not keep the other fields from being looked up."""
     request, problems = read(raw)
     plan = decide(request, _facts(questions(request, env), request.repository, request.tag, env), env, problems)
     logger.info("checked", repository=plan.repository, tag=plan.tag, how=plan.how.value)
@@ -54,7 +54,7 @@ def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
 
 
 def _order(plan: Plan) -> str:
-    """Empty: there is nothing to do."""
+    """Returns the order as text; empty when there is nothing to do."""
     return order_text(plan.order) if plan.order else ""
 
 
@@ -74,7 +74,7 @@ def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvi
 
 
 def _standing(repository: str, tag: str, regions: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
-    """Region to what stands under the tag, and the regions without the repository."""
+    """Returns the image under the tag by region, and the regions without the repository."""
     found, without = dict[str, str | None](), list[str]()
     for region in regions:
         try:
@@ -85,7 +85,7 @@ def _standing(repository: str, tag: str, regions: tuple[str, ...]) -> tuple[dict
 
 
 def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
-    """The archive's head, S3's error code where it may not be looked at, and what is wrong inside."""
+    """Returns the archive's head, S3's error code where it may not be read, and what is wrong inside."""
     if not address:
         return None, "", []
     place = Address.parse(address)
@@ -103,7 +103,7 @@ def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
 
 
 def _there(image: ContainerImage) -> bool:
-    """True also where its registry does not let us look: the pull will tell."""
+    """Whether the registry has the image; true also where it does not let us look, because the pull will show."""
     try:
         return registry.holds(image.account, image.repository, image.tag, image.digest, image.region)
     except ClientError as problem:
@@ -112,7 +112,7 @@ def _there(image: ContainerImage) -> bool:
 
 
 def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: ImageBuildEnvironment) -> dict[str, Any]:
-    """What stands in every region is asked, not remembered. Raises BuildFailed where that is not one image."""
+    """Asks every region which image it has, and does not rely on memory. Raises BuildFailed unless all have the same one."""
     if problem is not None:
         raise _failed(problem)
     repository, tag = plan["repository"], plan["tag"]
@@ -140,7 +140,7 @@ def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: Imag
 
 
 def _failed(problem: Mapping[str, Any]) -> BuildFailed:
-    """The failure with the last lines of the build's log, where there was a build."""
+    """Returns the failure with the last lines of the build's log, if a build ran."""
     error, cause = str(problem.get("Error", "")), str(problem.get("Cause", ""))
     identity = BUILD.search(cause)
     build = builds.build(identity[1]) if identity else None

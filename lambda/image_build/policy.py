@@ -18,11 +18,11 @@ from refusals.wording import plain, refusal
 
 MOST_CONTEXT = 1024**3
 MOST_ORDER = 5000
-"""Characters of an order as JSON: CodeBuild takes 5,500 of all variables of a build together."""
+"""The most characters of an order as JSON: CodeBuild takes 5,500 for all variables of a build together."""
 
 
 class How(str, Enum):
-    """How an image comes to stand in every region."""
+    """How an image gets into every region."""
 
     BUILT = "built"
     COPIED = "copied"
@@ -33,46 +33,46 @@ class How(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageQuestions:
-    """What of a request is worth looking up."""
+    """The parts of a request that are worth looking up."""
 
     tag: bool
     context: str
-    """Empty: nothing to look at; the same for the next."""
+    """Empty: nothing to look up; the same for the next field."""
     images: tuple[ContainerImage, ...]
-    """In private registries: the base, the source."""
+    """Images in private registries: the base, the source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """What AWS said to the questions."""
+    """AWS's answers to the questions."""
 
     standing: Mapping[str, str] = field(default_factory=dict)
-    """Region to the digest under the tag, where there is one."""
+    """Digest under the tag by region; regions without the tag are left out."""
     no_repository: tuple[str, ...] = ()
     """Regions without the repository."""
     context: Pinned | None = None
     denied: str = ""
     """The error code with which S3 refused to look at the context."""
     archive: tuple[str, ...] = ()
-    """What is wrong inside of the context, each as the second half of a line."""
+    """What is wrong inside the context, each as the second half of a line."""
     absent: frozenset[ContainerImage] = frozenset()
-    """Images that their registry does not have."""
+    """Images that their registry lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be done."""
+    """The work to do."""
 
     how: How
     repository: str
-    """Its whole name."""
+    """Full name of the repository."""
     tag: str
     order: BuildOrder | None
-    """None where nothing is to be done."""
+    """The build; None when there is nothing to do."""
 
 
 def base_image(request: ImageRequest, env: ImageBuildEnvironment) -> ContainerImage | None:
-    """The whole address of the container that `base` names for short."""
+    """Returns the full address of the container for which `base` is a short name."""
     if not request.base or not env.base_account:
         return None
     repository, _, tag = request.base.partition(":")
@@ -80,7 +80,7 @@ def base_image(request: ImageRequest, env: ImageBuildEnvironment) -> ContainerIm
 
 
 def questions(request: ImageRequest, env: ImageBuildEnvironment) -> ImageQuestions:
-    """Nothing about buckets, repositories and registries that are none of the deployment's business."""
+    """Returns what to look up. Never asks about buckets, repositories and registries that the deployment may not use."""
     source = ContainerImage.parse(request.image) if request.image else None
     private = [one for one in (base_image(request, env), source) if one and one.account]
     return ImageQuestions(
@@ -91,7 +91,7 @@ def questions(request: ImageRequest, env: ImageBuildEnvironment) -> ImageQuestio
 
 
 def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment, problems: Iterable[str] = ()) -> Plan:
-    """Raises InvalidRequest with every reason against the request, `problems` (found while reading) first."""
+    """Returns the plan. Raises InvalidRequest with every reason against the request, those in `problems` (found while reading) first."""
     found = [
         *problems,
         *_repository_problems(request, facts, env),
@@ -112,12 +112,12 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
 
 
 def order_text(order: BuildOrder) -> str:
-    """The order as it travels: one line of ASCII, so that no shell and no console on its way can change it."""
+    """Returns the order as it is passed: one line of ASCII, so that no shell and no console can change it."""
     return "".join(letter if ord(letter) < 128 else _escaped(letter) for letter in encode(order).decode())
 
 
 def _escaped(letter: str) -> str:
-    """As JSON has it: two halves for what lies beyond the first plane."""
+    """Escapes a letter as JSON does: letters beyond the first plane become two surrogates."""
     code = letter.encode("utf-16-be")
     return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))
 
@@ -170,7 +170,7 @@ def _repository_problems(request: ImageRequest, facts: ImageFacts, env: ImageBui
 
 
 def _tag_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> list[str]:
-    """A tag that stands somewhere is taken, but for one image that an earlier push could not bring everywhere."""
+    """Rejects a tag that exists anywhere, except one image that an earlier push could not bring to every region."""
     digests = sorted(set(facts.standing.values()))
     where = [region for region in env.regions if region in facts.standing]
     if len(digests) > 1:
@@ -233,7 +233,7 @@ def _base_problems(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvi
 
 
 def _accounts(env: ImageBuildEnvironment) -> tuple[str, ...]:
-    """Whose private registries may be read."""
+    """Accounts whose private registries may be read."""
     return tuple(one for one in (env.account, env.base_account, *env.copy_accounts) if one)
 
 

@@ -1,4 +1,4 @@
-"""The request that a person pastes into the console to have an image built or copied; what needs AWS is judged in policy."""
+"""Reads the request that a person pastes into the console to have an image built or copied; checks that need AWS are in policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refusals.fields import ARCHIVE_MAY_BE, ArchiveAddress, without_nul
 from refusals.wording import line, plain
 
 MOST_VALUE = 4000
-"""Characters of a build argument's value: CodeBuild takes 5,500 of all variables together."""
+"""The most characters of a build argument's value: CodeBuild takes 5,500 for all variables together."""
 ALLOWED = {
     "context": f"{ARCHIVE_MAY_BE}, with a Dockerfile at its root",
     "copy": "an image with its registry, as in public.ecr.aws/docker/library/python:3.12-slim",
@@ -22,7 +22,7 @@ ALLOWED = {
     "base": "name and tag of a Deep Learning Container, as in pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2",
     "if_absent": "true or false",
 }
-"""Field to what it may be."""
+"""What each field may be."""
 
 
 def _image(value: str) -> str:
@@ -104,11 +104,11 @@ class ImageRequest(BaseModel):
 
 
 _STAND_IN = {"copy": "any.any/any:any", "repository": "any", "tag": "any"}
-"""In the place of fields that a request must have and that are wrong."""
+"""Values of required fields that are wrong."""
 
 
 def read(raw: object) -> tuple[ImageRequest, list[str]]:
-    """The request and a line for every problem; what is wrong is empty in it, so that the rest can still be judged."""
+    """Returns the request and a line for every problem; wrong fields are empty, so that the rest can still be judged."""
     try:
         request, problems = ImageRequest.model_validate(raw), list[str]()
     except ValidationError as refused:
@@ -122,7 +122,7 @@ def read(raw: object) -> tuple[ImageRequest, list[str]]:
 
 
 def _together(given: Mapping[str, object]) -> list[str]:
-    """What of the fields does not go with what; one that is null is not there."""
+    """Finds fields that do not go together; a field that is null counts as absent."""
     there = {name for name, value in given.items() if value is not None}
     ways = there & {"context", "copy"}
     if not ways:
@@ -137,7 +137,7 @@ def _together(given: Mapping[str, object]) -> list[str]:
 
 
 def _rest(raw: object, wrong: set[str]) -> ImageRequest:
-    """The fields that are as they should be; the others are empty."""
+    """Reads the fields that are right; the others are empty."""
     fields = raw if isinstance(raw, Mapping) and wrong else {}
     right = {
         field.alias or name: fields[field.alias or name]

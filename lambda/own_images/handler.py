@@ -1,4 +1,4 @@
-"""What the function of own images is asked for: CloudFormation's custom resource, a deploy's look, and the answer at its end."""
+"""The function of own images: handles CloudFormation's custom resource, a deploy's look, and the answer at its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = Logger(service="own-images")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """Every action may be asked for twice. Whatever goes wrong at CloudFormation's, CloudFormation hears of it at once."""
+    """Handles every action; each may be requested twice. Answers CloudFormation at once if its request fails here."""
     env = OwnImagesEnvironment.read()
     match event.get("action"):
         case "build":
@@ -32,7 +32,7 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
 
 
 def _asked(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
-    """Create and Update wait in a machine. Images go with their repositories: a Delete has nothing to do."""
+    """Create and Update wait in a machine. A Delete does nothing, because the images go with their repositories."""
     logger.info("asked", request=event["RequestType"])
     problem = None
     try:
@@ -49,7 +49,7 @@ def _asked(env: OwnImagesEnvironment, event: Mapping[str, Any]) -> None:
 
 
 def _look(env: OwnImagesEnvironment, request: str, image: Mapping[str, str], since: float) -> None:
-    """Starts the build where there is none. Raises StillBuilding or BuildFailed."""
+    """Starts the build if it does not exist. Raises StillBuilding or BuildFailed."""
     tag = image["Tag"]
     name = execution(tag, request)
     status = executions.status(env.build_machine.replace(":stateMachine:", ":execution:") + ":" + name)
@@ -66,12 +66,12 @@ def _look(env: OwnImagesEnvironment, request: str, image: Mapping[str, str], sin
 
 
 def _physical(env: OwnImagesEnvironment) -> str:
-    """Constant: an update replaces nothing, and so deletes nothing."""
+    """Returns a constant, so that an update replaces nothing and therefore deletes nothing."""
     return names.image_machine(env.deployment)
 
 
 def _reason(problem: Mapping[str, str] | None) -> str | None:
-    """In words for the person who reads the stack's events."""
+    """Returns the reason in words for the person who reads the stack's events."""
     if problem is None:
         return None
     return problem["cause"] if problem["error"] == BuildFailed.__name__ else f"{problem['error']}: {problem['cause']}"

@@ -1,4 +1,4 @@
-"""Decides what a look at the build of one of the platform's own images means."""
+"""Decides what the status of a build of one of the platform's own images means."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ SUCCEEDED = "SUCCEEDED"
 
 
 def execution(tag: str, request: str) -> str:
-    """Of the Build machine, for CloudFormation's request of that id: one asked twice is one build."""
+    """Returns the name of the Build machine's execution for a CloudFormation request: a repeated request gives the same build."""
     return f"{tag}-{request.replace('-', '')}"
 
 
 def order(tag: str, context: str) -> Mapping[str, Any]:
-    """The Build machine's input; what stands everywhere already is not built again."""
+    """Returns the Build machine's input; an image that every region has is not built again."""
     return {"context": context, "repository": names.PLATFORM, "tag": tag, "if_absent": True}
 
 
 def missing(status: Status) -> bool:
-    """Whether there is no such build yet."""
+    """Whether the build does not exist yet."""
     return status.name == GONE
 
 
 def judge(tag: str, status: Status, *, now: float, since: float, patience_s: float) -> None:
-    """Returns where the image stands in every region.
+    """Returns normally once every region has the image.
 
-    Raises StillBuilding while waiting may help, and BuildFailed where it does not: the build failed, or the patience is over.
+    Raises StillBuilding while waiting may help, and BuildFailed when it cannot: the build failed, or the patience is over.
     """
     if status.name == SUCCEEDED:
         return

@@ -1,1 +1,1 @@
-"""What the functions that refuse requests share: S3 addresses, fields and their limits, entries of archives, wording."""
+"""Shared by the functions that refuse requests: S3 addresses, fields and their limits, entries of archives, wording."""

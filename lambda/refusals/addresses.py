@@ -1,4 +1,4 @@
-"""S3 addresses as people write them."""
+"""Reads S3 addresses as people write them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from refusals.wording import plain
 
 FORM = "s3://bucket/key"
 MOST_BYTES = 1024
-"""Of a key."""
+"""The most bytes of a key."""
 
 
 @dataclass(frozen=True, slots=True)

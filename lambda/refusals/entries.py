@@ -1,4 +1,4 @@
-"""Reads the entries of an archive one by one without unpacking it: in bounded memory, however the archive lies about itself."""
+"""Reads the entries of an archive one by one without unpacking it, in bounded memory even if the archive lies about itself."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from contract import archives
 from refusals.wording import plain
 
 MOST_DIRECTORY = 16 * 1024**2
-"""Bytes of a zip's list of entries."""
+"""The most bytes of a zip's list of entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedEntry:
-    """One entry, in words that tar and zip share."""
+    """One entry of a tar or zip archive, in terms that fit both."""
 
     name: str
     kind: int
@@ -26,17 +26,17 @@ class ListedEntry:
     target: str = ""
     hard: bool = False
     read: Callable[[], str] | None = None
-    """Of a link of a zip: gets its target."""
+    """Reads the target of a link in a zip."""
 
 
 def entries(file: IO[bytes], name: str) -> Iterator[ListedEntry]:
-    """Every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
+    """Yields every entry; `name` tells .zip from tar. Raises what the readers of the formats raise."""
     return _zip(file) if name.endswith(".zip") else _tar(file)
 
 
 def _tar(packed: IO[bytes]) -> Iterator[ListedEntry]:
     for _, member, kind in archives.tarred(packed):
-        # Sparse files are a few bytes that unpack to terabytes; nobody builds an image of one.
+        # A sparse file has a few bytes and unpacks to terabytes; nobody builds an image from one.
         shown = stat.S_IFCHR if member.issparse() else kind
         yield ListedEntry(member.name, shown, member.size, member.linkname, member.islnk())
 
@@ -47,6 +47,6 @@ def _zip(packed: IO[bytes]) -> Iterator[ListedEntry]:
             raise ValueError(f"its entry {plain(info.filename)} is encrypted")
         if kind != stat.S_IFLNK:
             yield ListedEntry(info.filename, kind, info.file_size)
-        else:  # where it leads stands in its content
+        else:  # the content is the link's target
             read = partial(archives.target_of, whole, info)
             yield ListedEntry(info.filename, stat.S_IFCHR, info.file_size, read=read)

@@ -1,4 +1,4 @@
-"""Fields that several requests have: their forms, their limits, and what a refusal says that they may be."""
+"""Defines fields that several requests share: their forms, their limits, and what a refusal says they may be."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from refusals.wording import plain
 REGION = f"^{names.REGION_PATTERN.pattern}$"
 ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
 ARCHIVE_ENDINGS = f"{', '.join(ARCHIVE_SUFFIXES[:-1])} or {ARCHIVE_SUFFIXES[-1]}"
-"""The same, for a person."""
+"""The endings of archives, in words for a person."""
 ARCHIVE_MAY_BE = f"s3://bucket/key of an archive whose name ends in {ARCHIVE_ENDINGS}"
 MOST_ADDRESS = 1100
-"""Characters of an S3 address: a bucket's name has up to 63, a key up to 1,024 bytes."""
+"""The most characters of an S3 address: a bucket's name has up to 63, a key up to 1,024 bytes."""
 MOST_OWNER = 128
 OWNER_MAY_BE = f"up to {MOST_OWNER} letters, digits, spaces and _.:/=+@- (it becomes a tag), not beginning with aws:"
 
 
 def _archive_address(value: str) -> str:
-    """The address of an archive, by its name. Raises ValueError."""
+    """Accepts the address of an archive by its name. Raises ValueError."""
     if not Address.parse(value).key.endswith(ARCHIVE_SUFFIXES):
         raise ValueError(f"{plain(value)} is not named like an archive")
     return value
 
 
 def without_nul(value: str) -> str:
-    """A text that the environment or the arguments of a process can hold. Raises ValueError."""
+    """Accepts a text that the environment or the arguments of a process can hold. Raises ValueError."""
     if "\0" in value:
         raise ValueError("holds a NUL character; allowed: all others")
     return value
@@ -41,6 +41,6 @@ def _taggable(value: str) -> str:
     return value
 
 
-# The pattern is what AWS takes in the value of a tag, as its services publish it; of its spaces only the common one.
+# The pattern is the one that AWS's services publish for the value of a tag; of its spaces it allows only the common one.
 Owner = Annotated[str, Field(max_length=MOST_OWNER, pattern=r"^[\p{L}\p{N} _.:/=+@-]*$"), AfterValidator(_taggable)]
 ArchiveAddress = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_archive_address)]

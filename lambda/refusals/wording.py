@@ -1,4 +1,4 @@
-"""What a refusal says: one line a problem, with the field, what is wrong with it, and what is allowed."""
+"""Words refusals: one line per problem, with the field, what is wrong with it, and what is allowed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contract import keys
 from contract.errors import InvalidRequest
 
 SHOWN = 80
-"""Characters of a value, or of a name, that a line repeats."""
+"""The most characters of a value, or of a name, that a line repeats."""
 MOST = 16_000
-"""Characters of a whole refusal: Step Functions keeps 32,768 of a cause, and escapes double some of them."""
+"""The most characters of a whole refusal: Step Functions keeps 32,768 of a cause, and escapes double some of them."""
 
 _WRONG = {
     "string_type": "is not a string",
@@ -32,20 +32,20 @@ _WRONG = {
     "less_than_equal": "is too large",
     "string_pattern_mismatch": "does not have the right form",
 }
-"""Pydantic's types of error that a request can meet, in words for a person who has not read its documentation."""
+"""Pydantic's error types that a request can meet, in words for a person who has not read its documentation."""
 
 
 def shown(value: object) -> str:
-    """A value as JSON, cut, with everything escaped that a console would hide or let run from right to left."""
+    """Returns a value as JSON, shortened, with everything escaped that a console would hide or show from right to left."""
     try:
         text = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):  # nothing that JSON has; or a number of thousands of digits
+    except (TypeError, ValueError):  # JSON cannot hold it, or it is a number of thousands of digits
         text = f"a {type(value).__name__}"
     return plain(text)
 
 
 def plain(text: str, most: int = SHOWN) -> str:
-    """A text on one line, cut, with everything escaped that cannot be seen; two quotes where there is none."""
+    """Returns a text on one line, shortened, with every invisible character escaped; two quotes for an empty text."""
     seen = "".join(letter if letter.isprintable() else _escaped(letter) for letter in text[: most + 1])
     return (seen if len(seen) <= most else f"{seen[:most]}...") or '""'
 
@@ -55,7 +55,7 @@ def _escaped(letter: str) -> str:
 
 
 def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[str, str] = MappingProxyType({})) -> str:
-    """One of pydantic's errors; `fields` says what each may be, and `entries` what the entries of a list or an object may be."""
+    """Words one of pydantic's errors; `fields` says what each may be, `entries` what the entries of a list or an object may be."""
     path = [plain(str(part)) for part in error["loc"] if part != "[key]"]
     field, where = (path[0], ".".join(path)) if path else ("request", "request")
     if error["type"] == "extra_forbidden":
@@ -85,12 +85,12 @@ def _problem(error: Mapping[str, Any]) -> str:
 
 
 def what(given: object) -> str:
-    """A value in the place of another one: lists and objects are only named, for they may be long."""
+    """Shows a value of the wrong type: lists and objects are only named, because they may be long."""
     return "a list" if isinstance(given, list) else "an object" if isinstance(given, dict) else shown(given)
 
 
 def refusal(problems: Iterable[str]) -> InvalidRequest:
-    """One error for all problems, a line each; the last ones are counted only where there are very many."""
+    """Returns one error for all problems, a line each; if there are very many, the last ones are only counted."""
     lines = [f"- {problem}" for problem in dict.fromkeys(problems)]
     told, left = list[str](), MOST
     for one in lines:
@@ -104,7 +104,7 @@ def refusal(problems: Iterable[str]) -> InvalidRequest:
 
 
 def denial(code: str) -> str:
-    """Why S3 does not let the deployment look, by its error code."""
+    """Says by S3's error code why the deployment may not read something."""
     if code in {"NoSuchBucket", "404"}:
         return "there is no such bucket"
     if code in {"403", "AccessDenied"}:
@@ -113,7 +113,7 @@ def denial(code: str) -> str:
 
 
 def shut(reason: str, bucket: str) -> str:
-    """Why nothing at all is admitted."""
+    """Says why no request is admitted."""
     again = (
         f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
         "deploy has made its stacks anew"

@@ -1,4 +1,4 @@
-"""The region check's function: CloudFormation asks it about every change of the settings' regions."""
+"""The region check's function: CloudFormation calls it for every change of the settings' regions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from region_check.policy import forgotten, refusals, told
 
 logger = Logger(service="region_check")
 AT_ONCE = 8
-"""Regions asked side by side."""
+"""How many regions are asked in parallel."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """Answers CloudFormation, whatever goes wrong. May be called twice."""
+    """Answers CloudFormation, even after an error. May be called twice."""
     env = RegionCheckEnvironment.read()
     try:
         problem = _against(event, env)
@@ -34,7 +34,7 @@ def handler(event: Mapping[str, Any], _context: object) -> None:
 
 
 def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | None:
-    """Why the settings' regions are rejected; None where they are not. A deletion or a rollback is never rejected."""
+    """Says why the settings' regions are rejected; None where they are not. A deletion or a rollback is never rejected."""
     if event["RequestType"] == "Delete" or (event["RequestType"] == "Update" and rolls_back(event["StackId"])):
         return None
     before = event.get("OldResourceProperties", {}).get("Regions", [])
@@ -46,7 +46,7 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
 
 
 def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
-    """Region to whether its stack, and so the stack's parameter, exists, or why that is not known."""
+    """Says for each region whether its stack exists (by the stack's parameter), or why that is unknown."""
 
     def asked(region: str) -> bool | str:
         try:
@@ -60,5 +60,5 @@ def _exists(deployment: str, regions: Iterable[str]) -> dict[str, bool | str]:
 
 
 def _physical(env: RegionCheckEnvironment) -> str:
-    """Constant: an update replaces nothing."""
+    """Returns a constant, so that an update replaces nothing."""
     return f"{env.deployment}-regions"

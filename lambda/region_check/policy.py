@@ -1,4 +1,4 @@
-"""Decides whether a deploy may remove regions: facts about their stacks in, every reason against it out."""
+"""Decides whether a deploy may remove regions: takes facts about their stacks, returns every reason against it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contract import names
 
 
 def forgotten(settings: Iterable[str], *known: Iterable[str]) -> list[str]:
-    """Regions that were `known` once, and that the settings no longer name."""
+    """Returns the regions that were `known` before and that the settings no longer name."""
     return sorted({region for regions in known for region in regions} - set(settings))
 
 
 def refusals(deployment: str, exists: Mapping[str, bool | str]) -> list[str]:
-    """A line for each region that cannot be removed. `exists`: region to whether its stack exists, or the reason why that is not
-    known, which counts as existing."""
+    """Returns a line for each region that cannot be removed. `exists` says whether a region's stack exists, or why that is
+    unknown; an unknown stack counts as existing."""
     return [
         _existing(deployment, region) if answer is True else _unknown(deployment, region, str(answer))
         for region, answer in sorted(exists.items())
@@ -23,7 +23,7 @@ def refusals(deployment: str, exists: Mapping[str, bool | str]) -> list[str]:
 
 
 def told(lines: Sequence[str]) -> str | None:
-    """The reason that CloudFormation shows, None for no reason."""
+    """Returns the reason that CloudFormation shows, None where there is none."""
     return "\n".join(lines) if lines else None
 
 

@@ -1,4 +1,4 @@
-"""The zone look-up's function: CloudFormation asks it before it makes a region's subnets."""
+"""The zone look-up's function: CloudFormation calls it before it makes a region's subnets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = Logger(service="zone_lookup")
 
 
 def handler(event: Mapping[str, Any], _context: object) -> None:
-    """May be called twice. Whatever goes wrong, CloudFormation hears of it at once."""
+    """Answers CloudFormation at once, even after an error. May be called twice."""
     env = ZoneLookupEnvironment.read()
     before = event.get("PhysicalResourceId") or identity(())
     if event["RequestType"] == "Delete":

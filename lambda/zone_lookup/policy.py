@@ -1,11 +1,11 @@
-"""Decides in which zones a region's subnets lie: what was answered before and what EC2 names in, the zones or a refusal out."""
+"""Decides in which zones a region's subnets lie: takes the earlier answer and EC2's zones, returns the zones or a refusal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 PREFIX = "zones:"
-"""Of the resource's physical id, which lists the zones that were answered. CloudFormation remembers it, and makes up other ids."""
+"""Prefix of the physical ids that list the zones of an answer; CloudFormation remembers ours, and makes up ids of its own."""
 NAME_THEM = "Name the zones to use as `zones` of {region} in the settings (docs/regions.md)."
 
 
@@ -14,26 +14,26 @@ class NoAnswer(Exception):
 
 
 def identity(zones: Sequence[str]) -> str:
-    """The physical id of an answer: other zones are another resource, the same zones the same one."""
+    """Returns the physical id of an answer: other zones give another resource, the same zones the same one."""
     return PREFIX + ",".join(zones)
 
 
 def remembered(physical: str) -> tuple[str, ...]:
-    """The zones of the answer before; none where there was no answer."""
+    """Returns the zones of the earlier answer; empty where there was none."""
     return tuple(filter(None, physical.removeprefix(PREFIX).split(","))) if physical.startswith(PREFIX) else ()
 
 
 def kept(count: int, before: Sequence[str]) -> tuple[str, ...] | None:
-    """The first `count` zones of the answer before, where it had so many; None asks for a look at what EC2 names.
+    """Returns the first `count` zones of the earlier answer if it had that many; None means that EC2 must be asked.
 
-    Subnets stand in them already. No look means no failure: a rollback asks for what there was, and must not fail because
-    a zone has gone meanwhile.
+    Subnets already use these zones. Without a question to EC2 nothing can fail: a rollback asks for the earlier zones, and must
+    not fail because a zone has disappeared meanwhile.
     """
     return tuple(before[:count]) if len(before) >= count else None
 
 
 def chosen(region: str, count: int, before: Sequence[str], found: Iterable[str]) -> tuple[str, ...]:
-    """The zones of the answer before in their order, then further ones by name. Raises NoAnswer."""
+    """Returns the zones of the earlier answer in their order, then further ones by name. Raises NoAnswer."""
     usable = sorted(set(found))
     listed, advice = ", ".join(usable) or "none", NAME_THEM.format(region=region)
     if gone := [zone for zone in before if zone not in usable]:

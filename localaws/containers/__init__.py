@@ -1,1 +1,1 @@
-"""Containers: a process each, in a folder that its image fills."""
+"""Containers: each is a process in a folder that its image fills."""

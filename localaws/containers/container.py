@@ -1,4 +1,4 @@
-"""A container of the rehearsal: a process tree in a folder of its own, its lines heard, ended as an orchestrator ends it."""
+"""A container of the rehearsal: a process tree in a folder of its own; its lines are read, and it is stopped as an orchestrator does."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ INIT = Path(__file__).with_name("init.py")
 BASIC = "/usr/local/bin:/usr/bin:/bin"
 KILLED = 128 + signal.SIGKILL
 LINES_S = 2.0
-"""How long its last lines are waited for: a process that left the group could hold the pipe open for ever."""
+"""How long to wait for its last lines: a process that left the group could hold the pipe open for ever."""
 
 
 class Container:
-    """Runs from the start; `say` hears each line that it prints, in a thread of its own."""
+    """Starts running at once; `say` receives each printed line, in a thread of its own."""
 
     def __init__(
         self, command: Sequence[str], variables: Mapping[str, str], folder: Path, say: Callable[[str], None]
     ) -> None:
-        """Nothing of the person's own environment reaches it."""
+        """Passes nothing of the person's own environment to the container."""
         self._say = say
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(INIT), *command],
@@ -44,11 +44,11 @@ class Container:
 
     @property
     def code(self) -> int | None:
-        """The exit code, None while it runs."""
+        """The exit code, None while the container runs."""
         return self._process.poll()
 
     def wait(self, limit_s: float | None = None) -> int | None:
-        """The exit code with all lines heard; None when it still runs after `limit_s`."""
+        """Returns the exit code once all lines are read; None if the container still runs after `limit_s`."""
         try:
             code = self._process.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -57,18 +57,18 @@ class Container:
         return code
 
     def terminate(self) -> None:
-        """SIGTERM to the command; what it makes of that is its own affair."""
+        """Sends SIGTERM to the command, which decides how to react."""
         with suppress(ProcessLookupError):
             self._process.terminate()
 
     def kill(self) -> None:
-        """Everything, at once."""
+        """Kills everything at once."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
 
     def end(self, grace_s: float) -> int:
-        """SIGTERM, so much time, SIGKILL; the exit code."""
+        """Sends SIGTERM, waits `grace_s`, sends SIGKILL; returns the exit code."""
         self.terminate()
         if (code := self.wait(grace_s)) is None:
             self.kill()
@@ -83,7 +83,7 @@ class Container:
 
 
 def slim_python(folder: Path) -> Path:
-    """A folder for PATH whose `python` has its standard library alone; packages come by PYTHONPATH."""
+    """Makes a folder for PATH whose `python` has only its standard library; packages come by PYTHONPATH."""
     for name in ("python", "python3"):
         script = folder / name
         if not script.exists():

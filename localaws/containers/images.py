@@ -1,6 +1,6 @@
-"""Images without Docker: the context that a build kept, laid out in a folder as its Dockerfile says, and the command to run there.
+"""Runs images without Docker: copies the kept build context into a folder as its Dockerfile says, and finds the command to run there.
 
-What a Dockerfile runs (`RUN`, `COPY --from`) makes nothing: the packages are those of the Python that a container is given.
+Steps that run programs (`RUN`, `COPY --from`) have no effect: a container's packages are those of the Python that it is given.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 KEPT = "contexts"
-"""Folder beside the stand-in's images: the context of each image that was built, under its digest."""
+"""Folder beside the stand-in's images with the build context of each image, under the image's digest."""
 ARGUMENTS = "build-arguments.json"
-"""Beside a context's folder `files`: what the build was given."""
+"""File beside a context's folder `files`, with the build arguments."""
 
 
 class NotRunnable(Exception):
-    """The image cannot be run here; the message says why."""
+    """The image cannot be run on this computer; the message says why."""
 
 
 def kept(images: Path, digest: str) -> Path:
-    """Where the context of an image lies, whether or not it was built here."""
+    """Returns where the context of an image is kept, whether or not it was built here."""
     return images / KEPT / digest.removeprefix("sha256:")
 
 
 def keep(images: Path, digest: str, context: Path, arguments: Mapping[str, str]) -> None:
-    """As the stand-in for Docker does it at the end of a build."""
+    """Keeps a context; the stand-in for Docker calls this at the end of a build."""
     place = kept(images, digest)
     if not place.exists():
         shutil.copytree(context, place / "files", symlinks=True)
@@ -47,11 +47,11 @@ class Image:
     entrypoint: list[str] = field(default_factory=list)
     command: list[str] = field(default_factory=list)
     copies: list[tuple[list[str], str]] = field(default_factory=list)
-    """Sources in the context, and the place in the image."""
+    """Sources in the context, and the destination in the image."""
 
     @classmethod
     def of(cls, images: Path, digest: str) -> Image:
-        """Raises NotRunnable for an image that was not built here."""
+        """Reads the image of that digest. Raises NotRunnable for an image that was not built here."""
         place = kept(images, digest)
         if not place.exists():
             raise NotRunnable(
@@ -62,7 +62,7 @@ class Image:
 
     @classmethod
     def read(cls, context: Path, arguments: Mapping[str, str]) -> Image:
-        """Raises NotRunnable where the Dockerfile cannot be followed."""
+        """Reads an image from its context. Raises NotRunnable for a Dockerfile that this module cannot follow."""
         image, known = cls(context), dict[str, str]()
         for word, rest in _instructions((context / "Dockerfile").read_text()):
             if word == "ARG":
@@ -97,7 +97,7 @@ class Image:
             self.copies.append((plain[:-1], place))
 
     def lay_out(self, root: Path) -> None:
-        """The image's own files under `root`. Raises NotRunnable for a source that the context does not have."""
+        """Copies the image's own files under `root`. Raises NotRunnable for a source that the context lacks."""
         (root / self.workdir.lstrip("/")).mkdir(parents=True, exist_ok=True)
         for sources, place in self.copies:
             target = root / place.lstrip("/")
@@ -119,12 +119,12 @@ class Image:
         return found
 
     def environment(self, root: Path) -> dict[str, str]:
-        """ENV, with the image's own paths where they are on this computer."""
+        """Returns the variables of ENV, with the image's own paths replaced by their places on this computer."""
         return {name: ":".join(here(root, part) for part in value.split(":")) for name, value in self.variables.items()}
 
 
 def here(root: Path, word: str) -> str:
-    """A path of the container as one of this computer, where `root` has it; anything else as it is."""
+    """Translates a path of the container to this computer, if it exists under `root`; leaves anything else unchanged."""
     if not word.startswith("/") or not (root / word.lstrip("/")).exists():
         return word
     return str(root / word.lstrip("/"))
@@ -138,7 +138,7 @@ def _instructions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _assignments(rest: str) -> list[tuple[str, str]]:
-    """`NAME=value ...`, or the old form `NAME value`."""
+    """Reads `NAME=value ...`, or the old form `NAME value`."""
     if "=" not in rest.split()[0]:
         name, _, value = rest.partition(" ")
         return [(name, value.strip())]

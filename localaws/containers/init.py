@@ -1,7 +1,7 @@
 """Process 1 of a container: starts its command, passes SIGTERM on, and ends everything with it, or with the rehearsal.
 
-It stands alone (`python -I -S init.py COMMAND...`). The end of standard input is the end of the rehearsal, or its order to
-kill; the exit code is the command's, 128 and the signal's number where a signal ended it.
+It runs alone (`python -I -S init.py COMMAND...`). The end of standard input means the end of the rehearsal, or an order to
+kill. The exit code is the command's; if a signal ended the command, it is 128 plus the signal's number.
 """
 
 from __future__ import annotations

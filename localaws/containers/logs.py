@@ -1,4 +1,4 @@
-"""What a container prints, on its way into a log stream in small batches, as a log driver ships it."""
+"""Sends a container's output to a log stream in small batches, as a log driver does."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 MOST = 200
-"""Lines of a batch."""
+"""The most lines of a batch."""
 OLDEST_S = 0.5
-"""A line waits no longer than until the next one after so many seconds, or the end."""
+"""Seconds after which the next line, or the end, sends the lines that wait."""
 
 
 class LogStream:
-    """Made at once; `say` may be called by several threads."""
+    """Creates the stream at once; several threads may call `say`."""
 
     def __init__(self, logs: Any, group: str, stream: str, *, new_group: bool = False) -> None:
-        """`new_group`: whoever writes makes the group, too, where it is not there."""
+        """`new_group`: the writer also creates the group if it does not exist."""
         self._logs, self._where = logs, {"logGroupName": group, "logStreamName": stream}
         self._lines: list[dict[str, Any]] = []
         self._turn = threading.Lock()
@@ -35,7 +35,7 @@ class LogStream:
 
     def say(self, line: str) -> None:
         with self._turn:
-            if line:  # CloudWatch takes no empty event
+            if line:  # CloudWatch rejects empty events
                 self._lines.append({"timestamp": int(time.time() * 1000), "message": line})
             due = len(self._lines) >= MOST or time.monotonic() - self._shipped_at > OLDEST_S
         if due:

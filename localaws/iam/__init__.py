@@ -1,1 +1,1 @@
-"""Who may do what: recorded calls, put to a simulator of IAM."""
+"""Checks permissions: puts recorded calls to a simulator of IAM."""

@@ -1,4 +1,4 @@
-"""Judges recorded AWS calls by the policies of the role that made them: what IAM would have asked, and what it would have said."""
+"""Judges recorded AWS calls by the policies of the calling role: derives what IAM would check, and asks whether it would allow it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from localaws.recorder import Call
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A question that a call put to IAM, and the answer."""
+    """A question that a call raises for IAM, and the answer."""
 
     call: Call
     request: Request
@@ -32,7 +32,7 @@ class Granted:
 
 
 def judge(calls: Iterable[Call], policies: Mapping[str, Policies], account: Account) -> list[Verdict]:
-    """One verdict for each different question."""
+    """Returns one verdict for each different question."""
     asked = {request.identity: (call, request) for call in calls for request in requests(call, account)}
     answers = simulate(policies, [request for _, request in asked.values()])
     return [
@@ -42,7 +42,7 @@ def judge(calls: Iterable[Call], policies: Mapping[str, Policies], account: Acco
 
 
 def granted(policies: Mapping[str, Policies]) -> set[Granted]:
-    """All that policies allow, piece by piece."""
+    """Returns everything that policies allow, piece by piece."""
     return {
         Granted(principal, name(statement), action, resource)
         for principal, of_role in policies.items()
@@ -54,7 +54,7 @@ def granted(policies: Mapping[str, Policies]) -> set[Granted]:
 
 
 def needed(verdicts: Iterable[Verdict], policies: Mapping[str, Policies]) -> set[Granted]:
-    """What of `granted` let a call through."""
+    """Returns the parts of `granted` that let a call through."""
     found = set()
     for verdict in verdicts:
         request = verdict.request
@@ -69,7 +69,7 @@ def needed(verdicts: Iterable[Verdict], policies: Mapping[str, Policies]) -> set
 
 
 def name(statement: Mapping[str, Any]) -> str:
-    """A statement's own name; those that the CDK writes have none."""
+    """Returns a statement's own name; the statements that the CDK writes have none."""
     return str(statement.get("Sid") or f"({', '.join(listed(statement['Action']))})")
 
 

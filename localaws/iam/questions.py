@@ -1,4 +1,4 @@
-"""What IAM would ask before it lets a recorded call through: actions, resources and context, service by service."""
+"""Derives what IAM checks before it allows a recorded call: actions, resources and context, service by service."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ S3 = {
     "ListParts": "ListMultipartUploadParts",
     "DeleteObject": "DeleteObject",
 }
-"""API call to the right that it takes; CopyObject takes several."""
+"""The right that an API call needs; CopyObject needs several."""
 OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
 ENDING = {
     "TerminateInstances": ("instance", "InstanceId"),
@@ -35,15 +35,15 @@ ENDING = {
     "DeleteNetworkInterface": ("network-interface", "NetworkInterfaceId"),
     "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
 }
-"""Call to the kind of what it ends, and to the parameter that names it."""
+"""Kind of the thing that a call ends, and the parameter that names it."""
 KNOWING_NOTHING = ("Describe", "GetEbsDefault")
-"""How the names of EC2's calls begin that know no resources."""
+"""Prefixes of EC2 calls that IAM cannot limit to resources."""
 OF_INSTANCE = ("GetConsoleOutput",)
-"""Reading calls that know the instance they ask for."""
+"""Reading calls that IAM limits to the instance they ask about."""
 OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
 OF_MACHINES = ("ListExecutions", "StartExecution")
 NEW = ("instance", "volume", "network-interface")
-"""What a launch makes."""
+"""Kinds of resources that a launch creates."""
 SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 Context = dict[str, str | list[str]]
 Asked = Iterator[tuple[str, str, Context]]
@@ -51,38 +51,38 @@ Asked = Iterator[tuple[str, str, Context]]
 
 
 class Untaught(LookupError):
-    """A role makes a call of which this module does not know what IAM asks: teach it."""
+    """A role makes a call for which this module does not know what IAM checks: add it here."""
 
 
 class Account(Protocol):
-    """What IAM knows of the account beside the call."""
+    """What IAM knows about the account beside the call."""
 
     def tags(self, region: str, resource: str) -> Mapping[str, str]:
-        """Tags of an EC2 resource, by id; of a placement group, by name."""
+        """Returns tags of an EC2 resource, by id; of a placement group, by name."""
 
     def role(self, profile: str) -> str:
-        """ARN of the role of an instance profile, by ARN or name."""
+        """Returns the ARN of an instance profile's role, by the profile's ARN or name."""
 
     def secret(self, region: str, secret: str) -> str:
-        """ARN of a secret, by ARN or name."""
+        """Returns the ARN of a secret, by ARN or name."""
 
     def machine(self, region: str) -> str:
-        """ARN of the state machine whose task tokens these are."""
+        """Returns the ARN of the state machine that issued these task tokens."""
 
     def key(self, region: str, topic: str) -> str:
-        """ARN of the key under which a topic's messages lie, empty for none."""
+        """Returns the ARN of the key that encrypts a topic's messages, empty for none."""
 
     def key_policy(self, key: str) -> Mapping[str, Any]:
-        """Of a key, by ARN."""
+        """Returns the policy of a key, by the key's ARN."""
 
 
 def requests(call: Call, account: Account) -> list[Request]:
-    """Everything that IAM asks before it lets a call through. Raises Untaught."""
+    """Returns everything that IAM checks before it allows a call. Raises Untaught."""
     translate = _TRANSLATORS.get(call.service)
     if translate is None:
         raise Untaught(f"{call.name} by {call.role}")
     everywhere: Context = {"aws:RequestedRegion": call.region}
-    if call.service == "s3":  # an account has no buckets here but its own
+    if call.service == "s3":  # the account only uses its own buckets here
         everywhere["aws:ResourceAccount"] = _account(call)
     return [
         Request(
@@ -90,7 +90,7 @@ def requests(call: Call, account: Account) -> list[Request]:
             action=action,
             resource=resource,
             context=everywhere | context,
-            # A key lets nobody in by a role's policy alone.
+            # A role's policy alone does not open a key; the key's own policy must allow it too.
             resource_policy=account.key_policy(resource) if action.startswith("kms:") else None,
         )
         for action, resource, context in translate(call, account)
@@ -112,11 +112,11 @@ def _s3(call: Call, _: Account) -> Asked:
         action = S3[call.action]
         yield f"s3:{OF_VERSIONS.get(action, action) if version else action}", objects, {}
     if call.parameters.get("If-Match"):
-        yield "s3:GetObject", objects, {}  # who replaces by ETag learns whether it is still the one
+        yield "s3:GetObject", objects, {}  # a caller that replaces by ETag learns whether the object is unchanged
     if call.parameters.get("Tagging"):
         yield "s3:PutObjectTagging", objects, {}
     if call.status == 404 and S3.get(call.action) == "GetObject":
-        # Without this right S3 says "forbidden" of an object that is not there. There is no prefix in the request then.
+        # Without this right S3 answers "forbidden" for a missing object. The request then has no prefix.
         yield "s3:ListBucket", f"arn:aws:s3:::{bucket}", {}
 
 
@@ -159,7 +159,7 @@ def _ec2(call: Call, account: Account) -> Asked:
 
 
 def _launch(call: Call, account: Account) -> Asked:
-    """RunInstances: once for each resource, made or used; then the tags, the role, and what spot asks for."""
+    """RunInstances needs rights on each resource that it makes or uses, then for the tags, for the role, and for spot."""
     given = call.parameters
     for kind in NEW:
         tags = _asking(_specified(call, kind))
@@ -182,7 +182,7 @@ def _launch(call: Call, account: Account) -> Asked:
         yield "iam:PassRole", account.role(profile), {"iam:PassedToService": "ec2.amazonaws.com"}
     if given.get("InstanceMarketOptions.MarketType") == "spot":
         yield call.name, _arn(call, "spot-instances-request/*"), _asking(_specified(call, "spot-instances-request"))
-        # An account's first spot launch makes the role of the service, in the name of whoever launches.
+        # An account's first spot launch creates the service's role, on behalf of the caller.
         role = f"arn:aws:iam::{_account(call)}:role/{SPOT_ROLE}"
         yield "iam:CreateServiceLinkedRole", role, {"iam:AWSServiceName": "spot.amazonaws.com"}
 
@@ -200,7 +200,7 @@ def _states(call: Call, account: Account) -> Asked:
 
 def _sqs(call: Call, _: Account) -> Asked:
     account, queue = call.parameters["QueueUrl"].rsplit("/", 2)[1:]
-    # Lambda deletes in batches by the same right.
+    # Lambda deletes messages in batches under the same right.
     yield f"sqs:{call.action.removesuffix('Batch')}", f"arn:aws:sqs:{call.region}:{account}:{queue}", {}
 
 
@@ -209,7 +209,7 @@ def _sns(call: Call, account: Account) -> Asked:
         raise Untaught(f"{call.name} by {call.role}")
     topic = call.parameters["TopicArn"]
     yield call.name, topic, {}
-    if key := account.key(call.region, topic):  # SNS encrypts in the name of whoever publishes
+    if key := account.key(call.region, topic):  # SNS encrypts on behalf of the publisher
         for action in ("kms:Decrypt", "kms:GenerateDataKey"):
             yield action, key, {"kms:ViaService": f"sns.{call.region}.amazonaws.com"}
 
@@ -245,7 +245,7 @@ def _cloudformation(call: Call, _: Account) -> Asked:
 
 
 def _ecr(call: Call, _: Account) -> Asked:
-    """A registry is an account's; a password for all of them knows no resource."""
+    """A registry belongs to an account; the call for a password of all registries has no resource."""
     if call.action == "GetAuthorizationToken":
         yield call.name, "*", {}
         return
@@ -303,7 +303,7 @@ def _ssm(call: Call, _: Account) -> Asked:
     if call.action != "GetParameter":
         raise Untaught(f"{call.name} by {call.role}")
     parameter = call.parameters["Name"]
-    # What AWS publishes belongs to no account.
+    # Parameters that AWS publishes belong to no account.
     owner = "" if parameter.startswith("/aws/service/") else _account(call)
     yield call.name, f"arn:aws:ssm:{call.region}:{owner}:parameter{parameter}", {}
 
@@ -315,7 +315,7 @@ def _secretsmanager(call: Call, account: Account) -> Asked:
 
 
 def _iam(call: Call, _: Account) -> Asked:
-    """Service-linked roles: the path of each is in its ARN."""
+    """Service-linked roles: the ARN of each contains its path."""
     services = {role: service for service, role in LINKED.items()}
     service = call.parameters.get("AWSServiceName") or services[call.parameters["RoleName"]]
     about = {"iam:AWSServiceName": service} if call.action == "CreateServiceLinkedRole" else {}
@@ -352,14 +352,14 @@ def _arn(call: Call, resource: str) -> str:
 
 
 def _numbered(call: Call, before: str, after: str = "") -> list[str]:
-    """Values of `InstanceId.1`, `InstanceId.2` ... or `Tag.1.Key`, `Tag.2.Key` ..., in order."""
+    """Returns the values of `InstanceId.1`, `InstanceId.2` ... or `Tag.1.Key`, `Tag.2.Key` ..., in order."""
     pattern = re.compile(re.escape(before) + r"(\d+)" + re.escape(after))
     found = {int(match[1]): value for key, value in call.parameters.items() if (match := pattern.fullmatch(key))}
     return [found[number] for number in sorted(found)]
 
 
 def _specified(call: Call, kind: str) -> dict[str, str]:
-    """The tags that a launch asks for on what it makes of a kind."""
+    """Returns the tags that a launch requests for one kind of new resource."""
     for number, one in enumerate(_numbered(call, "TagSpecification.", ".ResourceType"), start=1):
         if one == kind:
             prefix = f"TagSpecification.{number}.Tag."

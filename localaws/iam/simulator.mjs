@@ -1,15 +1,15 @@
-// Asks the IAM simulator about every request of standard input; answers on standard output. See rehearsal/simulator.py.
+// Asks the IAM simulator about every request on standard input; answers on standard output. See localaws/iam/simulator.py.
 import { allowedContextKeysForRequest, runSimulation, runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 
-// IAM's reference knows no resource for these, so that the simulator would insist on '*'. IAM itself asks for the state
+// IAM's reference lists no resource for these actions, so the simulator would require '*'. IAM itself checks the state
 // machine's ARN: https://github.com/NOAA-OWP/hydrovis/issues/837, and `grantTaskResponse` of the CDK.
 const UNKNOWN_TO_THE_REFERENCE = new Set(['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat'])
 
-// Nor does it know parameters that belong to no account, which AWS publishes.
+// The reference also lacks the parameters that AWS publishes, whose ARNs have no account.
 const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::parameter\/aws\/service\//
 const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) || PUBLISHED.test(resource)
 
-// A service has no account: whose the resource is says its own ARN then.
+// A service has no account; the resource's ARN then names the resource's account.
 const simulation = ({ principal, action, resource, context, resource_policy }, policies) => ({
   request: {
     principal,

@@ -15,11 +15,11 @@ LIBRARY = SCRIPT.parents[2] / "node_modules" / "@cloud-copilot" / "iam-simulate"
 LIMIT_S = 120
 
 Policies = Mapping[str, Mapping[str, Any]]
-"""Name to document of a role's policies."""
+"""The policies of a role: document by name."""
 
 
 class NotInstalled(RuntimeError):
-    """Node or the simulator is not there; `make setup` installs both."""
+    """Node or the simulator is not installed; `make setup` installs both."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +31,31 @@ class Request:
     action: str
     resource: str
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
-    """What IAM fills in for this action and resource, and nothing else: the simulator says which keys it never would."""
+    """Values that IAM fills in for this action and resource, and no others: the simulator reports keys that IAM never fills in."""
     resource_policy: Mapping[str, Any] | None = None
-    """Of the resource itself, where it has one that matters: a key of KMS, a topic."""
+    """Policy of the resource itself, where it matters: of a KMS key, of a topic."""
 
     @property
     def identity(self) -> str:
-        """Equal for equal questions."""
+        """Returns the same text for equal questions."""
         return json.dumps(asdict(self), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the simulator says of a request."""
+    """The simulator's answer to a request."""
 
     allowed: bool
     ignored: tuple[str, ...]
     """Keys of the context that IAM never fills in for this action and resource."""
     error: str
-    """Why there is no answer: an action or a resource type that does not exist, a policy that IAM would not take."""
+    """Why there is no answer: the action or resource type does not exist, or IAM would reject a policy."""
     by: tuple[tuple[str, int], ...]
-    """(policy, index of the statement) of every statement that allows it."""
+    """(policy, index of the statement) of every statement that allows the request."""
 
 
 def simulate(policies: Mapping[str, Policies], requests: Sequence[Request]) -> list[Answer]:
-    """Answers in the order of the requests; `policies` by the principal's ARN. Raises NotInstalled."""
+    """Returns answers in the order of the requests; `policies` are keyed by the principal's ARN. Raises NotInstalled."""
     document = {"policies": policies, "requests": [asdict(request) for request in requests]}
     return [
         Answer(
@@ -69,7 +69,7 @@ def simulate(policies: Mapping[str, Policies], requests: Sequence[Request]) -> l
 
 
 def condition_keys(questions: Iterable[tuple[str, str]]) -> list[frozenset[str]]:
-    """The keys, in lower case, that IAM may fill in for each (action, resource). `aws:requesttag/${tagkey}` stands for any."""
+    """Returns the keys, in lower case, that IAM may fill in for each (action, resource). `aws:requesttag/${tagkey}` stands for any."""
     document = {"keys": [{"action": action, "resource": resource} for action, resource in questions]}
     return [frozenset(one) for one in _node(document)["keys"]]
 

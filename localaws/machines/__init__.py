@@ -1,1 +1,1 @@
-"""EC2's machines: a process group each, with its own folder, address and metadata."""
+"""EC2's machines: each is a process group with its own folder, address and metadata."""

@@ -11,11 +11,11 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).with_name("requirements-ami.in")
 UV = Path(sys.executable).with_name("uv")
 USED = "import awscli.clidriver, numpy, torch.distributed.run, torch._dynamo"
-"""What jobs import: DistributedDataParallel brings torch._dynamo. Compiled once, here; the rest of PyTorch hardly any job imports."""
+"""Modules that jobs import: DistributedDataParallel brings torch._dynamo. They are compiled here once; few jobs import the rest."""
 
 
 def make(folder: Path) -> None:
-    """Creates or updates the environment in `folder`; raises CalledProcessError with pip's words when a package is missing."""
+    """Creates or updates the environment in `folder`; raises CalledProcessError with pip's output when a package is missing."""
     python = folder / "bin" / "python"
     if not (folder / "bin" / "pip").exists():
         base = [str(UV), "venv", "-q", "--seed", "--allow-existing", "--python", sys.executable, str(folder)]
@@ -32,25 +32,25 @@ def make(folder: Path) -> None:
 
 
 def _mend_scripts(programs: Path) -> None:
-    """Linux takes no blank in a script's first line; pip knows that of entry points, and not of `aws`, which is a file of its own."""
+    """Linux rejects a space in a script's first line. pip handles this for entry points, but not for `aws`, which is a plain file."""
     first = f"#!{programs / 'python'}".encode()
     if b" " not in first:
         return
     for script in programs.iterdir():
         if script.is_file() and (text := script.read_bytes()).startswith(first):
             _, _, rest = text.partition(b"\n")
-            # The shell's exec, and for Python a string.
+            # A shell runs the line's `exec`; Python reads it as a string.
             script.write_bytes(b"#!/bin/sh\n'''exec' \"" + first[2:] + b'" "$0" "$@"\n\' \'\'\'\n' + rest)
 
 
 def _install_cpu_build(python: Path) -> str:
-    """For Linux the package registry's PyTorch brings 3 GB for GPUs; uv knows PyTorch's own index. Returns what went wrong."""
+    """Installs PyTorch's CPU build from PyTorch's own index, which uv knows: the registry's Linux build brings 3 GB. Returns the error."""
     done = subprocess.run(
         [
             *(str(UV), "pip", "install", "-q", "--python", str(python)),
             *("--torch-backend", "cpu", "-r", str(REQUIREMENTS)),
         ],
-        # Where only the package registry can be reached this is known at once.
+        # Fails at once where only the package registry can be reached.
         env={**os.environ, "UV_HTTP_RETRIES": "1"},
         stderr=subprocess.PIPE,
         text=True,
@@ -61,18 +61,18 @@ def _install_cpu_build(python: Path) -> str:
 
 
 def _install_with_pip(folder: Path) -> None:
-    """Whatever this machine's own settings of pip find: a folder of wheels, a registry's mirror."""
+    """Uses whatever pip's settings on this machine name: a folder of wheels, a registry's mirror."""
     pip = [str(folder / "bin" / "pip"), "--disable-pip-version-check", "--cache-dir", str(folder.parent / "pip-cache")]
     found = _plan(pip)
     if large := sum(name.startswith(("nvidia-", "triton", "cuda-")) for name in found):
         print(f"  only builds for GPUs: {large} CUDA packages come with them, about 3 GB to download", flush=True)
-    # uv unpacks in a third of pip's time. It lacks the passwords that pip's settings may have for an index: then pip unpacks.
+    # uv unpacks in a third of pip's time. It lacks passwords that pip's settings may have for an index; then pip unpacks.
     if found and not _unpack(folder, found):
         subprocess.run([*pip, "install", "-q", "--no-compile", "-r", str(REQUIREMENTS)], check=True)
 
 
 def _plan(pip: list[str]) -> dict[str, str]:
-    """Package to the address of what pip would install of it; empty where everything is there."""
+    """Returns the address of each package that pip would install; empty where all are installed."""
     plan = subprocess.run(
         [*pip, "install", "-q", "--dry-run", "--report", "-", "-r", str(REQUIREMENTS)],
         check=True,
@@ -82,7 +82,7 @@ def _plan(pip: list[str]) -> dict[str, str]:
 
 
 def _unpack(folder: Path, found: dict[str, str]) -> bool:
-    """Whether uv could fetch and install each of these."""
+    """Whether uv could fetch and install all of these."""
     addresses = [f"{name} @ {url}" for name, url in found.items()]
     python = str(folder / "bin" / "python")
     done = subprocess.run(

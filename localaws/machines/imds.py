@@ -16,7 +16,7 @@ TTL_HEADER = "x-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_HEADER = "x-aws-ec2-metadata-token"
 LONGEST_TTL_S = 21600
 LATENCY_S = 0.002
-"""What an answer takes at the least."""
+"""The shortest time of an answer."""
 CREDENTIALS_S = 6 * 3600
 
 
@@ -55,17 +55,17 @@ class Metadata:
     tags: Callable[[], Mapping[str, str] | None]
     """None where the instance was launched without InstanceMetadataTags."""
     role: Callable[[], str]
-    """Name of the role of its instance profile, empty for none."""
+    """Name of the role in its instance profile, empty for none."""
     credentials: Callable[[], Keys]
     spot_action: Callable[[], Mapping[str, str] | None]
     tokens_required: bool = True
     group: str = ""
     lost: Callable[[], bool] = lambda: False
-    """Whether this request is one that gets no answer."""
+    """Whether this request gets no answer."""
     started_at: float = field(default_factory=time.time)
 
     def answer(self, path: str) -> bytes | None:
-        """The body for a path below /latest, None for what there is not."""
+        """Returns the body for a path below /latest, None for a path that does not exist."""
         if path == "user-data":
             return self.user_data or None
         if path == "dynamic/instance-identity/document":
@@ -103,7 +103,7 @@ class Metadata:
         if action := self.spot_action():
             values["spot/instance-action"] = json.dumps(action)
         if role := self.role():
-            values[f"iam/security-credentials/{role}"] = ""  # a listing needs the name alone
+            values[f"iam/security-credentials/{role}"] = ""  # a listing needs only the name
         return values
 
     def _credentials(self) -> dict[str, str]:
@@ -151,7 +151,7 @@ class Imds:
         return f"http://{self._server.server_address[0]!s}:{self._server.server_address[1]}"
 
     def fall_silent(self) -> None:
-        """From now on nobody gets an answer, nor a refusal."""
+        """From now on no request gets an answer, not even a refusal."""
         self._silent.set()
 
     def stop(self) -> None:
@@ -174,7 +174,7 @@ class Imds:
         return 200, token.encode(), {TTL_HEADER: seconds}
 
     def get(self, path: str, headers: Mapping[str, str]) -> tuple[int, bytes, dict[str, str]]:
-        """Answers GET: 401 without a token that is valid, where tokens are required or one was given; header names in lower case."""
+        """Answers GET: 401 without a valid token, if tokens are required or a token was given; header names in lower case."""
         token = headers.get(TOKEN_HEADER)
         if (token is not None or self._metadata.tokens_required) and self._tokens.get(
             token or "", 0
@@ -203,7 +203,7 @@ class Imds:
                 return lost
 
             def _is_silent(self) -> bool:
-                """True, after all is over, where the service has fallen silent."""
+                """Waits until the server stops and then returns true, if the service has fallen silent."""
                 self.close_connection = silent = imds._silent.is_set() and imds._over.wait()
                 return silent
 

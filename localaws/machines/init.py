@@ -1,8 +1,8 @@
 """Process 1 of a node: runs the user data, does systemd's part for timers and services, and ends everything at a power-off.
 
-It stands alone (`python -I -S init.py ...`): it is the one process of a node that is not killed from outside, because as
-the child subreaper it is the ancestor of every process of its node, whatever those do to their sessions. Standard input is the
-power cable: `power-off` shuts down, `cut` and the end of file kill. Standard output tells what happened, a JSON object a line.
+It runs alone (`python -I -S init.py ...`). It is the one process of a node that is not killed from outside: as the child
+subreaper it is the ancestor of every process of its node, whatever those do to their sessions. Standard input is the
+power cable: `power-off` shuts down, `cut` and the end of file kill. Standard output has a JSON object for each event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 DANGEROUS = re.compile(r"(?<![\w./-])(?:/usr)?/s?bin/(systemctl|poweroff|shutdown|halt|reboot)\b")
-"""Full paths of these would reach the computer that the rehearsal runs on."""
+"""Commands whose full paths would act on the computer that the rehearsal runs on."""
 POWER = {"poweroff", "halt"}
 SOFT_FILES = 1024
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|min|h|)")
@@ -33,11 +33,11 @@ SECONDS = {"ms": 0.001, "s": 1, "sec": 1, "min": 60, "h": 3600, "": 1}
 
 
 class Refusal(Exception):
-    """What systemctl prints before it exits with 1."""
+    """systemctl's error message before it exits with 1."""
 
 
 class Unit:
-    """A unit file, read anew at each use: `daemon-reload` has nothing to do."""
+    """A unit file, read again at each use, so `daemon-reload` has nothing to do."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
@@ -53,7 +53,7 @@ class Unit:
 
 
 def calendar(text: str) -> float:
-    """Epoch seconds of an absolute `[weekday] YYYY-MM-DD HH:MM:SS UTC`; raises Refusal for anything else."""
+    """Returns the epoch seconds of an absolute `[weekday] YYYY-MM-DD HH:MM:SS UTC`; raises Refusal for anything else."""
     match = re.fullmatch(r"(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d+)? UTC", text)
     if not match:
         raise Refusal(
@@ -63,7 +63,7 @@ def calendar(text: str) -> float:
 
 
 def span(text: str) -> float:
-    """Seconds of a time span such as `45min` or `1h 30min`."""
+    """Returns the seconds of a time span such as `45min` or `1h 30min`."""
     parts = SPAN.findall(text)
     if not parts:
         raise Refusal(f"Failed to parse time span: {text}")
@@ -71,7 +71,7 @@ def span(text: str) -> float:
 
 
 def descendants(root: int) -> set[int]:
-    """Every process below `root`, zombies left out."""
+    """Lists every process below `root`, without zombies."""
     parents: dict[int, int] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
@@ -87,13 +87,13 @@ def descendants(root: int) -> set[int]:
 
 
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""A key press in the terminal is the rehearsal's to handle."""
+"""Signals that the rehearsal handles, such as a key press in the terminal."""
 LOOK_S = 0.2
-"""How often a shutdown looks whether all has ended: a look reads all of /proc, and the service that powers off waits for a minute."""
+"""How often a shutdown checks whether all has ended: a check reads all of /proc, and the service that powers off waits for a minute."""
 
 
 class Init:
-    """The loop."""
+    """Runs the node's main loop."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class Init:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def tell(self, **what: object) -> None:
-        with suppress(OSError):  # the rehearsal may be gone
+        with suppress(OSError):  # the rehearsal may have ended
             os.write(self.pipe, (json.dumps(what) + "\n").encode())
 
     def run(self, script: Path) -> None:
         self.pipe, cable = os.dup(1), os.dup(0)
         self.console = os.open(self.root / "var/log/console", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        # A serial console is not a file: a node whose disk is full still speaks.
+        # A serial console is not a file: a node with a full disk still writes to it.
         self.spoken, speak = os.pipe()
         os.set_blocking(self.spoken, False)
         for source, target in ((nothing, 0), (speak, 1), (speak, 2)):
@@ -158,7 +158,7 @@ class Init:
             self.fire()
 
     def listen(self) -> None:
-        """Writes down what was said, until there is nothing more."""
+        """Writes down new output until there is no more."""
         with suppress(BlockingIOError):
             while said := os.read(self.spoken, 65536):
                 os.write(self.console, said)
@@ -170,11 +170,11 @@ class Init:
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
-            # What this process ignores, its children would ignore as well, and with them a shutdown's SIGTERM.
+            # Children inherit ignored signals, and would then ignore a shutdown's SIGTERM.
             for number in (signal.SIGCHLD, signal.SIGPIPE, *IGNORED):
                 signal.signal(number, signal.SIG_DFL)
             os.closerange(3, 256)
-            # As systemd starts cloud-init, whatever this computer allows.
+            # Starts it as systemd starts cloud-init, whatever this computer allows.
             files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(SOFT_FILES, files), files))
             if self.full:
@@ -230,7 +230,7 @@ class Init:
         client.close()
 
     def systemctl(self, words: list[str], arguments: list[str]) -> int | None:
-        """Does it; the process to wait for or 0, None for a power-off."""
+        """Carries the command out; returns the process to wait for or 0, None for a power-off."""
         verb, names = (words or [""])[0], words[1:]
         if verb in POWER:
             return None
@@ -262,7 +262,7 @@ class Init:
         if not times:
             raise Refusal(f"{name}: Timer unit lacks value setting. Refusing.")
         self.timers.pop(name, None)
-        if ahead := [at for at in times if at > now]:  # an absolute time that is over never comes
+        if ahead := [at for at in times if at > now]:  # an absolute time in the past never comes
             self.timers[name] = min(ahead) - self.skew
         return 0
 
@@ -276,7 +276,7 @@ class Init:
         return self.spawn(["/bin/bash", "-c", script])
 
     def power_off(self, grace: float) -> None:
-        """SIGTERM to everything, SIGKILL after `grace` seconds, and the machine is off."""
+        """Sends SIGTERM to everything, SIGKILL after `grace` seconds; then the machine is off."""
         self.tell(event="power-off")
         until = time.monotonic() + grace
         if grace:

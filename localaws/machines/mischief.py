@@ -1,4 +1,4 @@
-"""What may befall single machines; whoever rehearses something on them says what, and to which."""
+"""Defines what may go wrong on single machines; the user of the local AWS decides what, and on which machines."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ class Birth:
 
     user_data: bytes
     skew_s: float = 0.0
-    """Of its clock, in seconds of the rehearsal."""
+    """Error of its clock, in seconds of the rehearsal."""
     has_wire: bool = False
-    """Its way to AWS can be cut."""
+    """Whether its way to AWS can be cut."""
     cut: bool = False
     full: bool = False
-    """Its disk."""
+    """Whether its disk is full."""
     timerless: bool = False
-    """Its power-off timer never fires."""
+    """Whether its power-off timer never fires."""
 
 
 class Mischief(Protocol):
-    """The faults of single nodes."""
+    """Applies the faults of single nodes."""
 
     @property
     def striking(self) -> Collection[str]:
         """Names of the faults that `strike` knows."""
 
     def birth(self, machine: Machine, conditions: Conditions, /) -> Birth:
-        """What the faults that were asked for make of a machine that boots now."""
+        """Returns what the requested faults change about a machine that boots now."""
 
     def befalls(self, fault: Fault, node: Node, /) -> bool:
-        """Whether the fault's moment has come for a node that it is for."""
+        """Whether the fault's moment has come for a node that it applies to."""
 
     def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None], /) -> None:
-        """Does what the fault says, once. `vanish` loses a machine without notice; EC2 says so after that many real-world seconds."""
+        """Carries the fault out, once. `vanish` loses a machine without notice; EC2 reports it after that many real-world seconds."""
 
 
 class Peace:

@@ -29,9 +29,9 @@ GRACE_S = 90.0
 """systemd's DefaultTimeoutStopSec: from SIGTERM to SIGKILL at a shutdown, in real-world seconds."""
 PATHS = ("etc/systemd/system", "opt", "proc", "root", "run/systemd/system", "tmp", "var/log", "var/lib/cloud/instance")
 CLOCK = STANDINS / "clock"
-"""Stand-ins of a node whose clock is wrong."""
+"""Stand-ins for a node whose clock is wrong."""
 LOOK_S = 0.05
-"""How often the faults look for their moment."""
+"""How often faults check whether their moment has come."""
 
 
 class LocalAws(Aws, Protocol):
@@ -45,7 +45,7 @@ class LocalAws(Aws, Protocol):
 
     @property
     def work(self) -> Path:
-        """A folder of the rehearsal's own."""
+        """A folder of the rehearsal."""
 
     @property
     def mischief(self) -> Mischief: ...
@@ -58,10 +58,10 @@ class Node:
         self, machine: Machine, metadata: Metadata, born: Birth, folder: Path, ami: Path, endpoint: str, grace_s: float
     ) -> None:
         self.machine, self.folder, self.struck = machine, folder, set[str]()
-        """`struck`: names of the faults that have befallen it."""
+        """`struck`: names of the faults that have struck it."""
         self.console = folder / "var/log/console"
         self.exit_code: int | None = None
-        """Of the user data; None while it runs."""
+        """Exit code of the user data; None while it runs."""
         for path in PATHS:
             (folder / path).mkdir(parents=True, exist_ok=True)
         self._give_python(ami, born)
@@ -72,7 +72,7 @@ class Node:
         if born.cut:
             self.cut_off()
         name = f"trainyard-{machine.id}-{uuid.uuid4().hex[:8]}"
-        # Nothing of the person's own environment: a real machine has none of it, credentials least of all.
+        # Passes nothing of the person's own environment: a real machine has none of it, and never the person's credentials.
         variables = {
             "PATH": f"{f'{CLOCK}:' if born.skew_s else ''}{STANDINS}:{ami.absolute() / 'bin'}:/usr/bin:/bin",
             "HOME": str(folder / "root"),
@@ -82,8 +82,8 @@ class Node:
             "TRAINYARD_REHEARSAL_INIT": name,
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
-            # Nodes share this computer's processors. With a thread for each of them in every node, the shipped example took two
-            # thirds more processor time, all of it for threads that wait for each other.
+            # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
+            # thirds more processor time, all of it in threads that wait for each other.
             "OMP_NUM_THREADS": "1",
             **network(ami),
         }
@@ -104,7 +104,7 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """Of the node's process 1."""
+        """Process id of the node's process 1."""
         return self._process.pid
 
     @property
@@ -112,13 +112,13 @@ class Node:
         return self._process.poll() is None
 
     def watch(self, off: Callable[[], None]) -> None:
-        """Reads what process 1 tells until it ends, then calls `off`."""
+        """Reads process 1's messages until it ends, then calls `off`."""
         assert self._process.stdout is not None
         assert self._process.stdin is not None
         with self._process.stdout as told:
             self._read(told)
         self._process.wait()
-        with contextlib.suppress(OSError):  # an order may be on its way into it
+        with contextlib.suppress(OSError):  # an order may be being written to it
             self._process.stdin.close()
         self.imds.stop()
         if self.wire:
@@ -126,13 +126,13 @@ class Node:
         off()
 
     def cut_off(self) -> None:
-        """Neither AWS nor the metadata service answers from now on; the way to other nodes stays."""
+        """From now on neither AWS nor the metadata service answers; the way to other nodes stays."""
         self.imds.fall_silent()
         if self.wire:
             self.wire.cut()
 
     def _give_python(self, ami: Path, born: Birth) -> None:
-        """The image's, or one with the node's own clock."""
+        """Gives the node the image's Python, or one with the node's own clock."""
         place = self.folder / "opt/pytorch"
         if not born.skew_s:
             place.symlink_to(ami.absolute(), target_is_directory=True)
@@ -147,34 +147,34 @@ class Node:
                 self.exit_code = what["code"]
 
     def shut_down(self) -> None:
-        """As an operating system does; returns at once."""
+        """Shuts down as an operating system does; returns at once."""
         self._say(b"power-off\n")
 
     def cut_power(self) -> None:
-        """Nothing of the node runs when this returns."""
+        """Kills every process of the node before it returns."""
         self._say(b"cut\n")
         self._process.wait()
 
     def _say(self, order: bytes) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # off already
+        with contextlib.suppress(OSError, ValueError):  # it is off already
             self._process.stdin.write(order)
             self._process.stdin.flush()
 
 
 def network(ami: Path) -> dict[str, str]:
-    """The way to a package index from this computer, and one cache of downloads for all nodes: a real network is the
-    subnet's own, and faster than a laptop's."""
+    """Returns the way to a package index from this computer, and one cache of downloads for all nodes: a real subnet's
+    network is its own, and faster than a laptop's."""
     ways = ("PIP_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE")
     found = {name: value for name, value in os.environ.items() if name.upper().startswith(ways)}
     return {**found, "PIP_CACHE_DIR": str(ami.absolute().parent / "pip-cache")}
 
 
 class Nodes:
-    """Runs what is running; `with` ends everything."""
+    """Runs the running instances; leaving `with` ends everything."""
 
     def __init__(self, aws: LocalAws, machines: Machines, *, folder: Path, ami: Path) -> None:
-        """`folder` gets a folder a node; `ami` is the virtual environment that stands in for the machine image."""
+        """`folder` gets a folder per node; `ami` is the virtual environment that stands in for the machine image."""
         self._aws, self._folder, self._ami = aws, folder, ami
         self.machines = machines
         self._nodes: dict[str, Node] = {}
@@ -191,23 +191,23 @@ class Nodes:
         self.stop()
 
     def all(self) -> list[Node]:
-        """In the order in which they booted."""
+        """Returns the nodes in the order in which they booted."""
         return list(self._nodes.values())
 
     def get(self, instance: str) -> Node | None:
         return self._nodes.get(instance)
 
     def left(self) -> int:
-        """How many instances are not terminated."""
+        """Returns how many instances are not terminated."""
         return self.machines.left()
 
     def running(self) -> int:
-        """How many nodes have processes."""
+        """Returns how many nodes have processes."""
         return sum(node.alive for node in self.all())
 
     def stop(self) -> None:
         """Ends every process and every metadata server; instances keep their state."""
-        with self._lock:  # a node that boots right now is among those to end
+        with self._lock:  # a node that boots right now must end too
             self._stopped.set()
         for node in self.all():
             node.cut_power()
@@ -270,7 +270,7 @@ class Nodes:
         )
 
     def _strike(self) -> None:
-        """Each fault of single nodes at its moment, once a node."""
+        """Carries out each fault of single nodes at its moment, once per node."""
         while not self._stopped.wait(LOOK_S):
             mischief = self._aws.mischief
             faults = [one for one in self._aws.conditions.faults if one.name in mischief.striking]

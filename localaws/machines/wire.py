@@ -1,4 +1,4 @@
-"""A node's own way to AWS: a relay on its address that can be cut, as a network that drops every packet."""
+"""A node's own way to AWS: a relay on its address that can be cut; it then acts like a network that drops every packet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ CHUNK = 65536
 
 
 class Wire:
-    """Listens at once. Raises OSError where the address cannot be bound."""
+    """Listens at once. Raises OSError if the address cannot be bound."""
 
     def __init__(self, address: str, port: int) -> None:
-        """From any port of `address` to `port` of this computer."""
+        """Relays any port of `address` to `port` of this computer."""
         self._target = ("localhost", port)
         self._cut = threading.Event()
         self._ends: set[socket.socket] = set()
@@ -28,7 +28,7 @@ class Wire:
         return f"http://{address}:{port}"
 
     def cut(self) -> None:
-        """From now on nothing arrives anywhere; nobody is told."""
+        """Drops everything from now on, without telling either end."""
         self._cut.set()
 
     def stop(self) -> None:
@@ -61,7 +61,7 @@ class Wire:
                 threading.Thread(target=self._carry, args=(one, other), name="wire", daemon=True).start()
 
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        """What comes in while the wire is cut goes nowhere, the end of the connection included."""
+        """Drops what comes in while the wire is cut, including the end of the connection."""
         with contextlib.suppress(OSError):
             while chunk := source.recv(CHUNK):
                 if not self._cut.is_set():

@@ -1,1 +1,1 @@
-"""What moto lacks, a file a service, a function a gap, each with its reason; nothing here is known to the product."""
+"""Adds what moto lacks: a file per service, a function per gap, each with its reason. The product knows nothing of this."""

@@ -1,7 +1,7 @@
-"""CloudWatch alarms: moto keeps them and never looks; here each is evaluated once a minute and tells its topic of a change.
+"""CloudWatch alarms: moto stores them and never evaluates them; here each is evaluated once a minute and tells its topic of a change.
 
-A minute and a period are the rehearsal's: divided by its speed. What is not real time of an account is the age of data: an
-embedded metric is there at once here, and up to a minute later there.
+A minute and a period are divided by the rehearsal's speed. One thing differs from a real account: an embedded metric is
+available at once here, and up to a minute later there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MINUTE_S = 60.0
 SERVICE = "cloudwatch.amazonaws.com"
 FAR = "Threshold Crossed: "
 MISSING = "missing"
-"""TreatMissingData where an alarm says nothing."""
+"""TreatMissingData where an alarm sets none."""
 
 
 def install(aws: LocalAws) -> None:
@@ -36,7 +36,7 @@ def install(aws: LocalAws) -> None:
 
 
 def _unchecked(put: Callable[..., Any]) -> Callable[..., Any]:
-    """A new alarm has no data yet, where moto says OK; one that is put again keeps its state."""
+    """Gives a new alarm the state of one without data, where moto says OK; an alarm that is put again keeps its state."""
 
     def put_metric_alarm(self: Any, name: str, *given: Any, **named: Any) -> Any:
         before = self.alarms.get(name)
@@ -81,7 +81,7 @@ def _look(aws: LocalAws, backend: Any, alarm: Any) -> None:
 
 
 def _values(backend: Any, alarm: Any, speed: float) -> Values:
-    """What the alarm compares, one value a period, the last period ending now."""
+    """Returns what the alarm compares, one value per period, the last period ending now."""
     count = int(alarm.evaluation_periods) + EXTRA
     if not alarm.metric_data_queries:
         dimensions = {one.name: one.value for one in alarm.dimensions}
@@ -114,7 +114,7 @@ def _series(
 
 
 def _tell(aws: LocalAws, action: str, alarm: Any, before: str) -> None:
-    """An SNS topic hears of the change, if it lets CloudWatch; otherwise nobody is told that nobody was told, as in AWS."""
+    """Tells an SNS topic of the change, if the topic lets CloudWatch publish; otherwise the message is dropped silently, as in AWS."""
     where = parse_arn(action)
     if where.service != "sns":
         raise NotImplementedError(f"an alarm's action {action}: the rehearsal knows topics only")

@@ -1,6 +1,6 @@
-"""Batch on Fargate over HTTP: the model with a real clock, and for each child of an array a process that runs its image's command.
+"""Batch on Fargate over HTTP: the model with a real clock; each child of an array is a process that runs its image's command.
 
-moto would need Docker, and its CloudFormation wants service roles that Fargate has none of.
+moto would need Docker, and its CloudFormation requires service roles that Fargate does not have.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 LOOK_S = 0.05
-"""How often a fault looks for its moment."""
+"""How often a fault checks whether its moment has come."""
 AT_ONCE = 8
-"""Containers that run at once on this computer, where the queue would allow more."""
+"""Containers that run at once on this computer, even if the queue allows more."""
 RETIRED = "ECS is performing maintenance on the underlying infrastructure hosting the task."
 NOT_SHOWN = (
     f"Fargate: a child is a process of the local Python with AWS's SDK; at most {AT_ONCE} at once, whatever the queue allows; its file "
     "system is not read-only, and its user is yours"
 )
-"""What a rehearsed array does not show, for whoever prints a rehearsal's result."""
+"""What a rehearsed array does not show, for the printed result of a rehearsal."""
 _current: list[Jobs] = []
 
 
 def install(aws: LocalAws) -> None:
-    """Batch of every region, its CloudFormation, and `batch:submitJob.sync` of state machines, until `aws.stop()`."""
+    """Installs Batch in every region, its CloudFormation types, and `batch:submitJob.sync` for state machines, until `aws.stop()`."""
     cloudformation.forget_models()
     batch_task.install(aws)
     _current[:] = [Jobs(aws)]
 
 
 def jobs() -> list[Job]:
-    """Everything that was ever to run, of the local AWS that was installed last: plain jobs and children of arrays."""
+    """Lists every job of the local AWS that was installed last: plain jobs and children of arrays."""
     regions = list(_current[-1].regions.values())
     return [job for region in regions for made in list(region.submitted.values()) for job in made.jobs]
 
 
 class Region(Batch):
-    """Runs what is submitted on the Fargate that is this computer."""
+    """Runs submitted jobs on this computer, in the place of Fargate."""
 
     def __init__(self, region: str, owner: Jobs, account: str) -> None:
         super().__init__(region, time, account)
@@ -67,7 +67,7 @@ class Region(Batch):
 
 
 class Jobs:
-    """All jobs of a local AWS."""
+    """Holds all jobs of a local AWS."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
@@ -85,7 +85,7 @@ class Jobs:
         self._next()
 
     def end(self, job: Job) -> None:
-        """SIGTERM to what runs; what waits is over."""
+        """Sends SIGTERM to a running job; ends a waiting one."""
         job.stopping.set()
         self._drop(job)
         if job.attempts and job.status == "RUNNING":
@@ -94,7 +94,7 @@ class Jobs:
     # running
 
     def _next(self) -> None:
-        """Starts what may run by now: as many as the queue's environments and this computer allow."""
+        """Starts the jobs that may run now: as many as the queue's environments and this computer allow."""
         with self._turn:
             for job in list(self._runnable):
                 if len(self._running) >= AT_ONCE:
@@ -114,7 +114,7 @@ class Jobs:
         return used + _vcpus(job) <= registry.vcpus(queue)
 
     def _run(self, job: Job) -> None:
-        """One attempt; then the job is over, or stands in the queue again."""
+        """Runs one attempt; then the job has ended, or waits in the queue again."""
         conditions = self._aws.conditions
         try:
             self._enter(job, "STARTING")
@@ -149,7 +149,7 @@ class Jobs:
         self._enter(job, "SUCCEEDED" if well else "FAILED")
 
     def _drop(self, job: Job) -> None:
-        """Out of the queue, if it is still in it."""
+        """Removes a job from the queue, if it is still there."""
         with self._turn:
             waiting = job in self._runnable
             if waiting:
@@ -171,7 +171,7 @@ class Jobs:
     # faults
 
     def _strike(self, job: Job) -> None:
-        """`task-retired` and `child-killed`, once a line, some time after the start of an attempt."""
+        """Applies `task-retired` and `child-killed`, once per line, some time after the start of an attempt."""
         given = {one["name"]: one["value"] for one in job.submitted.properties["environment"]}
         marks = given | job.variables()
         for name in ("task-retired", "child-killed"):
@@ -187,7 +187,7 @@ class Jobs:
             self._fargate(job).end(job.attempts[-1], why)
 
     def _kill(self, job: Job, number: int, why: str) -> None:
-        """On a slow computer its container may have yet to start."""
+        """Kills the container; on a slow computer it may have yet to start."""
         if len(job.attempts) != number or job.status != "RUNNING":
             return
         if container := job.attempts[-1].container:
@@ -217,11 +217,11 @@ def _vcpus(job: Job) -> float:
 # CloudFormation
 
 USERS_OWN = ("Options", "Tags", "Parameters")
-"""Maps whose names are not the API's."""
+"""Maps whose names are the user's and not the API's."""
 
 
 def _wanted(properties: Mapping[str, Any], operation: str) -> dict[str, Any]:
-    """What only CloudFormation knows is left out."""
+    """Leaves out what only CloudFormation knows."""
     shape = protocols.operation("batch", operation).input_shape
     assert shape is not None
     found = cloudformation.as_the_api_has_it(properties, own=USERS_OWN)
@@ -274,4 +274,4 @@ MODELS = [
     type(kind.replace("::", ""), (cloudformation.Resource, CloudFormationModel), {"kind": kind, "__module__": __name__})
     for kind in BATCH
 ]
-"""moto's own classes of these types come earlier in the list of its models: the last one of a type is the one that counts."""
+"""moto's own classes of these types come earlier in its list of models; the last class of a type counts."""

@@ -1,4 +1,4 @@
-"""One attempt of a Batch job: the container of its job definition as a process, on a Fargate that is this computer."""
+"""One attempt of a Batch job: the container of its job definition runs as a process on this computer, in the place of Fargate."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class NotStarted(Exception):
-    """What ECS says of a task whose container never ran."""
+    """The container never ran; the message is what ECS says about the task."""
 
 
 class Fargate:
-    """Starts containers of job definitions of one region."""
+    """Starts the containers of one region's job definitions."""
 
     def __init__(self, aws: LocalAws, region: str) -> None:
         self._aws, self._region = aws, region
@@ -31,11 +31,11 @@ class Fargate:
         return Attempt(task=f"arn:aws:ecs:{self._region}:{self._aws.account}:task/batch/{uuid.uuid4().hex}")
 
     def run(self, attempt: Attempt, properties: Mapping[str, Any], variables: Mapping[str, str]) -> None:
-        """Returns when the container is over; `attempt` has how. `properties` are the definition's with all overrides."""
+        """Returns when the container has ended; `attempt` then says how. `properties` are the definition's with all overrides."""
         log = None
         try:
             container, log = self._started(attempt, properties, variables)
-        except Exception as problem:  # whatever it is, a task that did not start is told of, and has an end
+        except Exception as problem:  # whatever the error is, a task that did not start is reported and ends
             known = isinstance(problem, (NotStarted, NotRunnable))
             attempt.status_reason = "Task failed to start"
             attempt.reason = str(problem) if known else f"{type(problem).__name__}: {problem}"
@@ -49,7 +49,7 @@ class Fargate:
         attempt.stopped_at = time.time()
 
     def end(self, attempt: Attempt, why: str) -> None:
-        """SIGTERM, 30 s, SIGKILL, as Fargate does it for whatever reason."""
+        """Sends SIGTERM, waits 30 s, sends SIGKILL, as Fargate does for every reason."""
         attempt.status_reason = why
         attempt.ending.set()
         if attempt.container:
@@ -77,7 +77,7 @@ class Fargate:
     def _variables(
         self, image: Image, root: Any, properties: Mapping[str, Any], given: Mapping[str, str]
     ) -> dict[str, str]:
-        """Nothing but what ECS, the image and the job definition set, and the way to the local AWS."""
+        """Contains only what ECS, the image and the job definition set, and the way to the local AWS."""
         of_image = image.environment(root)
         role = properties.get("jobRoleArn", "")
         own = {one["name"]: one["value"] for one in properties.get("environment", [])}
@@ -99,7 +99,7 @@ class Fargate:
         }
 
     def _pulled(self, properties: Mapping[str, Any]) -> Image:
-        """By the execution role. Raises NotStarted."""
+        """Pulls the image with the execution role. Raises NotStarted."""
         found = REGISTRY.fullmatch(properties["image"])
         if not found:
             raise NotStarted(f"CannotPullContainerError: {properties['image']} is in no private registry")
@@ -112,7 +112,7 @@ class Fargate:
         return Image.of(self._aws.work / "images", images[0]["imageId"]["imageDigest"])
 
     def _log(self, attempt: Attempt, properties: Mapping[str, Any]) -> LogStream | None:
-        """By the execution role, as the log driver does."""
+        """Opens the log stream with the execution role, as the log driver does."""
         wanted = properties.get("logConfiguration", {})
         if wanted.get("logDriver") != "awslogs":
             return None

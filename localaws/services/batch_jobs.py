@@ -1,4 +1,4 @@
-"""Jobs of Batch: plain ones, arrays and their children; their attempts, and what the retry strategy makes of each."""
+"""Jobs of Batch: plain ones, arrays and their children; their attempts, and what the retry strategy does after each attempt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Request = dict[str, Any]
 GRACE_S = 30.0
-"""Fargate's, from SIGTERM to SIGKILL."""
+"""Fargate's time from SIGTERM to SIGKILL."""
 
 ENDED = ("SUCCEEDED", "FAILED")
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", *ENDED)
@@ -26,7 +26,7 @@ WAITING = ("SUBMITTED", "PENDING", "RUNNABLE")
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """What DescribeJobs tells of it."""
+    """What DescribeJobs says about an attempt."""
 
     task: str
     log_stream: str = ""
@@ -35,10 +35,10 @@ class Attempt:
     code: int | None = None
     status_reason: str = "Essential container in task exited"
     reason: str = ""
-    """Of the container, where it was not the command that ended it."""
+    """Reason of the container, if something other than the command ended it."""
     container: Container | None = field(default=None, repr=False)
     ending: threading.Event = field(default_factory=threading.Event, repr=False)
-    """Set once somebody wants it to end, its container started or not."""
+    """Set once somebody wants the attempt to end, whether or not its container has started."""
 
     def described(self) -> dict[str, Any]:
         told = {"taskArn": self.task, "logStreamName": self.log_stream, "exitCode": self.code, "reason": self.reason}
@@ -52,7 +52,7 @@ class Attempt:
 
 
 class Job:
-    """A plain job or a child of an array: something that runs."""
+    """A plain job or a child of an array: the things that run."""
 
     def __init__(self, submitted: Submitted, index: int | None) -> None:
         self.submitted, self.index = submitted, index
@@ -73,7 +73,7 @@ class Job:
 
     @property
     def started(self) -> float:
-        """When it first ran, 0 where it has not."""
+        """When it first ran, 0 if it has not run."""
         return next((at for at, status in self._past() if status == "RUNNING"), 0.0)
 
     @property
@@ -90,7 +90,7 @@ class Job:
         return f"{self.submitted.arn}:{self.index}" if self.index is not None else self.submitted.arn
 
     def variables(self) -> dict[str, str]:
-        """Those that Batch itself sets; a plain job has no index."""
+        """Returns the variables that Batch itself sets; a plain job has no index."""
         index = {} if self.index is None else {"AWS_BATCH_JOB_ARRAY_INDEX": str(self.index)}
         return {
             "AWS_BATCH_JOB_ID": self.id,
@@ -101,7 +101,7 @@ class Job:
         }
 
     def tried_again(self) -> bool:
-        """Whether the retry strategy wants another attempt after the last one."""
+        """Whether the retry strategy allows another attempt after the last one."""
         strategy, last = self.submitted.retry, self.attempts[-1]
         if self.stopping.is_set() or len(self.attempts) >= strategy.get("attempts", 1):
             return False
@@ -123,7 +123,7 @@ class Job:
 
 
 class Submitted:
-    """What SubmitJob made: a plain job, or an array with its children."""
+    """The result of SubmitJob: a plain job, or an array with its children."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Submitted:
 
     @property
     def status(self) -> str:
-        """Of an array: PENDING until every child has ended, FAILED if one failed."""
+        """Status; an array is PENDING until every child has ended, and FAILED if one failed."""
         if not self.is_array:
             return self.jobs[0].status
         found = {one.status for one in self.jobs}
@@ -173,7 +173,7 @@ class Submitted:
         return max(one.stopped for one in self.jobs) if self.status in ENDED else 0.0
 
     def detail(self, one: Submitted | Job) -> Request:
-        """What DescribeJobs says of an array as of a job."""
+        """What DescribeJobs says about an array or a job."""
         reason = one.reason or ("Array Child Job failed" if one is self and one.status == "FAILED" else "")
         stopped = int(one.stopped * 1000)
         return {
@@ -197,7 +197,7 @@ class Submitted:
         }
 
     def described(self) -> Request:
-        """DescribeJobs' entry of what was submitted; children have their own."""
+        """Returns DescribeJobs' entry for what was submitted; children have their own entries."""
         if not self.is_array:
             return self.jobs[0].described()
         counts = Counter(one.status for one in self.jobs)
@@ -207,7 +207,7 @@ class Submitted:
 
 
 def summary(described: Mapping[str, Any]) -> Request:
-    """ListJobs' entry."""
+    """Returns ListJobs' entry."""
     names = (
         "jobArn",
         "jobId",
@@ -228,7 +228,7 @@ def summary(described: Mapping[str, Any]) -> Request:
 
 
 def fits(described: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-    """Whether ListJobs shows it: by the filters, which leave the status aside, or by the status (RUNNING where none is named)."""
+    """Whether ListJobs shows a job: by the filters, which ignore the status, or by the status (RUNNING by default)."""
     filters = request.get("filters")
     if not filters:
         return bool(described["status"] == request.get("jobStatus", "RUNNING"))
@@ -244,7 +244,7 @@ def _passes(described: Mapping[str, Any], name: str, values: list[str]) -> bool:
 
 
 def _matches(rule: Mapping[str, str], attempt: Attempt) -> bool:
-    """All that a rule names has to fit; `*` stands at an end only."""
+    """Whether everything that a rule names fits; `*` is only allowed at an end."""
     code = "" if attempt.code is None else str(attempt.code)
     told = {"onExitCode": code, "onReason": attempt.reason, "onStatusReason": attempt.status_reason}
     named = [(rule[name], value) for name, value in told.items() if name in rule]
@@ -256,7 +256,7 @@ def _like(pattern: str, text: str) -> bool:
 
 
 def _overridden(properties: Mapping[str, Any], overrides: Mapping[str, Any]) -> Request:
-    """The container's properties with what SubmitJob puts in their place; variables are replaced one by one."""
+    """Returns the container's properties with SubmitJob's overrides; variables are replaced one by one."""
     variables = {one["name"]: one for one in properties.get("environment", [])}
     variables |= {one["name"]: one for one in overrides.get("environment", [])}
     resources = {one["type"]: one for one in properties.get("resourceRequirements", [])}

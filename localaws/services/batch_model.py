@@ -1,6 +1,6 @@
-"""Batch of one region: queues in which jobs wait, jobs and arrays by their ids, listed a status at a time, and their ends.
+"""Batch of one region: queues in which jobs wait, jobs and arrays by their ids, listed per status, and their ends.
 
-Who makes one gives it a clock and, by a subclass, a way to run what was submitted.
+Whoever creates one supplies a clock and, by a subclass, a way to run submitted jobs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from localaws.services.batch_jobs import ENDED, STATUSES, WAITING, Job, Request,
 from localaws.services.batch_registry import NAME, Registry, client_problem
 
 ARRAY = range(2, 10_001)
-"""Children that an array may have."""
+"""Numbers of children that an array may have."""
 MOST = 100
-"""Jobs of a page of ListJobs, and of a DescribeJobs, at most."""
+"""The most jobs of a page of ListJobs, and of a call of DescribeJobs."""
 
 
 class Batch(ABC):
-    """A child of an array is `<array's id>:<index>`."""
+    """One region. A child of an array has the id `<array's id>:<index>`."""
 
     def __init__(self, region: str, clock: Clock, account: str = ACCOUNT) -> None:
         self.region, self.clock, self.account = region, clock, account
@@ -44,23 +44,23 @@ class Batch(ABC):
 
     @abstractmethod
     def begin(self, made: Submitted) -> None:
-        """Its jobs are RUNNABLE since now."""
+        """Starts work: its jobs are RUNNABLE from now on."""
 
     @abstractmethod
     def end(self, job: Job) -> None:
-        """Somebody terminated or cancelled the job, which is not over yet."""
+        """Ends work: somebody terminated or cancelled a job that has not ended."""
 
     # what AWS's API does
 
     def answer(self, operation: str, params: Request) -> Request:
-        """Raises Refused."""
+        """Answers a call. Raises Refused."""
         if operation not in self._operations:
             raise client_problem(f"The local Batch has no {operation}")
         with self._turn:
             return self._operations[operation](params)
 
     def submit(self, request: Request, identity: str = "") -> Submitted:
-        """A job or an array that waits from now on. Raises Refused."""
+        """Makes a job or an array, which waits from now on. Raises Refused."""
         queue = self.registry.queue(request["jobQueue"])
         definition = self.registry.definition(request["jobDefinition"])
         size = request.get("arrayProperties", {}).get("size")
@@ -84,14 +84,14 @@ class Batch(ABC):
         return {"jobArn": made.arn, "jobName": made.name, "jobId": made.id}
 
     def _describe(self, request: Request) -> Request:
-        """What is not known is left out, and no error."""
+        """Describes jobs; unknown ids are left out, and are not an error."""
         if len(request["jobs"]) > MOST:
             raise client_problem(f"At most {MOST} jobs can be described")
         found = [self._one(identity.rpartition("/")[2]) for identity in request["jobs"]]
         return {"jobs": [one.described() for one in found if one is not None]}
 
     def _list(self, request: Request) -> Request:
-        """The newest first; of a queue in one status, RUNNING where none is named; children by their array alone."""
+        """Lists the newest first: of a queue in one status, RUNNING by default; children only by their array."""
         if parent := request.get("arrayJobId"):
             made = self.submitted.get(parent)
             things: list[Submitted] | list[Job] = made.jobs if made and made.is_array else []
@@ -105,7 +105,7 @@ class Batch(ABC):
         return {"jobSummaryList": shown, **({"nextToken": following} if following else {})}
 
     def _end(self, request: Request, mark: str, which: Collection[str]) -> Request:
-        """Of an array, every child; it is over with the last of them. What is over stays as it is, as what was ended before."""
+        """Ends a job, or every child of an array; the array ends with its last child. Jobs that have ended stay unchanged."""
         found = self._one(request["jobId"])
         if found is None:
             raise client_problem(f"Job {request['jobId']} does not exist")

@@ -1,4 +1,4 @@
-"""Batch's compute environments, queues and job definitions: what a job needs before it can be submitted; one region each."""
+"""Batch's compute environments, queues and job definitions, which a job needs before it can be submitted; per region."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def client_problem(message: str) -> Refused:
 
 
 class Registry:
-    """Everything of one region by its ARN."""
+    """Holds everything of one region by its ARN."""
 
     def __init__(self, region: str, account: str) -> None:
         self._region, self._account = region, account
@@ -42,14 +42,14 @@ class Registry:
         }
 
     def queue(self, named: str) -> Request:
-        """By name or ARN. Raises Refused."""
+        """Finds a queue by name or ARN. Raises Refused."""
         found = _of(self.queues, named, "jobQueueName")
         if found is None:
             raise client_problem(f"JobQueue {named} not found.")
         return found
 
     def definition(self, named: str) -> Request:
-        """By ARN, `name:revision`, or name: then the newest that is active. Raises Refused."""
+        """Finds a definition by ARN, `name:revision`, or name, which means the newest active revision. Raises Refused."""
         if named in self.definitions:
             found = [self.definitions[named]]
         else:
@@ -64,7 +64,7 @@ class Registry:
         return self.environments.get(arn) or self.queues.get(arn) or self.definitions.get(arn)
 
     def vcpus(self, queue: Mapping[str, Any]) -> float:
-        """The most that the queue's environments give at once."""
+        """Returns the most vCPUs that the queue's environments give at once."""
         orders = queue["computeEnvironmentOrder"]
         return sum(
             float(self.environments[one["computeEnvironment"]]["computeResources"]["maxvCpus"]) for one in orders

@@ -1,6 +1,6 @@
-"""`batch:submitJob.sync`: a state that submits a job and waits for its end; a stopped execution terminates the job.
+"""`batch:submitJob.sync`: a state that submits a job and waits for its end; stopping the execution terminates the job.
 
-moto has one that looks once a second, misses what the job is told to end by, and lets it run on.
+moto's own version looks once a second, ignores how the job was told to end, and lets the job run on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def install(aws: LocalAws) -> None:
 
 
 class BatchTask(BuildTask):
-    """The machine's role submits the job, looks at it, and terminates it when the state is over before the job is."""
+    """Uses the machine's role to submit the job, look at it, and terminate it if the state ends before the job does."""
 
     SERVICE = "Batch"
 
@@ -69,7 +69,7 @@ class BatchTask(BuildTask):
 
     @staticmethod
     def _ended(env: Any, batch: Any, identity: str) -> dict[str, Any] | None:
-        """None where the execution is over first."""
+        """Returns the ended job, None if the execution ends first."""
         while env.is_running():
             found: list[dict[str, Any]] = batch.describe_jobs(jobs=[identity])["jobs"]
             if found and found[0]["status"] in ENDED:

@@ -1,4 +1,4 @@
-"""CloudFormation types that moto passes over; each is made by the public API of its service, as CloudFormation itself does."""
+"""CloudFormation types that moto ignores; each is made with the public API of its service, as CloudFormation itself does."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 Properties = Mapping[str, Any]
 Client = Callable[[str], Any]
-"""A service's name to a client in the stack's region."""
+"""Returns a client of a service in the stack's region, by the service's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a resource comes and goes."""
+    """How a resource is created and deleted."""
 
     create: Callable[[Client, str, Properties], str]
-    """Clients, a generated name and properties to the physical id."""
+    """Clients, a generated name and properties: returns the physical id."""
     delete: Callable[[Client, str, Properties], object]
-    """Clients, the physical id and the properties that it was made with."""
+    """Clients, the physical id and the properties that it was made with: deletes the resource."""
     attributes: Callable[[str, str, str], dict[str, str]] = lambda *_: {}
-    """Physical id, account and region to what Fn::GetAtt finds."""
+    """Physical id, account and region: returns what Fn::GetAtt finds."""
 
 
 def _placement_group(client: Client, name: str, properties: Properties) -> str:
@@ -60,7 +60,7 @@ def _egress(client: Client, name: str, properties: Properties) -> str:
 
 
 def _no_egress(client: Client, _: str, properties: Properties) -> None:
-    with suppress(ClientError):  # the group may have gone first, and its rules with it
+    with suppress(ClientError):  # the group may already be gone, and its rules with it
         client("ec2").revoke_security_group_egress(
             GroupId=properties["GroupId"], IpPermissions=[cloudformation_repairs.permission(properties)]
         )
@@ -108,7 +108,7 @@ def _no_invoke_config(client: Client, _: str, properties: Properties) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """It goes with what it belongs to."""
+    """Does nothing: the resource goes with the one it belongs to."""
 
 
 KINDS: dict[str, Kind] = {
@@ -138,7 +138,7 @@ _aws: list[LocalAws] = []
 
 
 class Resource:
-    """What moto's parser holds of a resource of one of the KINDS; a subclass a kind, because it finds them by class."""
+    """What moto's parser holds of a resource of one of the KINDS; a subclass per kind, because moto finds them by class."""
 
     kind = ""
 
@@ -178,7 +178,7 @@ class Resource:
         account_id: str,
         region_name: str,
     ) -> Resource:
-        """The new one takes the place of the old one, under a new name where nobody gave one."""
+        """Replaces the old resource by a new one, under a new name if nobody gave one."""
         original_resource.delete(account_id, region_name)
         return cls.create_from_cloudformation_json(new_resource_name, cloudformation_json, account_id, region_name)
 
@@ -196,11 +196,11 @@ MODELS = [
     type(kind.replace("::", ""), (Resource, CloudFormationModel), {"kind": kind, "__module__": __name__})
     for kind in KINDS
 ]
-"""Direct subclasses of CloudFormationModel: moto looks no deeper."""
+"""Direct subclasses of CloudFormationModel, because moto looks no deeper."""
 
 
 def install(aws: LocalAws) -> None:
-    """Teaches moto's CloudFormation the KINDS, and repairs what it does to other types."""
+    """Teaches moto's CloudFormation the KINDS, and repairs its handling of other types."""
     _aws[:] = [aws]
     forget_models()
     cloudformation_repairs.install(aws)
@@ -209,7 +209,7 @@ def install(aws: LocalAws) -> None:
 
 
 def as_the_api_has_it(value: Any, own: Collection[str] = (), spelt: Mapping[str, str] | None = None) -> Any:
-    """Names of a template begin with capitals; those in `own` are of maps with names of the user, those in `spelt` differ more."""
+    """Converts a template's names, which begin with capitals. `own` are maps with names of the user; `spelt` are other spellings."""
     if isinstance(value, Mapping):
         return {
             (spelt or {}).get(name) or name[0].lower() + name[1:]: dict(one)
@@ -223,6 +223,6 @@ def as_the_api_has_it(value: Any, own: Collection[str] = (), spelt: Mapping[str,
 
 
 def forget_models() -> None:
-    """moto remembers its models at the first template; those that come later are found after this."""
+    """Clears moto's cache of models, which it fills at the first template, so that it finds later ones."""
     for remembered in (parsing.get_model_list, parsing.get_model_map, parsing.get_name_type_map):
         remembered.cache_clear()

@@ -1,4 +1,4 @@
-"""What moto's CloudFormation gets wrong about types it has: properties it drops, and resources that never go away."""
+"""Repairs types that moto's CloudFormation gets wrong: properties that it drops, and resources that it never deletes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Properties = Mapping[str, Any]
 Delete = Callable[[Any, Any], object]
-"""Back end of EC2 and the resource."""
+"""Deletes a resource; takes the EC2 back end and the resource."""
 ANY = "0.0.0.0/0"
 
 
@@ -45,7 +45,7 @@ def install(aws: LocalAws) -> None:
 
 
 def _tags(original: Any) -> Any:
-    """AWS::SSM::Parameter has its tags as a map, which moto hands on as if it were a list."""
+    """AWS::SSM::Parameter has its tags as a map, which moto handles as a list."""
 
     def put_parameter(self: Any, *given: Any, **named: Any) -> Any:
         if isinstance(named.get("tags"), Mapping):
@@ -56,7 +56,7 @@ def _tags(original: Any) -> Any:
 
 
 def _key_tags(original: Any) -> Any:
-    """A key's tags are spelt TagKey and TagValue in the API of KMS, and like everybody's in a template."""
+    """The API of KMS spells a key's tags TagKey and TagValue; a template spells them like all other tags."""
 
     def create_key(self: Any, *given: Any, **named: Any) -> Any:
         tags = [
@@ -69,11 +69,11 @@ def _key_tags(original: Any) -> Any:
 
 
 Complete = Callable[[Any, Any, Properties], None]
-"""Of the local AWS' clients in the region, the new resource and its properties."""
+"""Completes a resource; takes the local AWS's clients in the region, the new resource and its properties."""
 
 
 def after_creation(aws: LocalAws, model: Any, complete: Complete, *, without: tuple[str, ...] = ()) -> None:
-    """Calls `complete` once moto has made or changed a resource, which it does without seeing the properties `without`."""
+    """Calls `complete` after moto has made or changed a resource; moto does not see the properties `without`."""
     create, update = model.create_from_cloudformation_json, model.update_from_cloudformation_json
 
     def part(resource: Any) -> Any:
@@ -97,7 +97,7 @@ def after_creation(aws: LocalAws, model: Any, complete: Complete, *, without: tu
 
 
 def _bucket(client: Any, bucket: Any, properties: Properties) -> None:
-    """Of a bucket's properties moto reads encryption and tags only."""
+    """Sets a bucket's properties; moto only reads encryption and tags."""
     s3 = client("s3")
     if versioning := properties.get("VersioningConfiguration"):
         s3.put_bucket_versioning(Bucket=bucket.name, VersioningConfiguration=versioning)
@@ -111,7 +111,7 @@ def _bucket(client: Any, bucket: Any, properties: Properties) -> None:
 
 
 def _permission(original: Any) -> Any:
-    """Bucket policies: moto reads a statement as if it had no condition, and "deny without TLS" denies everything."""
+    """Keeps the conditions of bucket policies, which moto drops, so that "deny without TLS" would deny everything."""
 
     def get_permission(self: Any, action: str, resource: str) -> Any:
         if self.policy is None:
@@ -127,7 +127,7 @@ def _permission(original: Any) -> Any:
 
 
 def _all_streams(original: Any) -> Any:
-    """A log group's ARN ends with `:*` in CloudFormation, which is what rights on its streams rest on."""
+    """Ends a log group's ARN with `:*`, as CloudFormation does; rights on its streams depend on it."""
 
     def get_cfn_attribute(self: Any, attribute_name: str) -> Any:
         found = original(self, attribute_name)
@@ -137,7 +137,7 @@ def _all_streams(original: Any) -> Any:
 
 
 def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:
-    """A rule of a template as the API has it."""
+    """Converts a rule of a template to the API's form."""
     expiration = {
         "Days": rule.get("ExpirationInDays"),
         "Date": rule.get("ExpirationDate"),
@@ -156,7 +156,7 @@ def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:
 
 
 def _rules(client: Any, group: Any, properties: Properties) -> None:
-    """moto drops a group's own rules out, fails on rules in without ports, and keeps "everything out" beside others."""
+    """Sets a group's rules: moto drops outbound rules, fails on inbound ones without ports, and keeps "everything out" beside others."""
     ec2 = client("ec2")
     if rules := properties.get("SecurityGroupIngress"):
         ec2.authorize_security_group_ingress(GroupId=group.id, IpPermissions=[permission(rule) for rule in rules])
@@ -167,7 +167,7 @@ def _rules(client: Any, group: Any, properties: Properties) -> None:
 
 
 def permission(rule: Properties) -> dict[str, Any]:
-    """A rule of a template (in or out) as the API has it."""
+    """Converts a rule of a template (inbound or outbound) to the API's form."""
     found: dict[str, Any] = {"IpProtocol": str(rule["IpProtocol"])}
     found |= {name: int(rule[name]) for name in ("FromPort", "ToPort") if name in rule}
     about = {"Description": rule["Description"]} if rule.get("Description") else {}
@@ -199,7 +199,7 @@ def _disassociate(backend: Any, association: Any) -> None:
 
 
 def _delete_nat(backend: Any, gateway: Any) -> None:
-    """Its interface goes with it, and so does the address' hold on it."""
+    """Deletes a NAT gateway with its interface, and releases its address."""
     backend.delete_nat_gateway(gateway.id)
     for address in backend.addresses:
         if address.eni is gateway._eni:
@@ -215,7 +215,7 @@ def _detach(backend: Any, attachment: Any) -> None:
 
 
 def _delete_endpoint(backend: Any, endpoint: Any) -> None:
-    """moto looks for a gateway endpoint's routes by prefix list where it filed them under another name."""
+    """Deletes a gateway endpoint's routes: moto looks for them by prefix list, and has stored them under another name."""
     for table in endpoint.route_table_ids or []:
         routes = backend.route_tables[table]._routes if table in backend.route_tables else {}
         for name, route in list(routes.items()):
@@ -227,7 +227,7 @@ def _delete_endpoint(backend: Any, endpoint: Any) -> None:
 
 
 def _revoke(backend: Any, rule: Any) -> None:
-    """A rule of its own: gone before its group, which may name itself in it."""
+    """Deletes a separate rule before its group, which the rule may name."""
     group = backend.get_security_group_from_id(rule.security_group.id)
     if group is not None:
         wanted = permission(rule.properties)
@@ -244,7 +244,7 @@ DELETE: dict[Any, Delete] = {
     FlowLogs: lambda backend, log: backend.delete_flow_logs([log.id]),
     InternetGateway: lambda backend, gateway: backend.delete_internet_gateway(gateway.id),
     NatGateway: _delete_nat,
-    Permission: lambda _backend, _permission: None,  # goes with its function
+    Permission: lambda _backend, _permission: None,  # deleted with its function
     Route: lambda _backend, route: route.route_table._routes.pop(route.id, None),
     RouteTable: lambda backend, table: backend.delete_route_table(table.id),
     SecurityGroupIngress: _revoke,

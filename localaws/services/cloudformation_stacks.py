@@ -1,7 +1,7 @@
-"""The life of a stack: its operations go on while the caller polls, resources go in the reverse of their order, and what
-cannot be made or deleted is told as CloudFormation tells it.
+"""The life of a stack: operations continue while the caller polls, resources are deleted in reverse order, and failures to
+create or delete are reported as CloudFormation reports them.
 
-moto does all of it while the caller waits, deletes in any order, and forgets a stack whose deletion failed.
+moto does everything while the caller waits, deletes in any order, and forgets a stack whose deletion failed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 KEPT = frozenset({"Retain", "RetainExceptOnCreate"})
-"""Deletion policies with which a resource outlives its stack ..."""
+"""Deletion policies that keep a resource when its stack is deleted ..."""
 KEPT_OF_A_FAILED_CREATE = frozenset({"Retain"})
-"""... and with which it outlives the rollback of the stack's creation."""
+"""... and those that keep it when the stack's creation is rolled back."""
 AT_ONCE_S = 60.0
-"""A caller that polls every five seconds is spared them where an operation is over sooner. The command line of the CDK waits 300 s
+"""An operation that ends sooner than this spares a caller its polls every five seconds. CDK's command line waits 300 s
 for an answer."""
 Template = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ def install(aws: LocalAws) -> None:
 
 
 def _defaults_too(previous: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
-    """The previous value of a parameter that nobody ever gave is its default; moto knows none then, and breaks."""
+    """Uses the default as the previous value of a parameter that nobody ever set; moto knows no previous value then, and fails."""
 
     def resolved(self: Any, instance: Any, incoming_params: list[dict[str, Any]]) -> dict[str, str]:
         given = instance.parameters
@@ -63,7 +63,7 @@ def _defaults_too(previous: Callable[..., dict[str, str]]) -> Callable[..., dict
 
 
 def _no_custom_resource(apply: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A change set is applied while the caller waits, which a custom resource may make long."""
+    """Applies a change set while the caller waits, unless it contains a custom resource, which may take long."""
 
     def applied(self: Any) -> None:
         if _customs(self.template_dict):
@@ -74,7 +74,7 @@ def _no_custom_resource(apply: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _operate(stack: Any, operation: Callable[[], None], *, customs: bool | None = None) -> None:
-    """While the caller waits, as moto does, unless a function has a say in it."""
+    """Operates while the caller waits, as moto does, unless a function takes part."""
     if not (_customs(stack.template_dict) if customs is None else customs):
         operation()
         return
@@ -88,7 +88,7 @@ def _create(stack: Any) -> None:
         stack.resource_map.create(stack.template_dict)
     except Exception as problem:
         if not _customs(stack.template_dict):
-            raise  # whoever creates it waits and gets the error
+            raise  # the caller of CreateStack waits and gets the error
         _tell(stack, "ROLLBACK_IN_PROGRESS", str(problem))
         _roll_back(stack)
         return
@@ -112,7 +112,7 @@ def _update(stack: Any, update: Callable[[], None]) -> None:
     except Exception as problem:
         if not _customs(stack.template_dict):
             raise
-        # A real one would go back to what it was; that it failed is what a rehearsal needs to tell.
+        # A real update would roll back; a rehearsal only needs to report that it failed.
         _tell(stack, "UPDATE_FAILED", str(problem))
 
 
@@ -129,7 +129,7 @@ def _delete_stack(self: Any, name_or_stack_id: str) -> None:
 
 
 def _in_use(backend: Any, stack: Any) -> str:
-    """Why the stack cannot go before any of its resources does: another one imports what it exports. Empty where none does."""
+    """Says why the stack cannot be deleted: another stack imports one of its exports. Empty if none does."""
     for export in stack.exports:
         for other in list(backend.stacks.values()):
             if other is not stack and export.name in _imported(other.template_dict):
@@ -166,19 +166,19 @@ def _delete(backend: Any, stack: Any) -> None:
 
 
 class NotDeleted(Exception):
-    """What stays of a stack."""
+    """Some resources of a stack could not be deleted."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
-        """Resource to why it would not go."""
+        """`reasons` says for each resource why it could not be deleted."""
         super().__init__(f"The following resource(s) failed to delete: [{', '.join(sorted(reasons))}].")
         self.reasons = reasons
 
 
 def _delete_resources(resources: Any, kept: frozenset[str] = KEPT) -> None:
-    """Whatever names another goes before it, and what a resource that stays names, stays. Raises NotDeleted."""
+    """Deletes a resource before those that it names; what a remaining resource names, remains as well. Raises NotDeleted."""
     template = {"Resources": dict(resources._resource_json_map)}
     needed_by, reasons = _needed_by(template), dict[str, str]()
-    # moto makes whatever is in its map and is not there when somebody looks: what has gone leaves the map.
+    # moto recreates a resource that is in its map and missing, so deleted resources must leave the map.
     resources._resource_json_map = left = dict(template["Resources"])
     for name in last_first(template):
         resource, properties = resources._parsed_resources.get(name), template["Resources"][name]
@@ -198,7 +198,7 @@ def _delete_resources(resources: Any, kept: frozenset[str] = KEPT) -> None:
 
 
 def last_first(template: Template) -> Iterator[str]:
-    """Names of the resources, each behind all that name it."""
+    """Yields the names of the resources, each after all resources that name it."""
     needed_by, done = _needed_by(template), set[str]()
 
     def visit(name: str) -> Iterator[str]:
@@ -213,7 +213,7 @@ def last_first(template: Template) -> Iterator[str]:
 
 
 def _needed_by(template: Template) -> dict[str, list[str]]:
-    """Resource to those that name it."""
+    """Returns, for each resource, the resources that name it."""
     found: dict[str, list[str]] = {name: [] for name in template["Resources"]}
     for name, resource in template["Resources"].items():
         for needed in _named(resource) & found.keys() - {name}:
@@ -222,7 +222,7 @@ def _needed_by(template: Template) -> dict[str, list[str]]:
 
 
 def _named(value: Any) -> set[str]:
-    """Everything that may be a resource's name in a part of a template."""
+    """Returns everything in a part of a template that may be a resource's name."""
     if isinstance(value, list):
         return {name for one in value for name in _named(one)}
     if not isinstance(value, Mapping):
@@ -247,7 +247,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _tell(stack: Any, status: str, reason: str) -> None:
-    """The stack's status, and the event of it."""
+    """Sets the stack's status, and records the event."""
     stack.status, stack.stack_status_reason = status, reason or None
     _happened(stack, stack.name, status, reason)
 

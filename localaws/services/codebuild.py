@@ -1,6 +1,6 @@
-"""CodeBuild over HTTP: a build runs its project's own buildspec as a process, with the project's role and a Docker that only pretends.
+"""CodeBuild over HTTP: a build runs its project's buildspec as a process, with the project's role and a stand-in for Docker.
 
-moto's builds succeed without running anything, and its CloudFormation knows no projects.
+moto's builds succeed without running anything, and its CloudFormation has no projects.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NOT_SHOWN = (
     "Docker: Dockerfiles are read, not run, and an image is a manifest without layers (the buildspec, its script, the AWS command line "
     "and the registries' rules are real)"
 )
-"""What a rehearsed build does not show, for whoever prints a rehearsal's result."""
+"""What a rehearsed build does not show, for the printed result of a rehearsal."""
 
 
 def install(aws: LocalAws) -> None:
-    """Builds as processes, projects of CloudFormation, and `codebuild:startBuild.sync` of state machines."""
+    """Installs builds as processes, projects of CloudFormation, and `codebuild:startBuild.sync` for state machines."""
     cloudformation.forget_models()
     codebuild_task.install(aws)
     service = Service(
@@ -41,7 +41,7 @@ def install(aws: LocalAws) -> None:
 
 
 class Region(CodeBuild):
-    """Builds of moto's projects, as processes."""
+    """Runs builds of moto's projects as processes."""
 
     def __init__(self, region: str, aws: LocalAws) -> None:
         super().__init__(region, time, aws.account, self._project)

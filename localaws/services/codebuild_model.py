@@ -1,6 +1,6 @@
-"""CodeBuild of one region, as far as builds go: one for each token, found by their ids, stopped, told with the phase that failed.
+"""CodeBuild of one region, as far as builds go: one per token, found by id, stopped, reported with the phase that failed.
 
-Who makes one gives it a clock, the projects and, by a subclass, a way to run what was started.
+Whoever creates one supplies a clock, the projects and, by a subclass, a way to run started builds.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ BUILDS = ("StartBuild", "BatchGetBuilds", "StopBuild")
 
 @dataclass(eq=False, kw_only=True)
 class Build:
-    """What CodeBuild tells of one."""
+    """What CodeBuild says about a build."""
 
     id: str
     arn: str
     project: Mapping[str, Any]
     overrides: Mapping[str, str]
-    """Variables of this build over the project's."""
+    """Variables of this build, which override the project's."""
     started: float
     status: str = "IN_PROGRESS"
     phase: str = "SUBMITTED"
     failed_in: str = ""
     """The phase that failed ..."""
     why: str = ""
-    """... and what CodeBuild says of it."""
+    """... and CodeBuild's message about it."""
     ended: float = 0.0
 
     @property
@@ -66,7 +66,7 @@ class Build:
 
 
 class CodeBuild(ABC):
-    """Builds of one region; `projects` has a project by its name."""
+    """Builds of one region; `projects` holds projects by name."""
 
     def __init__(
         self, region: str, clock: Clock, account: str, projects: Callable[[str], Mapping[str, Any] | None]
@@ -80,16 +80,16 @@ class CodeBuild(ABC):
 
     @abstractmethod
     def begin(self, build: Build) -> None:
-        """It is IN_PROGRESS since now."""
+        """Starts work: the build is IN_PROGRESS from now on."""
 
     @abstractmethod
     def end(self, build: Build) -> None:
-        """Somebody stopped it, over or not."""
+        """Ends work: somebody stopped the build, which may have ended."""
 
     # what AWS's API does
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises Refused."""
+        """Answers a call. Raises Refused."""
         if operation == "StartBuild":
             return self._start(params)
         if operation == "BatchGetBuilds":
@@ -111,7 +111,7 @@ class CodeBuild(ABC):
         return made
 
     def _start(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The same token means the same build."""
+        """Starts a build; the same token means the same build."""
         name, token = params["projectName"], params.get("idempotencyToken") or str(uuid.uuid4())
         project = self._projects(name)
         if project is None:

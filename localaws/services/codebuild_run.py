@@ -1,4 +1,4 @@
-"""How a build is run here: its source unpacked, its buildspec's commands run by bash, what they print in the project's log."""
+"""Runs a build: unpacks its source, runs its buildspec's commands with bash, and sends their output to the project's log."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "localaws" / "machines" / "standins" / "images"
 AWS_CLI = ROOT / "build" / "ami" / "bin"
-"""The command line that the image of CodeBuild has is the one of the rehearsal's machine image."""
+"""The AWS command line of the rehearsal's machine image, in the place of CodeBuild's."""
 BASIC = "/usr/local/bin:/usr/bin:/bin"
 PHASES = ("install", "pre_build", "build", "post_build")
 BATCH = 100
-"""Lines a call of PutLogEvents."""
+"""The most lines in a call of PutLogEvents."""
 
 
 class Run:
-    """One build, in a thread of its own."""
+    """Runs one build in a thread of its own."""
 
     def __init__(self, aws: LocalAws, build: Build, region: str) -> None:
         self._aws, self.build, self._project, self._region = aws, build, build.project, region
@@ -41,7 +41,7 @@ class Run:
         self._lines: list[dict[str, Any]] = []
 
     def stop(self) -> None:
-        """As StopBuild: the process and everything it started."""
+        """Ends the process and everything it started, as StopBuild does."""
         self._stopped.set()
         if self._process and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -51,7 +51,7 @@ class Run:
             self._open_log()
             self._unpack()
             self.build.failed_in, self.build.why = self._commands()
-        except Exception as problem:  # CodeBuild tells of its own troubles by the phase in which it met them
+        except Exception as problem:  # CodeBuild reports its own errors by the phase in which they occur
             self.build.failed_in, self.build.why = self.build.phase, f"{type(problem).__name__}: {problem}"
         self._flush()
         self.build.ended, failed = time.time(), "FAILED" if self.build.failed_in else "SUCCEEDED"
@@ -72,7 +72,7 @@ class Run:
         if self._project["source"]["type"] == "S3":
             bucket, _, key = self._project["source"]["location"].partition("/")
             s3 = self._client("s3")
-            # CodeBuild asks both of a source's bucket, with the right of the project's role.
+            # CodeBuild asks a source's bucket for both, with the rights of the project's role.
             s3.get_bucket_location(Bucket=bucket)
             s3.get_bucket_acl(Bucket=bucket)
             body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
@@ -80,7 +80,7 @@ class Run:
                 archive.extractall(self._folder)
 
     def _commands(self) -> tuple[str, str]:
-        """The phase whose command failed, and what CodeBuild says of it; empty where none did."""
+        """Returns the phase whose command failed, and CodeBuild's message about it; empty if none failed."""
         specification = yaml.safe_load(self._project["source"]["buildspec"])
         for phase in PHASES:
             self.build.phase = phase.upper()
@@ -95,7 +95,7 @@ class Run:
     def _command(self, command: str) -> int:
         if self._stopped.is_set():
             return 1
-        # Not divided by the rehearsal's speed: a build computes in real seconds, as a function does.
+        # Not divided by the rehearsal's speed: like a function, a build computes in real seconds.
         limit = self._project["timeoutInMinutes"] * 60
         self._process = subprocess.Popen(
             ["bash", "-c", command],
@@ -119,7 +119,7 @@ class Run:
         return code
 
     def _environment(self) -> dict[str, str]:
-        """As CodeBuild gives it, and where the stand-in keeps images of registries that are not ours."""
+        """Returns CodeBuild's variables, and where the stand-in keeps images of other registries."""
         programs = (str(STANDINS), str(Path(sys.executable).parent), str(AWS_CLI), BASIC)
         return {
             "PATH": ":".join(programs),

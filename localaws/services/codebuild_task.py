@@ -1,4 +1,4 @@
-"""`codebuild:startBuild.sync`: a state that starts a build and waits for its end, which moto's interpreter does not know."""
+"""`codebuild:startBuild.sync`: a state that starts a build and waits for its end; moto's interpreter lacks it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def install(aws: LocalAws, task: type[BuildTask] | None = None) -> None:
 
 
 class BuildTask(StateTaskService):  # type: ignore[misc]
-    """The machine's role starts the build, looks at it, and stops it when the state is over before the build is."""
+    """Uses the machine's role to start the build, look at it, and stop it if the state ends before the build does."""
 
     SERVICE = "CodeBuild"
 
@@ -83,7 +83,7 @@ class BuildTask(StateTaskService):  # type: ignore[misc]
 
 
 def _first(value: Any, case: Any) -> Any:
-    """Names as the other side spells them: by their first letter. Times are milliseconds."""
+    """Changes the first letter of names to the other side's spelling. Times become milliseconds."""
     if isinstance(value, Mapping):
         return {case(name[0]) + name[1:]: _first(one, case) for name, one in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""Custom resources of stacks: a function is told what to do and answers to a presigned address of S3, as from CloudFormation.
+"""Custom resources of stacks: invokes a function, which answers to a presigned address of S3, as CloudFormation does.
 
-moto tells a function of the creation alone and never waits for it.
+moto only tells a function about a creation, and never waits for it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 KIND, PREFIX = "AWS::CloudFormation::CustomResource", "Custom::"
 TIMEOUT_S = 3600.0
-"""CloudFormation's, where a template names no ServiceTimeout."""
+"""CloudFormation's default where a template sets no ServiceTimeout."""
 LOOK_S = 0.05
 _aws: list[LocalAws] = []
 
 
 class Failed(Exception):
-    """The function said so, or said nothing in time. The message is the reason that the stack shows."""
+    """The function reported a failure, or did not answer in time. The message is the reason that the stack shows."""
 
 
 def install(aws: LocalAws) -> None:
@@ -43,7 +43,7 @@ def is_custom(kind: str) -> bool:
 
 
 class CustomResource(CloudFormationModel):  # type: ignore[misc]
-    """One of a stack. Its creation, change and deletion return when the function has answered; they raise Failed."""
+    """One custom resource. Creation, change and deletion return when the function has answered; they raise Failed."""
 
     def __init__(self, stack_id: str, logical_id: str, kind: str, properties: Mapping[str, Any], region: str) -> None:
         self.stack_id, self.logical_resource_id, self.cf_resource_type = stack_id, logical_id, kind
@@ -74,7 +74,7 @@ class CustomResource(CloudFormationModel):  # type: ignore[misc]
         made = cls(
             about["StackId"], about["LogicalId"], about["ResourceType"], cloudformation_json["Properties"], region_name
         )
-        # Known before it is there: a rollback deletes what failed to be created as well.
+        # Known before it exists: a rollback also deletes a resource whose creation failed.
         stack = cloudformation_backends[account_id][region_name].get_stack(about["StackId"])
         stack.resource_map._parsed_resources[made.logical_resource_id] = made
         made._ask("Create", made.properties)
@@ -145,7 +145,7 @@ def _address(aws: LocalAws, region: str, bucket: str, key: str) -> str:
 
 
 def _answer(aws: LocalAws, bucket: str, key: str, limit_s: float) -> Mapping[str, Any]:
-    """What the function PUT. CloudFormation waits by the clock on the wall, the rehearsal by its own."""
+    """Returns the function's PUT. CloudFormation waits by the wall clock, the rehearsal by its own."""
     end = time.monotonic() + limit_s / aws.conditions.speed
     while time.monotonic() < end and not aws.stopping.wait(LOOK_S):
         found = s3_backends[aws.account]["aws"].buckets[bucket].keys.get(key)
@@ -161,7 +161,7 @@ def _answer(aws: LocalAws, bucket: str, key: str, limit_s: float) -> Mapping[str
 
 
 def _texts(value: Any) -> Any:
-    """CloudFormation makes text of every number and every boolean of the properties."""
+    """Turns every number and boolean of the properties into text, as CloudFormation does."""
     if isinstance(value, Mapping):
         return {key: _texts(one) for key, one in value.items()}
     if isinstance(value, list):

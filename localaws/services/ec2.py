@@ -1,4 +1,4 @@
-"""EC2 as an account has it: the model of it (ec2_model), over moto's network, images and types, with processes as machines."""
+"""EC2: the model (ec2_model) over moto's network, images and types, with processes as machines."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ OF_THE_MODEL = frozenset(OPERATIONS) | {
     "DescribeAvailabilityZones",
 }
 OF_TAGS = frozenset({"CreateTags", "DeleteTags", "DescribeTags"})
-"""moto answers them for what is not the model's: networks, templates, groups."""
+"""moto answers these calls for networks, templates and groups, which the model does not have."""
 MANAGED_KEY = "alias/aws/ebs"
 _current: list[Nodes] = []
 
 
 class Instances(Service[Region]):
-    """The calls that the model answers; all others are moto's."""
+    """The calls that the model answers; moto answers all others."""
 
     def takes(self, call: Call) -> bool:
         if call.service != "ec2":
@@ -49,7 +49,7 @@ class Instances(Service[Region]):
 
 
 def install(aws: LocalAws, *, ami: Path = AMI) -> None:
-    """Fills the gaps until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
+    """Installs the model until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
     machines = Machines(aws)
     Instances(aws, "ec2", machines.open_region, invalid="InvalidParameterValue")
     ec2_groups.install(aws, machines.use)
@@ -59,7 +59,7 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
 
 
 def _keep_what_is_used(aws: LocalAws, machines: Machines) -> None:
-    """moto deletes a subnet or a security group under an instance's interface; EC2 refuses that."""
+    """Refuses, as EC2 does, to delete a subnet or security group with an instance's interface; moto deletes it."""
     delete_subnet, delete_group = SubnetBackend.delete_subnet, SecurityGroupBackend.delete_security_group
 
     def refuse(region: str, identity: str | None) -> None:
@@ -79,19 +79,19 @@ def _keep_what_is_used(aws: LocalAws, machines: Machines) -> None:
 
 
 def nodes() -> Nodes:
-    """The nodes of the local AWS that was installed last; raises LookupError before there is one."""
+    """Returns the nodes of the local AWS that was installed last; raises LookupError if there is none."""
     if not _current:
         raise LookupError("localaws.services.ec2 is not installed")
     return _current[-1]
 
 
 def machines() -> Machines:
-    """The instances of the local AWS that was installed last; raises LookupError before there is one."""
+    """Returns the instances of the local AWS that was installed last; raises LookupError if there is none."""
     return nodes().machines
 
 
 def _default_key(self: Any) -> Any:
-    """AWS's own, by its alias, until somebody has set another one."""
+    """Returns AWS's own key, by its alias, until somebody sets another one."""
     backend = self.ec2_backend
     key, keys = backend.default_kms_key_id, kms_backends[backend.account_id][backend.region_name]
     own = key and MANAGED_KEY not in keys.describe_key(key).aliases

@@ -1,4 +1,4 @@
-"""What EC2's instances take from a region before anything is launched: types, subnets, groups, templates, profiles, images."""
+"""What a launch needs from a region: types, subnets, groups, templates, profiles, images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Kind:
     name: str
     architectures: tuple[str, ...] = ("x86_64",)
     strategies: tuple[str, ...] = ("cluster", "partition", "spread")
-    """Of the placement groups that take it. T types go into no cluster group."""
+    """Strategies of placement groups that accept it. T types cannot be in a cluster group."""
     vcpus: int = 4
 
 
@@ -23,14 +23,14 @@ class Image:
     """A machine image, as far as a launch depends on it."""
 
     root_device: str
-    """By operating system: /dev/xvda or /dev/sda1."""
+    """Name of the root device, by operating system: /dev/xvda or /dev/sda1."""
     snapshot_gb: int
-    """The least size of a root volume of it."""
+    """The smallest size of its root volume."""
     architecture: str = "x86_64"
 
 
 class Catalogue(Protocol):
-    """One region. What is not there is None, or empty."""
+    """One region. Something that does not exist is None, or empty."""
 
     def kind(self, name: str, /) -> Kind | None: ...
 
@@ -41,10 +41,10 @@ class Catalogue(Protocol):
     def strategy(self, placement_group: str, /) -> str | None: ...
 
     def profile(self, named: Mapping[str, str], /) -> str:
-        """ARN of the instance profile with this Name or Arn."""
+        """Returns the ARN of the instance profile with this Name or Arn."""
 
     def template(self, named: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The data of a launch template's version. Raises Refused where there is no such template, or no such version."""
+        """Returns the data of a launch template's version. Raises Refused if the template or the version does not exist."""
 
     def image(self, identity: str, /) -> Image | None: ...
 

@@ -1,4 +1,4 @@
-"""What EC2 refuses about a launch, beyond what botocore's model says."""
+"""Checks launches for what EC2 refuses beyond botocore's model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METADATA_KEY = re.compile(r"[0-9a-zA-Z\-_+=,.@:]{1,255}")
 
 
 def check(catalogue: Catalogue, request: dict[str, Any]) -> tuple[Kind, str]:
-    """Type and zone of a request into which its template is merged. Completes its interfaces and its profile. Raises Refused."""
+    """Returns type and zone of a request merged with its template. Completes its interfaces and its profile. Raises Refused."""
     if len(request.get("ClientToken", "")) > 64:
         raise _invalid("Client token exceeds the maximum length of 64 ASCII characters")
     if request["MinCount"] > request["MaxCount"]:
@@ -122,7 +122,7 @@ def _specified_tags(request: Mapping[str, Any]) -> None:
 
 
 def check_tags(marks: Mapping[str, str], *, metadata: bool) -> None:
-    """Keys have at most 128 characters, values 256, `aws:` belongs to AWS; with tags in metadata, keys are restricted."""
+    """Checks tags: keys have at most 128 characters, values 256, `aws:` is AWS's; with tags in metadata, keys are restricted."""
     if len(marks) > TAGS:
         raise Refused("TagLimitExceeded", f"More than {TAGS} tags were specified")
     for key, value in marks.items():

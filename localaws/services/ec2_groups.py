@@ -1,4 +1,4 @@
-"""Placement groups, which moto does not have at all."""
+"""Placement groups, which moto lacks."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class PlacementGroup:
 
 
 def groups(backend: Any) -> dict[str, PlacementGroup]:
-    """The groups of one account and region, kept on moto's back end so that they go when it is reset."""
+    """Returns the groups of one account and region, kept in moto's back end so that a reset deletes them."""
     found: dict[str, PlacementGroup] = backend.__dict__.setdefault("placement_groups", {})
     return found
 
 
 def create(backend: Any, name: str, strategy: str, tags: dict[str, str]) -> PlacementGroup:
-    """Raises InvalidPlacementGroup.Duplicate, InvalidParameterValue or PlacementGroupLimitExceeded as EC2 does."""
+    """Creates a group; raises InvalidPlacementGroup.Duplicate, InvalidParameterValue or PlacementGroupLimitExceeded as EC2 does."""
     if name in groups(backend):
         raise EC2ClientError("InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists.")
     if strategy not in {"cluster", "spread", "partition"}:
@@ -58,7 +58,7 @@ def create(backend: Any, name: str, strategy: str, tags: dict[str, str]) -> Plac
 
 
 def delete(backend: Any, name: str, *, in_use: bool) -> None:
-    """Raises InvalidPlacementGroup.Unknown, or .InUse while instances in it are not terminated."""
+    """Deletes a group; raises InvalidPlacementGroup.Unknown, or .InUse while it has instances that are not terminated."""
     if name not in groups(backend):
         raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
     if in_use:

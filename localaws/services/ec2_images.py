@@ -1,4 +1,4 @@
-"""Deep-learning AMIs: moto knows none, and gives every image a volume of 15 GB."""
+"""Deep-learning AMIs: moto has none, and gives every image a volume of 15 GB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARAMETER = re.compile(
 )
 """The public parameters that name the newest image of a family."""
 SNAPSHOT_GB = 75
-"""Recent deep-learning images need volumes of 45 to 100 GB, the base ones the least."""
+"""Recent deep-learning images need volumes of 45 to 100 GB, the base ones the smallest."""
 AMAZON = "898082745236"
 
 
@@ -35,7 +35,7 @@ class DeepLearningAmi(Ami):  # type: ignore[misc]
 
 
 def named_by(parameter: str, backend: Any) -> str | None:
-    """The id of the image that a public parameter names in the EC2 back end's region; None for a name that AWS has not."""
+    """Returns the id of the image that a public parameter names in the back end's region; None for a name that AWS does not have."""
     match = PARAMETER.fullmatch(parameter)
     if not match:
         return None
@@ -60,5 +60,5 @@ def named_by(parameter: str, backend: Any) -> str | None:
 
 
 def snapshot_gb(image: Any) -> int:
-    """The least size of a root volume of the image."""
+    """Returns the smallest size of a root volume of the image."""
     return int(image.block_device_mappings[0]["Ebs"]["VolumeSize"])

@@ -21,7 +21,7 @@ class Machine:
     region: str
     zone: str
     request: dict[str, Any]
-    """RunInstances as EC2 understood it, template included."""
+    """RunInstances as EC2 understood it, including the template."""
     index: int
     """ami-launch-index: 0..N-1, unique within one launch."""
     address: str
@@ -31,30 +31,30 @@ class Machine:
     reservation: str
     tags: dict[str, str] = field(default_factory=dict)
     known_to_iam_at: float = 0.0
-    """Rights that depend on its tags are refused before."""
+    """Until then, rights that depend on its tags are refused."""
     parts: tuple[str, ...] = ()
-    """Ids of the volumes and interfaces that were launched with it."""
+    """Ids of the volumes and interfaces launched with it."""
     protected: bool = False
     stuck: bool = False
-    """Accepts to terminate, and runs on."""
+    """Accepts a termination, and runs on."""
     stopping_at: float = NEVER
     stopped_at: float = NEVER
     ending_at: float = NEVER
     terminated_at: float = NEVER
     console: str = ""
-    """What it wrote there until now."""
+    """Its console output so far."""
     kept: str = ""
-    """What EC2 kept of that: some time after a boot, and some time after an end."""
+    """The console output that EC2 kept: some time after a boot, and some time after an end."""
     why: tuple[str, str] = ("", "")
     """Code and message of the last change of state."""
     in_metadata: dict[str, float] = field(default_factory=dict)
-    """Key of a tag to when instance metadata shows it."""
+    """When instance metadata shows a tag, by its key."""
     spot_action: dict[str, str] | None = None
     """The body of spot/instance-action."""
     booted_at: float | None = None
     """When the first line of user data ran."""
     lost: bool = False
-    """It ended without an operating system's shutdown."""
+    """It ended without a shutdown by its operating system."""
 
     @property
     def arn(self) -> str:
@@ -91,11 +91,11 @@ class Machine:
 
     @property
     def mac(self) -> str:
-        """Locally administered, from its address."""
+        """MAC address, locally administered, derived from its address."""
         return "0a:00:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
 
     def tags_in_metadata(self, now: float) -> dict[str, str]:
-        """What instance metadata shows by now; tags reach it late."""
+        """Returns the tags that instance metadata shows by now; tags reach it late."""
         return {key: value for key, value in sorted(self.tags.items()) if self.in_metadata.get(key, NEVER) <= now}
 
     def state(self, now: float) -> str:
@@ -110,11 +110,11 @@ class Machine:
         return "running" if now >= self.running_at else "pending"
 
     def runs(self, now: float) -> bool:
-        """Whether it still works, and costs."""
+        """Whether it still runs, and costs."""
         return self.state(now) in {"pending", "running"}
 
     def shown(self, now: float) -> dict[str, Any]:
-        """One entry of DescribeInstances. A terminated instance has lost its network: no address, no subnet."""
+        """Returns one entry of DescribeInstances. A terminated instance has lost its network: no address, no subnet."""
         state = self.state(now)
         entry: dict[str, Any] = {
             "InstanceId": self.id,

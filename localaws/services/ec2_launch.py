@@ -1,4 +1,4 @@
-"""RunInstances of the model of EC2: what a ClientToken means, what a launch template adds, and all or nothing."""
+"""RunInstances of the model of EC2: ClientToken, launch template, and all or nothing."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ FROM_TEMPLATE = (
     "Monitoring",
     "EbsOptimized",
 )
-"""What the request overrides as a whole; block devices and tags are merged entry by entry."""
+"""Parameters that the request overrides as a whole; block devices and tags are merged entry by entry."""
 
 
 def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     """RunInstances.
 
-    A ClientToken makes it idempotent: the same parameters again answer the same instances, as they are now; other parameters
-    are IdempotentParameterMismatch; a token one of whose instances has been terminated is IdempotentInstanceTerminated. A
-    launch that was refused uses no token up. MinCount = MaxCount = N is all or nothing within one type and zone.
+    A ClientToken makes it idempotent: the same parameters again return the same instances, as they are now; other parameters
+    raise IdempotentParameterMismatch; a token with a terminated instance raises IdempotentInstanceTerminated. A refused
+    launch does not use its token up. MinCount = MaxCount = N is all or nothing within one type and zone.
     """
     token, digest = params.get("ClientToken", ""), _digest(params)
     if token in ec2.launches:
@@ -48,7 +48,7 @@ def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     kind, zone = check(ec2.catalogue, request)
     if params.get("DryRun"):
         raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
-    _quota(ec2, request, kind)  # EC2 looks at the quota before it looks at the capacity
+    _quota(ec2, request, kind)  # EC2 checks the quota before the capacity
     ec2.check_capacity(request, zone)
     machines = _launch(ec2, request, zone)
     if token:
@@ -78,7 +78,7 @@ def _again(ec2: Ec2, before: str, machines: list[Machine], digest: str) -> dict[
 
 
 def with_template(request: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, Any]:
-    """The request with what the template adds to it."""
+    """Returns the request with what the template adds to it."""
     merged = copy.deepcopy(dict(request))
     for name in FROM_TEMPLATE:
         if template.get(name) and not merged.get(name):
@@ -95,7 +95,7 @@ def with_template(request: Mapping[str, Any], template: Mapping[str, Any]) -> di
 
 
 def tags_for(request: Mapping[str, Any], kind: str) -> dict[str, str]:
-    """The tags of a launch for what it makes of a kind (`instance`, `volume`, `network-interface`)."""
+    """Returns a launch's tags for one kind of new resource (`instance`, `volume`, `network-interface`)."""
     found = (one["Tags"] for one in request.get("TagSpecifications", []) if one["ResourceType"] == kind)
     return {tag["Key"]: tag.get("Value", "") for tag in next(found, [])}
 
@@ -112,7 +112,7 @@ def _quota(ec2: Ec2, request: Mapping[str, Any], kind: Kind) -> None:
 
 
 def no_capacity(kind: str, zone: str) -> Refused:
-    """It arrives as HTTP 500, which botocore by default asks again five times."""
+    """Returns the refusal, an HTTP 500, which botocore by default retries five times."""
     return Refused(
         "InsufficientInstanceCapacity",
         f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone}). "
@@ -145,7 +145,7 @@ def _launch(ec2: Ec2, request: dict[str, Any], zone: str) -> list[Machine]:
 
 
 def _reservation(ec2: Ec2, machines: list[Machine]) -> dict[str, Any]:
-    """Private addresses are in the answer at once; the order of instances is not a promise."""
+    """Returns the answer: private addresses are in it at once; the order of instances is not guaranteed."""
     return {
         "ReservationId": machines[0].reservation,
         "OwnerId": ACCOUNT,

@@ -18,14 +18,14 @@ from localaws.services.ec2_moto import MotoCatalogue, zones
 from localaws.services.ec2_zones import described
 
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
-"""States after which EC2 keeps what the console shows."""
+"""States after which EC2 keeps the console's output."""
 LEAST_PAGE = 5
 """DescribeInstances takes a MaxResults of at least 5."""
 _chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
 class Aws(Protocol):
-    """What EC2 needs of the local AWS (localaws.server.LocalAws)."""
+    """What EC2 uses of the local AWS (localaws.server.LocalAws)."""
 
     @property
     def conditions(self) -> Conditions: ...
@@ -41,41 +41,41 @@ class Aws(Protocol):
 
 
 class Host(Protocol):
-    """What runs the machines' processes (localaws.machines.nodes.Nodes); calls return at once."""
+    """Runs the machines' processes (localaws.machines.nodes.Nodes); calls return at once."""
 
     def boot(self, machine: Machine) -> None:
         """Starts its user data."""
 
     def shut_down(self, machine: Machine) -> None:
-        """As an operating system shuts down: SIGTERM, a grace period, SIGKILL."""
+        """Shuts down as an operating system does: SIGTERM, a grace period, SIGKILL."""
 
     def cut_power(self, machine: Machine) -> None:
-        """Nothing of the machine runs when this returns."""
+        """Kills everything on the machine before it returns."""
 
     def said(self, machine: Machine) -> str:
-        """What it wrote to its console until now."""
+        """Returns its console output so far."""
 
     def stop(self) -> None:
-        """Nothing of any machine runs when this returns."""
+        """Kills everything on every machine before it returns."""
 
 
 class Machines:
-    """All instances of the rehearsal, in every region."""
+    """Holds all instances of the rehearsal, in every region."""
 
     host: Host
 
     def __init__(self, aws: Aws) -> None:
         self.aws = aws
         self.lock = threading.RLock()
-        """Held while instances change, so that nobody sees half a launch."""
+        """Held while instances change, so that nobody sees half of a launch."""
         self.regions: dict[str, Region] = {}
         self.number = itertools.count(1).__next__
         self.without_capacity: set[tuple[str, str]] = set()
-        """(type, zone) that have answered InsufficientInstanceCapacity."""
+        """Pairs (type, zone) that have answered InsufficientInstanceCapacity."""
         self.responses_lost = 0
 
     def begin_faults(self) -> None:
-        """Faults that happen once may happen once more."""
+        """Lets faults that happen once happen once more."""
         self.without_capacity.clear()
         self.responses_lost = 0
 
@@ -91,12 +91,12 @@ class Machines:
         return next((machine for machine in self.all() if machine.id == instance), None)
 
     def use(self, region: str, group: str) -> bool:
-        """Whether an instance in the placement group is not terminated."""
+        """Whether the placement group has an instance that is not terminated."""
         here = [machine for machine in self.all() if (machine.region, machine.group) == (region, group)]
         return any(machine.state(time.time()) != "terminated" for machine in here)
 
     def left(self) -> int:
-        """How many instances are not terminated."""
+        """Returns how many instances are not terminated."""
         return sum(machine.state(time.time()) != "terminated" for machine in self.all())
 
     def stop(self) -> None:
@@ -104,13 +104,13 @@ class Machines:
         self.host.stop()
 
     def powered_off(self, machine: Machine) -> None:
-        """Its operating system has ended; what that means is InstanceInitiatedShutdownBehavior's to say."""
+        """Handles the end of a machine's operating system; InstanceInitiatedShutdownBehavior decides what it means."""
         with self.lock:
             if not machine.lost:
                 self.regions[machine.region].power_off(machine)
 
     def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
-        """The machine is lost without notice: nothing of it runs when this returns. EC2 calls it running for `told_after_s` more."""
+        """Loses the machine without notice: nothing on it runs when this returns. EC2 shows it as running for `told_after_s` more."""
         machine.lost = True
         self.host.cut_power(machine)
         end = lambda: self.regions[machine.region].lost(machine, code, why)  # noqa: E731
@@ -121,7 +121,7 @@ class Machines:
 
 
 class Region(Ec2):
-    """One region. Delays are drawn anew for every instance."""
+    """One region. Every instance draws its own delays."""
 
     def __init__(self, region: str, owner: Machines) -> None:
         super().__init__(region, time, MotoCatalogue(region), owner.number)
@@ -167,13 +167,13 @@ class Region(Ec2):
         return answer
 
     def _lose(self, marks: Marks) -> None:
-        """The fault `response-lost` has the answer, once."""
+        """Applies the fault `response-lost`, once."""
         if self._aws.conditions.fault("response-lost", marks) and not self._owner.responses_lost:
             self._owner.responses_lost += 1
             raise Refused("InternalError", "An internal error has occurred", 500)
 
     def _show_tags(self, params: Mapping[str, Any]) -> None:
-        """CreateTags on running instances reaches their metadata late."""
+        """Makes the tags of CreateTags reach the metadata of running instances late."""
         conditions = self._aws.conditions
         for machine in filter(None, map(self.machines.get, params["Resources"])):
             fault = conditions.fault("late-tags", machine.marks)
@@ -204,7 +204,7 @@ class Region(Ec2):
         self.at(max(boots_at, machine.running_at), lambda: self._boot(machine))
 
     def _boot(self, machine: Machine) -> None:
-        """As usual its first line of user data runs once it is running; after the fault `slow-boot` later, and EC2 does not know."""
+        """Runs the first line of user data once the instance is running, or later under the fault `slow-boot`, which EC2 does not see."""
         if machine.runs(self.now):
             machine.booted_at = self.now
             self._owner.host.boot(machine)
@@ -218,7 +218,7 @@ class Region(Ec2):
         self.lost(machine, *machine.why)
 
     def lost(self, machine: Machine, code: str, why: str) -> None:
-        """Nothing of it runs any more."""
+        """Handles a machine on which nothing runs any more."""
         with self._owner.lock:
             if machine.terminated_at <= self.now:
                 return
@@ -228,7 +228,7 @@ class Region(Ec2):
             self.tell(machine, "terminated")
 
     def address(self) -> str:
-        """In 127.0.0.0/8, so that a node's processes can bind and reach the private address."""
+        """Returns an address in 127.0.0.0/8, so that a node's processes can bind and reach the private address."""
         taken = {machine.address for machine in self._owner.all()}
         while True:
             address = f"127.{_chance.randrange(16, 255)}.{_chance.randrange(256)}.{_chance.randrange(4, 255)}"
@@ -239,7 +239,7 @@ class Region(Ec2):
         return self._owner.host.said(machine)
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
-        """The fault `no-capacity`: the first `rungs` pairs of type and zone have nothing, once each."""
+        """Applies the fault `no-capacity`: the first `rungs` pairs of type and zone have no capacity, once each."""
         fault, found = (
             self._aws.conditions.fault("no-capacity", tags_for(request, "instance")),
             (request["InstanceType"], zone),
@@ -250,6 +250,6 @@ class Region(Ec2):
             raise no_capacity(*found)
 
     def protected(self, machine: Machine) -> bool:
-        """The fault `terminate-refused`: as if somebody had switched on the instance's termination protection."""
+        """Applies the fault `terminate-refused`: acts as if the instance's termination protection were on."""
         fault = self._aws.conditions.now_under("terminate-refused")
         return fault is not None and fault.meets(machine.marks)

@@ -18,30 +18,30 @@ from localaws.services.ec2_parts import OPERATIONS, Part, Parts
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8}([0-9a-f]{9})?")
 OURS = re.compile(r"(i|vol|eni|sir)-[0-9a-f]+")
-"""Ids of what the model knows."""
+"""Forms of the ids that the model knows."""
 TERMINATE_AT_ONCE = 1000
 KEPT_BYTES = 64 * 1024
-"""Of a console, by EC2."""
+"""Bytes of a console that EC2 keeps."""
 FORGOTTEN_AFTER_S = 3600.0
 """A terminated instance stays in DescribeInstances for about an hour."""
 WITHOUT_NITRO = ("p2.", "p3.", "g3.", "g3s.", "m4.", "c4.", "r4.", "t2.", "x1.", "i3.")
-"""Families on Xen, of whose consoles the newest lines cannot be had. p3dn is not one of them."""
+"""Families on Xen, whose newest console lines are not available. p3dn is not one of them."""
 
 
 class Ec2(ABC):
-    """A region. Whoever makes one says how long things take, tells of changes, and runs the machines, if anything does."""
+    """One region. Whoever creates one supplies durations, receives changes, and may run the machines."""
 
     def __init__(self, region: str, clock: Clock, catalogue: Catalogue, number: Callable[[], int]) -> None:
-        """`number` gives each number once, in all regions of an account."""
+        """`number` returns each number once, over all regions of an account."""
         self.region, self.clock, self.catalogue, self._number = region, clock, catalogue, number
         self.machines: dict[str, Machine] = {}
-        """The truth, which no lagging read shows."""
+        """The true state, which no lagging read shows."""
         self.launches: dict[str, tuple[str, list[Machine]]] = {}
-        """Client token to the request's digest and its instances. Tokens belong to a region."""
+        """The request's digest and its instances, by client token. Tokens belong to a region."""
         self.parts = Parts(clock, self.name)
         self.pages = Pages(size=1000)
         self.capacity: dict[tuple[str, str], int] = {}
-        """Type and zone to how many can run there; unlimited where nothing is said."""
+        """How many instances can run, by type and zone; unlimited if there is no entry."""
         self.vcpu_quota: int | None = None
 
     @property
@@ -61,12 +61,12 @@ class Ec2(ABC):
     @property
     @abstractmethod
     def lag_s(self) -> float:
-        """Age of the states that DescribeInstances shows."""
+        """Returns the age of the states that DescribeInstances shows."""
 
     @property
     @abstractmethod
     def iam_s(self) -> float:
-        """How long IAM does not see the tags of a new instance, and refuses every right that depends on them."""
+        """How long IAM does not see a new instance's tags, and refuses every right that depends on them."""
 
     @property
     @abstractmethod
@@ -92,27 +92,27 @@ class Ec2(ABC):
         """An "EC2 Instance State-change Notification": instance id and state, no tags."""
 
     def begin(self, machine: Machine) -> None:
-        """It is pending since now."""
+        """Handles a machine that is pending from now on."""
         self.changed(machine, self.now)
         self.changed(machine, machine.running_at)
 
     def shut_down(self, machine: Machine) -> None:
-        """It is shutting down since now, and terminated once nothing of it runs."""
+        """Handles a machine that is shutting down from now on, and is terminated once nothing on it runs."""
         machine.terminated_at = self.now + self.shutting_s
         self.at(machine.terminated_at, lambda: self.parts.let_go(machine.parts))
         self.changed(machine, machine.terminated_at)
 
     def address(self) -> str:
-        """A private address for one more instance."""
+        """Returns a private address for a new instance."""
         number = len(self.machines)
         return f"10.0.{number // 250}.{number % 250 + 4}"
 
     def said(self, machine: Machine) -> str:
-        """What it wrote to its console until now."""
+        """Returns its console output so far."""
         return machine.console
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
-        """Raises Refused where a launch finds no room."""
+        """Raises Refused if a launch finds no capacity."""
         kind = request["InstanceType"]
         free = self.capacity.get((kind, zone))
         here = sum(one.zone == zone and one.request["InstanceType"] == kind for one in self.running())
@@ -120,7 +120,7 @@ class Ec2(ABC):
             raise no_capacity(kind, zone)
 
     def protected(self, machine: Machine) -> bool:
-        """Whether somebody has switched on its termination protection."""
+        """Whether its termination protection is on."""
         return machine.protected
 
     # what AWS's API does
@@ -146,7 +146,7 @@ class Ec2(ABC):
         raise Refused("InvalidAction", f"The model of EC2 has no {operation}")
 
     def known(self, identity: str) -> Machine:
-        """Raises what EC2 says of ids that are malformed, or that it does not know (yet, or any more)."""
+        """Returns the instance; raises EC2's errors for ids that are malformed, or that EC2 does not know (yet, or any more)."""
         if not INSTANCE_ID.fullmatch(identity):
             raise Refused("InvalidInstanceID.Malformed", f'Invalid id: "{identity}"')
         machine = self.machines.get(identity)
@@ -155,7 +155,7 @@ class Ec2(ABC):
         return machine
 
     def sees(self, machine: Machine) -> bool:
-        """Whether describe calls know it: a new instance can be invisible for about a second, an old one is forgotten."""
+        """Whether describe calls return it: a new instance can be invisible for about a second, an old one is forgotten."""
         return machine.visible_at <= self.now < machine.terminated_at + self.forgotten_s
 
     def shown(self, machine: Machine, now: float) -> dict[str, Any]:
@@ -169,11 +169,11 @@ class Ec2(ABC):
         return entry
 
     def running(self) -> list[Machine]:
-        """Everything that works and costs, seen or unseen."""
+        """Lists everything that runs and costs, visible or not."""
         return [machine for machine in self.machines.values() if machine.runs(self.now)]
 
     def end(self, machine: Machine, code: str, why: str) -> None:
-        """Ends an instance for a reason of its own: a call, a power-off, a broken host, a spot interruption."""
+        """Ends an instance: for a call, a power-off, a broken host or a spot interruption."""
         if machine.ending_at <= self.now:
             return
         machine.ending_at, machine.why = self.now, (code, f"{code}: {why}")
@@ -181,7 +181,7 @@ class Ec2(ABC):
         self.shut_down(machine)
 
     def power_off(self, machine: Machine) -> None:
-        """From within. InstanceInitiatedShutdownBehavior=terminate makes it an end, with no right asked, protected or not."""
+        """Handles a power-off from within. InstanceInitiatedShutdownBehavior=terminate then ends it without any right, protected or not."""
         code, why = "Client.InstanceInitiatedShutdown", "Instance initiated shutdown"
         if machine.request.get("InstanceInitiatedShutdownBehavior") == "terminate":
             self.end(machine, code, why)
@@ -192,12 +192,12 @@ class Ec2(ABC):
             self.changed(machine, machine.stopped_at)
 
     def changed(self, machine: Machine, when: float) -> None:
-        """Tells of the state at that time."""
+        """Reports the state at that time."""
         self.at(when, lambda: self.tell(machine, machine.state(max(when, self.now))))
 
     def _terminate(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """At most 1,000 ids. One id that is malformed or unknown fails the call for all. A protected instance blocks its own
-        zone's part of the call: the other zones' instances are terminated, and the call fails all the same."""
+        """Takes at most 1,000 ids. One malformed or unknown id fails the whole call. A protected instance blocks its own
+        zone's part of the call: the instances of other zones are terminated, and the call still fails."""
         ids = list(dict.fromkeys(params.get("InstanceIds", [])))
         if not ids:
             raise Refused("InvalidParameterCombination", "No instances specified")
@@ -220,7 +220,7 @@ class Ec2(ABC):
         return {"TerminatingInstances": [{"InstanceId": id_, **one} for id_, one in zip(ids, changes, strict=True)]}
 
     def _console(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The newest lines of a machine on Nitro that has not ended, of all others what EC2 kept. Without lines there is no
+        """Returns the newest lines of a Nitro machine that has not ended; for all others, what EC2 kept. Without lines the answer has no
         Output."""
         machine, newest = self.known(params["InstanceId"]), params.get("Latest")
         if newest and machine.request["InstanceType"].startswith(WITHOUT_NITRO):
@@ -232,7 +232,7 @@ class Ec2(ABC):
         return {"InstanceId": machine.id, **({"Output": b64encode(said).decode()} if said else {})}
 
     def _create_tags(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """All resources or none; a new instance may be unknown for about a second, and its tags for longer."""
+        """Tags all resources or none; a new instance may be unknown for about a second, and its tags for longer."""
         marks = {tag["Key"]: tag.get("Value", "") for tag in params["Tags"]}
         resources = [self._tagged(identity) for identity in params["Resources"]]
         for one in resources:
@@ -253,7 +253,7 @@ class Ec2(ABC):
         return {}
 
     def _describe_tags(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """By the filter `resource-id` alone, in one page."""
+        """Supports only the filter `resource-id`, in one page."""
         (wanted,) = (one["Values"] for one in params["Filters"] if one["Name"] == "resource-id")
         every: list[Machine | Part] = [*self.machines.values(), *self.parts.things.values()]
         found = [(one.id, key, value) for one in every if one.id in wanted for key, value in one.tags.items()]

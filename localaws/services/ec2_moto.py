@@ -1,4 +1,4 @@
-"""What moto knows of a region as far as launches depend on it: network, placement groups, launch templates, profiles, images, types."""
+"""Reads from moto what launches need of a region: network, placement groups, launch templates, profiles, images, types."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MotoCatalogue:
 
 
 def zones(region: str) -> list[dict[str, str]]:
-    """moto's own zones, a local zone that the account opted in to, and a Wavelength zone that it did not."""
+    """Returns moto's zones, a local zone that the account opted in to, and a Wavelength zone that it did not."""
     own = [
         zone_shown(region, ZoneName=one.name, ZoneId=one.zone_id)
         for one in RegionsAndZonesBackend.zones.get(region, [])
@@ -98,7 +98,7 @@ def zones(region: str) -> list[dict[str, str]]:
 
 
 def role_of(profile: str) -> tuple[str, str]:
-    """Name and ARN of the role in an instance profile, by its ARN; empty for none."""
+    """Returns name and ARN of an instance profile's role, by the profile's ARN; empty if it has none."""
     for one in iam_backends[ACCOUNT]["aws"].instance_profiles.values():
         if one.arn == profile and one.roles:
             return str(one.roles[0].name), str(one.roles[0].arn)

@@ -1,4 +1,4 @@
-"""What goes with instances of EC2 and may outlive them: volumes, network interfaces, requests for spot capacity."""
+"""Resources that belong to EC2 instances and may outlive them: volumes, network interfaces, spot requests."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from localaws.model import Clock, Pages, Refused, moment
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """How EC2 speaks of a sort of thing."""
+    """What EC2 calls a kind of resource."""
 
     list_name: str
     id_name: str
     state_name: str
     tags_name: str
     born_name: str
-    """Empty where it does not say when a thing was made."""
+    """Name of the creation time; empty if EC2 does not show one."""
     filters: tuple[str, str]
-    """Of the id and of the state."""
+    """Names of the filters for the id and for the state."""
     code: str
-    """The prefix of its errors."""
+    """Prefix of its error codes."""
     free: str
-    """The state in which it hangs on nothing, and can be ended."""
+    """The state in which it is attached to nothing, and can be deleted."""
 
 
 SORTS = {
@@ -68,14 +68,14 @@ IN_USE = "in-use"
 
 @dataclass
 class Part:
-    """A volume, an interface or a request."""
+    """A volume, an interface or a spot request."""
 
     id: str
     state: str
     tags: dict[str, str]
     born_at: float
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else a describe call shows of it."""
+    """Further members that a describe call shows."""
     goes: bool = True
     """DeleteOnTermination."""
     gone: bool = False
@@ -83,16 +83,16 @@ class Part:
 
 @dataclass
 class Parts:
-    """Of one region."""
+    """The parts of one region."""
 
     clock: Clock
     name: Callable[[str], str]
-    """Makes an id of a prefix."""
+    """Makes an id with a prefix."""
     things: dict[str, Part] = field(default_factory=dict)
     pages: Pages = field(default_factory=lambda: Pages(size=1000))
 
     def leave(self, prefix: str, tags: Mapping[str, str], *, state: str = "", born_at: float | None = None) -> Part:
-        """Something is there that no instance was launched with: left over, or (by `state`) in use."""
+        """Adds a resource that no instance was launched with: left over, or (by `state`) in use."""
         born = self.clock.time() if born_at is None else born_at
         return self._add(Part(self.name(prefix), state or SORTS[prefix].free, dict(tags), born))
 
@@ -103,7 +103,7 @@ class Parts:
     def of_launch(
         self, request: Mapping[str, Any], tags_for: Callable[[Mapping[str, Any], str], dict[str, str]]
     ) -> tuple[str, ...]:
-        """Makes the volumes and interfaces of an instance; returns their ids."""
+        """Creates the volumes and interfaces of an instance; returns their ids."""
         now, made = self.clock.time(), []
         for device in request["BlockDeviceMappings"]:
             ebs = device.get("Ebs", {})
@@ -121,14 +121,14 @@ class Parts:
         return tuple(self._add(one).id for one in made)
 
     def hold(self, identity: str) -> bool:
-        """Whether an interface is in the subnet or the security group, which cannot be deleted then."""
+        """Whether an interface is in the subnet or the security group, which then cannot be deleted."""
         return any(
             one.more.get("SubnetId") == identity or {"GroupId": identity} in one.more.get("Groups", [])
             for one in self.things.values()
         )
 
     def let_go(self, ids: tuple[str, ...]) -> None:
-        """Their instance has terminated: what it does not take with it is free."""
+        """Releases the parts of a terminated instance that are not deleted with it."""
         for one in [self.things[identity] for identity in ids if identity in self.things]:
             one.state = SORTS[one.id.partition("-")[0]].free
             if one.goes:
@@ -162,7 +162,7 @@ class Parts:
         del self.things[thing.id]
 
     def _ended(self, prefix: str, identity: str) -> Part:
-        """What is in use cannot be deleted; what is gone is not found."""
+        """Deletes a part; one in use cannot be deleted, one that is gone is not found."""
         sort = SORTS[prefix]
         if not identity.startswith(prefix):
             raise Refused(f"{sort.code}.Malformed", f"Invalid id: '{identity}'")
@@ -173,7 +173,7 @@ class Parts:
         return thing
 
     def _describe(self, prefix: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Pages are cut before they are filtered, as of instances."""
+        """Cuts pages before filtering, as for instances."""
         sort, most = SORTS[prefix], params.get("MaxResults")
         if most is not None and not 5 <= most <= 1000:
             raise Refused("InvalidParameterValue", f"Value ( {most} ) for parameter maxResults is invalid.")

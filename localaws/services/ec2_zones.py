@@ -1,4 +1,4 @@
-"""DescribeAvailabilityZones: which of a region's zones EC2 names, by filters, names and the account's opting in."""
+"""DescribeAvailabilityZones: returns zones by filters, names and the account's opt-ins."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FILTERS = {
     "zone-name": "ZoneName",
     "zone-type": "ZoneType",
 }
-"""Those of EC2 to fields of its answer; EC2 has three more, about messages and parents. moto lets one pass that it does not know."""
+"""Fields of the answer by filter; EC2 has three more filters, about messages and parents. moto ignores unknown filters."""
 
 
 def described(zones: Iterable[Mapping[str, str]], params: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """Those of a region's zones for which DescribeAvailabilityZones is asked. Raises Refused."""
+    """Returns the zones of a region that DescribeAvailabilityZones is asked for. Raises Refused."""
     filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
     if unknown := sorted(filters.keys() - FILTERS.keys()):
         raise Refused("InvalidParameterValue", f"The filter '{unknown[0]}' is invalid")
@@ -36,7 +36,7 @@ def described(zones: Iterable[Mapping[str, str]], params: Mapping[str, Any]) -> 
 
 
 def zone_shown(region: str, **fields: str) -> dict[str, str]:
-    """As DescribeAvailabilityZones shows it: an availability zone that every account may use, but for the given fields."""
+    """Returns a zone as DescribeAvailabilityZones shows it: open to every account, except for the given fields."""
     usual = {
         "RegionName": region,
         "ZoneId": f"{fields['ZoneName']}-id",

@@ -1,7 +1,7 @@
-"""ECR: an image's digest is its manifest's, so that the same image has the same digest in every region; and AWS's own registries.
+"""ECR: an image's digest is its manifest's, so the same image has the same digest in every region; also AWS's own registries.
 
-moto keeps the caller's images; it computes digests from the names of the layers, or draws one of a hundred, and to it every registry is
-the caller's: looks are answered by the model.
+moto keeps the caller's images, but computes digests from the names of the layers, or draws one of a hundred, and treats every registry
+as the caller's. So the model answers the calls that read images.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def install(aws: LocalAws) -> None:
 
 
 def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
-    """Of EmptyOnDelete, as CloudFormation has it, moto knows nothing."""
+    """Applies EmptyOnDelete of CloudFormation, which moto does not know."""
     repository.empties = properties.get("EmptyOnDelete") in (True, "true")
 
 
 def _stored(caller: str, region: str, account: str, name: str, wanted: list[Wanted]) -> list[Image] | None:
-    """What moto keeps for the caller; AWS's own registries hold whatever is wanted of a container."""
+    """Returns what moto keeps for the caller; AWS's own registries contain every requested container."""
     if account == caller:
         kept = models.ecr_backends[caller][region].repositories.get(name)
         images = kept.images if kept else []

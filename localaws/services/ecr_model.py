@@ -1,6 +1,6 @@
-"""ECR of one region, as far as images are looked up: by tag or digest, in the caller's registry or in another's.
+"""ECR of one region, as far as reading images goes: by tag or digest, in the caller's registry or in another one.
 
-Where images are kept is given: in a test's own table, or by moto.
+The caller supplies the store of images: a test's own table, or moto.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ Wanted = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What stands in a repository."""
+    """An image in a repository."""
 
     digest: str
     tags: tuple[str, ...]
     manifest: str = ""
 
     def fits(self, wanted: Wanted) -> bool:
-        """Whatever is named has to fit."""
+        """Whether everything that is named fits."""
         return wanted.get("imageDigest", self.digest) == self.digest and wanted.get("imageTag") in (None, *self.tags)
 
 
 Stored = Callable[[str, str, list[Wanted]], "Iterable[Image] | None"]
-"""The images of an account's repository, with all of those that are wanted; None where there is no such repository. Raises Refused."""
+"""Returns the images of an account's repository, including all wanted ones; None if there is no such repository. Raises Refused."""
 
 
 class Ecr:
-    """One region's, for callers of `account`."""
+    """ECR of one region, for callers of `account`."""
 
     def __init__(self, account: str, stored: Stored) -> None:
         self._account, self._stored = account, stored
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises Refused."""
+        """Answers a call. Raises Refused."""
         if operation not in LOOKS:
             raise Refused("InvalidParameterException", f"The local ECR has no {operation}")
         account, name = params.get("registryId", self._account), params["repositoryName"]

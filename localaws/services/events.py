@@ -1,4 +1,4 @@
-"""EventBridge: moto matches patterns and reaches few targets at once; here events are late, lost or doubled, and schedules fire."""
+"""EventBridge: moto matches patterns and reaches few targets at once; here events are late, lost or doubled, and schedules run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 LOOK_S = 0.1
-"""How often the clock looks for rules that are due."""
+"""How often the clock checks for rules that are due."""
 _UNITS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 
 
 def install(aws: LocalAws) -> None:
-    """Delivery of AWS's and custom events, and a clock for scheduled rules."""
+    """Installs delivery of AWS's and custom events, and a clock for scheduled rules."""
     bus = Bus(aws)
     aws.on_emit(bus.emit)
     aws.patch(EventsBackend, "put_events", _with_delivery(EventsBackend.put_events, bus))
@@ -33,7 +33,7 @@ def install(aws: LocalAws) -> None:
 
 
 class Bus:
-    """From an event to the targets of the rules that match it."""
+    """Delivers an event to the targets of the rules that match it."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws, self._targets = aws, Targets(aws)
@@ -41,7 +41,7 @@ class Bus:
     def emit(
         self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str
     ) -> None:
-        """Draws the event's fate; a copy that arrives does so later."""
+        """Draws whether the event is lost or doubled; each copy that arrives is late."""
         event = self.event(source, detail_type, detail, resources, region)
         self.send(event, "default")
 
@@ -75,7 +75,7 @@ class Bus:
             self._aws.lost_events.append(event)
 
     def _lost(self, event: Event) -> bool:
-        """Whether the fault `cleanup-event-lost` is for the execution whose status this is."""
+        """Whether the fault `cleanup-event-lost` applies to the execution whose status this is."""
         marks = {EXECUTION: str(event["detail"].get("name", ""))}
         return event["source"] == "aws.states" and self._aws.conditions.fault("cleanup-event-lost", marks) is not None
 
@@ -85,13 +85,13 @@ class Bus:
                 self.fire(rule, event)
 
     def fire(self, rule: Any, event: Event) -> None:
-        """Hands the event to every target of a rule."""
+        """Passes the event to every target of a rule."""
         for target in list(rule.targets):
             self._targets.by_policy(target, json.dumps(_input(target, event)), rule.arn)
 
 
 class Clock:
-    """Scheduled rules: every rate/speed seconds from the rule's creation on, each time a little late. No event, so never lost."""
+    """Fires scheduled rules every rate/speed seconds from the rule's creation on, a little late. These are not events, so never lost."""
 
     def __init__(self, aws: LocalAws, bus: Bus) -> None:
         self._aws, self._bus = aws, bus
@@ -111,17 +111,17 @@ class Clock:
 
 
 def lateness_s(aws: LocalAws) -> float:
-    """How late a schedule fires this time."""
+    """Draws how late a schedule fires this time."""
     return aws.conditions.scaled(aws.conditions.clock_delay_s, aws.chance)
 
 
 Scheduled = Callable[[], Mapping[str, tuple[str, Any]]]
-"""What is scheduled by now: ARN to expression and thing."""
+"""The current schedules: expression and thing by ARN."""
 
 
 def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]) -> None:
-    """Calls `fire` for each thing whenever its period is over, the first time one period after it appeared or was given
-    another expression, until the end."""
+    """Calls `fire` for each thing whenever its period is over, first one period after it appeared or got another
+    expression, until the end."""
     due: dict[tuple[str, str], float] = {}
     while not aws.stopping.wait(LOOK_S):
         known = {(arn, expression): thing for arn, (expression, thing) in scheduled().items()}
@@ -135,7 +135,7 @@ def each_period(aws: LocalAws, scheduled: Scheduled, fire: Callable[[Any], None]
 
 
 def period_s(expression: str) -> float:
-    """Real-world seconds between two firings. Of a cron expression, only how often it fires is kept: clocks run faster here."""
+    """Returns the real-world seconds between two firings. Of a cron expression only the frequency is kept: clocks run faster here."""
     if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
         return int(rate[1]) * _UNITS[rate[2]]
     minute, hour, _, _, weekday, _ = expression.removeprefix("cron(").removesuffix(")").split()
@@ -163,7 +163,7 @@ def _scheduled(aws: LocalAws) -> Iterator[Any]:
 
 
 def _input(target: Mapping[str, Any], event: Event) -> Any:
-    """What the target receives: the event, a part of it, a constant, or a transformation."""
+    """Returns what the target receives: the event, a part of it, a constant, or a transformation."""
     if "Input" in target:
         return json.loads(target["Input"])
     if path := target.get("InputPath"):
@@ -178,7 +178,7 @@ def _input(target: Mapping[str, Any], event: Event) -> Any:
 
 
 def _with_delivery(original: Callable[..., Any], bus: Bus) -> Callable[..., Any]:
-    """PutEvents keeps moto's checks of its entries; delivery is ours."""
+    """Keeps moto's checks of PutEvents' entries, and delivers the events itself."""
 
     def put(self: Any, events: list[dict[str, Any]]) -> Any:
         buses, self.event_buses = self.event_buses, {name: _Silent() for name in self.event_buses}

@@ -1,4 +1,4 @@
-"""Executions as ListExecutions shows them (pages, a little behind), and executions that somebody stops in a state (a fault)."""
+"""ListExecutions (pages, a little behind), and the fault that stops executions in a state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FAULT = "abort-in-state"
 LOOK_S = 0.05
 MOST = 100
-"""Entries of a page, where the caller names no number."""
+"""Entries of a page where the caller names no number."""
 RUNNING = "RUNNING"
 
 
@@ -29,7 +29,7 @@ def install(aws: LocalAws) -> None:
 
 
 def _list(aws: LocalAws, call: Any) -> Any:
-    """Newest first, as the account was a moment ago: a new execution is not in it yet, one that ended may still run in it."""
+    """Lists the newest first, as of a moment ago: a new execution may be missing, and an ended one may still be shown as running."""
     machine, wanted = call._get_param("stateMachineArn"), call._get_param("statusFilter")
     found = call.stepfunction_backend.describe_state_machine(machine).executions
     asked_at = datetime.datetime.now(tz=datetime.timezone.utc)
@@ -56,7 +56,7 @@ def _shown(execution: Any, seen_at: datetime.datetime) -> dict[str, Any]:
 
 
 def _stop_some(aws: LocalAws) -> None:
-    """The fault `abort-in-state`: each execution that it is for is stopped once, `after` so long in the state."""
+    """Applies the fault `abort-in-state`: stops each matching execution once, `after` so long in the state."""
     struck: set[tuple[str, str]] = set()
     while not aws.stopping.wait(LOOK_S):
         faults = [fault for fault in aws.conditions.faults if fault.name == FAULT]
@@ -80,7 +80,7 @@ def _running(account: str) -> Iterator[Any]:
 
 
 def _state(execution: Any) -> str:
-    """The state that it entered last; empty before the first."""
+    """Returns the state that it entered last; empty before the first."""
     worker = execution.exec_worker
     events = worker.env.event_manager.get_event_history() if worker and worker.env else []
     entered = [one["stateEnteredEventDetails"]["name"] for one in list(events) if "stateEnteredEventDetails" in one]

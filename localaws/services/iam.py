@@ -1,4 +1,4 @@
-"""Service-linked roles: moto gives Batch's and ECS' another name, and says something else than IAM where one is there already."""
+"""Service-linked roles: moto names those of Batch and ECS differently, and answers unlike IAM if one exists already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 LINKED = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
-"""Service to the role that AWS makes for it."""
+"""The role that AWS makes for a service."""
 
 
 def install(aws: LocalAws) -> None:

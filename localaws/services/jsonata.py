@@ -1,4 +1,4 @@
-"""JSONata for moto's interpreter: expressions are parsed once, variables are bound as values and never pasted into text."""
+"""JSONata for moto's interpreter: parses each expression once, and binds variables as values, never as text."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 _TURN = threading.Lock()
-"""A parsed expression keeps state while it is evaluated."""
+"""A parsed expression keeps state during an evaluation, so only one runs at a time."""
 
 
 class QueryFailed(ValueError):
-    """An expression has no value, no JSON value, or does not compute."""
+    """An expression has no value, has no JSON value, or fails."""
 
 
 def install(aws: LocalAws) -> None:
-    """Replaces the interpreter's own evaluation, which would need a Java machine and breaks on quotes in values."""
+    """Replaces the interpreter's own evaluation, which needs a Java machine and fails on quotes in values."""
     aws.patch(string_expression.StringJSONata, "_eval_body", _evaluate_expression)
     aws.patch(string_expression.StringVariableSample, "_eval_body", _evaluate_sample)
     aws.patch(VariableStore, "get_assigned_variables", _assigned)
@@ -44,7 +44,7 @@ def install(aws: LocalAws) -> None:
 
 
 def evaluate(expression: str, variables: dict[str, Any]) -> Any:
-    """The value of `expression`; raises QueryFailed. Names in `variables` have no `$`."""
+    """Returns the value of `expression`; raises QueryFailed. Names in `variables` have no `$`."""
     bindings = {name: _to_jsonata(value) for name, value in variables.items()}
     with _TURN:
         try:
@@ -64,13 +64,13 @@ def evaluate(expression: str, variables: dict[str, Any]) -> Any:
 @lru_cache(maxsize=4096)
 def _parsed(expression: str) -> Any:
     parsed = Jsonata(expression)
-    # Without it, null and "nothing" would look the same.
+    # Without this, null and "nothing" could not be told apart.
     parsed.set_output_convert_nulls(False)
     return parsed
 
 
 def _to_jsonata(value: Any) -> Any:
-    """A private copy, as expressions may change what they are given, with JSONata's own null."""
+    """Makes a private copy, because expressions may change their input, with JSONata's own null."""
     if value is None:
         return Utils.NULL_VALUE
     if isinstance(value, dict):
@@ -95,7 +95,7 @@ def _from_jsonata(value: Any) -> Any:
 
 
 def _functions() -> dict[str, Any]:
-    """What Step Functions adds to JSONata."""
+    """Returns the functions that Step Functions adds to JSONata."""
     return {
         "parse": Jsonata.JLambda(lambda text: _to_jsonata(json.loads(text))),
         "uuid": Jsonata.JLambda(lambda *_: str(uuid.uuid4())),
@@ -109,7 +109,7 @@ def _functions() -> dict[str, Any]:
 
 
 def _range(first: float, last: float, step: float) -> list[float]:
-    """First, last included, as far as the steps meet it."""
+    """Returns numbers from first to last, including last if a step meets it."""
     if not step:
         raise ValueError("$range: the step must not be 0")
     return [first + place * step for place in range(max(int((last - first) / step) + 1, 0))]
@@ -135,7 +135,7 @@ def _evaluate_sample(self: Any, env: Any) -> None:
 
 
 def _or_fail(env: Any, expression: str, *, with_states: bool) -> Any:
-    """The value, or the failure that AWS calls States.QueryEvaluationError."""
+    """Returns the value, or raises the failure that AWS calls States.QueryEvaluationError."""
     variables = _variables(env)
     if with_states:
         variables["states"] = {
@@ -156,7 +156,7 @@ def _or_fail(env: Any, expression: str, *, with_states: bool) -> Any:
 
 
 def _assigned(self: Any) -> dict[str, str]:
-    """For the history: variables as JSON text, quotes in them escaped."""
+    """Returns variables for the history: as JSON text, with quotes escaped."""
     return {name: json.dumps(self.get(name)) for name in self._declaration_tracing}
 
 
@@ -165,7 +165,7 @@ def _iso(moment: datetime.datetime) -> str:
 
 
 def _with_start_time(original: Any) -> Any:
-    """`$states.context.Execution.StartTime` as AWS writes it."""
+    """Writes `$states.context.Execution.StartTime` as AWS does."""
 
     def details(self: Any) -> Any:
         found = original(self)

@@ -1,4 +1,4 @@
-"""Lambda: moto would need Docker or answer something canned; here the deployed bytes run, and no property of a function is lost."""
+"""Lambda: moto would need Docker or return fixed answers; here the deployed code runs, and no property of a function is lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SILENT = Outcome(payload=b"null")
 
 
 def install(aws: LocalAws) -> None:
-    """Real invocations; layers, architectures, tags and log groups of functions that CloudFormation creates."""
+    """Installs real invocations, and the layers, architectures, tags and log groups of functions that CloudFormation creates."""
     aws.configure("lambda", use_docker=False)
     _invocations(aws)
     _properties(aws)
@@ -51,12 +51,12 @@ def _invocations(aws: LocalAws) -> None:
         return run(backend.get_function(function_name, qualifier), body, headers, response_headers)
 
     aws.patch(LambdaSimpleBackend, "invoke", by_api)
-    # Custom resources, log subscriptions and bucket notifications call the function itself.
+    # Custom resources, log subscriptions and bucket notifications invoke the function themselves.
     aws.patch(LambdaFunction, "invoke", run)
 
 
 def _deaths(aws: LocalAws) -> None:
-    """The faults by which a function is dead: none of its invocations begins while they last."""
+    """Applies the faults that make a function dead: no invocation begins while they last."""
     invoke = aws.workers.invoke
 
     def alive(deployed: Any, payload: bytes) -> Outcome:
@@ -64,7 +64,7 @@ def _deaths(aws: LocalAws) -> None:
         if fault is None:
             try:
                 return invoke(deployed, payload)
-            except Stopped as over:  # a state machine is a thread that hears of the end last
+            except Stopped as over:  # a state machine is a thread, which learns of the end last
                 return Outcome(
                     payload=json.dumps({"errorType": "Stopped", "errorMessage": str(over)}).encode(), failed=True
                 )

@@ -1,4 +1,4 @@
-"""What an alarm looks at: values of a metric a period, metric math over them, and the verdict with its missing ones."""
+"""Evaluates alarms: one value per metric and period, metric math over them, and the verdict that includes missing values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 Values = Sequence[float | None]
-"""One a period, oldest first; None where the period had no data."""
+"""One value per period, oldest first; None for a period without data."""
 EXTRA = 2
-"""Further periods that CloudWatch looks back when some of an alarm's own have no data."""
+"""Further periods that CloudWatch reads when some of an alarm's own have no data."""
 OK, ALARM, NO_DATA = "OK", "ALARM", "INSUFFICIENT_DATA"
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "Sum": sum,
@@ -33,17 +33,17 @@ _BETWEEN: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def evaluate(expression: str, known: Mapping[str, Values]) -> Values:
-    """FILL with a number; SUM, MAX and MIN over a list of metrics; sums, differences and products.
+    """Evaluates FILL with a number; SUM, MAX and MIN over a list of metrics; sums, differences and products.
 
-    Raises NotImplementedError for the rest. FILL of a metric without a single value gives none either: whether CloudWatch
-    fills what it has no point of could not be verified without an account, and an alarm should not rest on it.
+    Raises NotImplementedError for anything else. FILL of a metric without a single value also gives none: whether CloudWatch
+    fills a metric without any point could not be verified without an account, and an alarm should not rest on it.
     """
     return _value(_parsed(expression), known)
 
 
 @cache
 def _parsed(expression: str) -> ast.expr:
-    """Once: alarms are looked at in threads, and Python 3.11.7 was seen to fail when several of them parse at a time."""
+    """Parses each expression once: alarms run in threads, and Python 3.11.7 was seen to fail when several of them parse at a time."""
     return ast.parse(expression, mode="eval").body
 
 
@@ -76,9 +76,9 @@ def _any(work: Callable[[Sequence[float]], float], column: Values) -> float | No
 def verdict(
     values: Values, *, periods: int, to_alarm: int, breaches: Callable[[float], bool], missing: str, state: str
 ) -> str:
-    """The alarm's next state. `values` go back EXTRA periods further than `periods`; `missing` is TreatMissingData.
+    """Returns the alarm's next state. `values` go back EXTRA periods further than `periods`; `missing` is TreatMissingData.
 
-    Older data stands in for missing data as long as there is enough of it, which is why an alarm on silence needs FILL.
+    Older data replaces missing data as long as there is enough of it, so an alarm on silence needs FILL.
     """
     real = [value for value in values if value is not None]
     looked: Values = real[-periods:] if len(real) >= periods else values[-periods:]

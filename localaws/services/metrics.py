@@ -1,4 +1,4 @@
-"""CloudWatch's metrics: what functions print as embedded metrics, and the few that AWS's services write of themselves."""
+"""CloudWatch's metrics: embedded metrics that functions print, and the few metrics that AWS's services write themselves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def install(aws: LocalAws) -> None:
 
 
 def put(aws: LocalAws, region: str, namespace: str, name: str, value: float, dimensions: Mapping[str, str]) -> None:
-    """One value, now."""
+    """Stores one value, now."""
     datum = {
         "MetricName": name,
         "Value": value,
@@ -39,7 +39,7 @@ def put(aws: LocalAws, region: str, namespace: str, name: str, value: float, dim
 
 
 def _embedded(aws: LocalAws, function: Function, text: str) -> None:
-    """The Embedded Metric Format: one JSON object a line that says which of its members are metrics."""
+    """Reads the Embedded Metric Format: one JSON object per line that says which of its members are metrics."""
     for line in text.splitlines():
         if MARK not in line:
             continue
@@ -58,7 +58,7 @@ def _embedded(aws: LocalAws, function: Function, text: str) -> None:
 
 
 def _functions(aws: LocalAws) -> None:
-    """AWS/Lambda: Invocations and Errors of each function."""
+    """Writes AWS/Lambda: Invocations and Errors of each function."""
     invoke = aws.workers.invoke
 
     def counted(deployed: Any, payload: bytes) -> Outcome:
@@ -73,7 +73,7 @@ def _functions(aws: LocalAws) -> None:
 
 
 def _count_messages(aws: LocalAws) -> None:
-    """AWS/SQS: the messages that can be received, once a minute."""
+    """Writes AWS/SQS: the number of messages that can be received, once a minute."""
     while not aws.stopping.wait(MINUTE_S / aws.conditions.speed):
         for region, backend in list(sqs_backends[aws.account].items()):
             for queue in list(backend.queues.values()):
@@ -82,5 +82,5 @@ def _count_messages(aws: LocalAws) -> None:
 
 
 def _now() -> datetime:
-    """moto compares with times that know no zone."""
+    """moto compares with times without a time zone."""
     return datetime.now(tz=timezone.utc).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""Resource policies as far as services ask them: whether a queue, a topic or a key lets a service of AWS in."""
+"""Evaluates resource policies as far as services need: whether a queue, a topic or a key admits an AWS service."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 def lets(policy: str | Mapping[str, Any] | None, service: str, *actions: str) -> bool:
-    """Whether statements of the policy allow the service (`events.amazonaws.com`) every one of the actions.
+    """Whether the policy allows the service (`events.amazonaws.com`) every one of the actions.
 
-    Conditions are taken as met, and denials as not meant: those of ours refuse requests without TLS.
+    Treats conditions as met and ignores denials: our denials refuse requests without TLS.
     """
     document = json.loads(policy) if isinstance(policy, str) else policy or {}
     allowing = [one for one in _listed(document.get("Statement", [])) if one["Effect"] == "Allow"]
@@ -25,7 +25,7 @@ def lets(policy: str | Mapping[str, Any] | None, service: str, *actions: str) ->
 
 
 def _meets(principal: Any, service: str) -> bool:
-    """Everybody, as in the policy that SNS itself gives a topic, is meant to include AWS's services in the account."""
+    """Whether the principal includes the service. "Everybody", as in SNS's default policy, includes AWS's services in the account."""
     if not isinstance(principal, Mapping):
         return bool(principal == "*")
     return "*" in _listed(principal.get("AWS", [])) or service in _listed(principal.get("Service", []))

@@ -1,4 +1,4 @@
-"""The Price List: moto has none. A few types' on-demand prices stand in; what is not among them has no price."""
+"""The Price List, which moto lacks: on-demand prices of a few types; other types have no price."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRAININGS = {
     "ml.g5.xlarge": 1.761,
     "ml.p4d.24xlarge": 47.1,
 }
-"""Both in dollars an hour, of the order of those of eu-central-1, the same in every region."""
+"""Both in dollars per hour, of the order of the prices in eu-central-1, equal in every region."""
 
 
 def install(aws: LocalAws) -> None:

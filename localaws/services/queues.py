@@ -1,8 +1,8 @@
-"""SQS, and Lambda's polling of it: a queue's time-outs at the rehearsal's speed, batches, failures item by item, dead letters.
+"""SQS, and Lambda's polling of it: time-outs at the rehearsal's speed, batches, failures per item, dead letters.
 
-Durations that a template gives a queue (its visibility time-out) are the service's, and run at the rehearsal's speed like the
+A queue's durations in a template (its visibility time-out) are the service's, and run at the rehearsal's speed like the
 rates of schedules. Durations in a call (DelaySeconds of a message) come from the product's own timing, which the rehearsal
-deploys divided already: they are taken as they are, in SQS's whole seconds.
+has already divided: they are used as they are, in SQS's whole seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 LOOK_S = 0.1
-"""How often Lambda looks whether a queue has messages; its long polls answer at once when one comes."""
+"""How often Lambda checks a queue for messages; its long polls answer as soon as one comes."""
 REPORTS_ITEMS = "ReportBatchItemFailures"
 
 
@@ -39,7 +39,7 @@ def _time_outs(aws: LocalAws) -> None:
     received, asked = Message.mark_received, SQSResponse._get_validated_visibility_timeout
 
     def mark_received(self: Any, visibility_timeout: float | None = None) -> None:
-        """moto cuts a part of a second off, and what is left of a short time-out may be nothing."""
+        """Keeps the fraction of a second, which moto cuts off: a short time-out might become zero."""
         received(self, None)
         self.visible_at = (time.time() + (visibility_timeout or 0.0)) * 1000
 
@@ -54,7 +54,7 @@ def _time_outs(aws: LocalAws) -> None:
 
 
 def _whole_queues(aws: LocalAws) -> None:
-    """moto replaces the list of messages at a deletion, and a message that arrives meanwhile is lost."""
+    """Keeps messages that arrive during a deletion, which moto loses because it replaces the list of messages."""
     delete, receive = Queue.delete_message, SQSBackend.receive_message
 
     def delete_message(self: Any, receipt_handle: str) -> None:
@@ -70,7 +70,7 @@ def _whole_queues(aws: LocalAws) -> None:
 
 
 def _only_polled(create: Callable[..., Any]) -> Callable[..., Any]:
-    """moto would hand a message to the function while the sender waits."""
+    """Stops moto from passing the message to the function while the sender waits."""
 
     def create_event_source_mapping(self: Any, spec: dict[str, Any]) -> Any:
         mapping = create(self, spec)
@@ -82,7 +82,7 @@ def _only_polled(create: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Poller:
-    """Lambda's own: for each mapping it receives, invokes, and deletes what was done, by right of the function's role."""
+    """Lambda's poller: for each mapping it receives, invokes, and deletes finished messages, with the rights of the function's role."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
@@ -101,7 +101,7 @@ class Poller:
             return
         sqs = self._aws.client("sqs", where.region, role=function.role, throttled=False)
         url = f"{self._aws.endpoint}/{where.account}/{where.resource_id}"
-        if mapping.uuid not in self._known:  # Lambda reads the queue's time-out before it takes the mapping on
+        if mapping.uuid not in self._known:  # Lambda reads the queue's time-out before it accepts the mapping
             self._known.add(mapping.uuid)
             sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
         if queue.messages:
@@ -124,7 +124,7 @@ class Poller:
 
 
 def _failed(outcome: Outcome, *, by_item: bool) -> set[str] | None:
-    """Ids of the messages that come back when their time-out is over; None for all of them."""
+    """Returns the ids of the messages that come back when their time-out is over; None for all of them."""
     if outcome.failed:
         return None
     if not by_item:
@@ -135,7 +135,7 @@ def _failed(outcome: Outcome, *, by_item: bool) -> set[str] | None:
 
 
 def _record(message: Any, queue: str, region: str) -> dict[str, Any]:
-    """A message as functions get it."""
+    """Returns a message in the form that functions receive."""
     attributes = {
         name: {"stringValue": one.get("StringValue"), "dataType": one["DataType"]}
         for name, one in message.get("MessageAttributes", {}).items()

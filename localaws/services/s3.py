@@ -1,4 +1,4 @@
-"""S3: EventBridge notifications of buckets that CloudFormation made, events in AWS's shape, and short pages."""
+"""S3: EventBridge notifications of buckets that CloudFormation made, events in AWS's form, and short pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def install(aws: LocalAws) -> None:
-    """Object events go to the bus; ListObjectsV2 never gives more than the conditions' page."""
+    """Sends object events to the bus, and limits ListObjectsV2 to the conditions' page size."""
     _bucket_properties(aws)
     _events(aws)
     aws.patch(S3Backend, "copy_object", _checksum_of_the_whole(S3Backend.copy_object))
@@ -45,7 +45,7 @@ def _bucket_properties(aws: LocalAws) -> None:
 
 
 def _checksum_of_the_whole(original: Any) -> Any:
-    """A copy is one part, whatever the source was: moto gives it the checksum of the source's parts, which fits no byte of it."""
+    """Computes a copy's checksum over its one part; moto copies the checksum of the source's parts, which matches no bytes."""
 
     def copy_object(
         self: Any, src_key: Any, dest_bucket_name: str, dest_key_name: str, *given: Any, **named: Any
@@ -92,7 +92,7 @@ def _events(aws: LocalAws) -> None:
 
 
 def _short_pages(call: Call, environ: Environ, page_size: int) -> None:
-    """Pages are short for everyone: nothing may depend on getting a thousand keys at once."""
+    """Shortens pages for every caller: nothing may depend on getting a thousand keys at once."""
     if call.name != "s3:ListObjectsV2":
         return
     query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))

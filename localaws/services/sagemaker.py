@@ -1,6 +1,6 @@
-"""SageMaker's training jobs over HTTP, a region each: the model with a real clock, and jobs that really train.
+"""SageMaker's training jobs over HTTP, per region: the model with a real clock, and jobs that really train.
 
-moto has records that never change.
+moto only has records that never change.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 QUOTA = 40
-"""Instances of one type that may be in use at once in a region: enough for ten of each line of the largest example."""
+"""Instances of one type that may run at once in a region: enough for ten of each line of the largest example."""
 BURST, EVERY_S = 5, 1.0
-"""CreateTrainingJob, a region: so many at once, then one in so many seconds. AWS publishes no figure; the rehearsal's speed
-does not change it, as it does not change the pace of the grid."""
+"""Token bucket of CreateTrainingJob per region: so many at once, then one every EVERY_S seconds. AWS publishes no figure; the
+rehearsal's speed changes neither this nor the pace of the grid."""
 AT_ONCE = 4
 """Trainings that compute at once on this computer; the others stay in Starting."""
 NOT_SHOWN = (
@@ -38,27 +38,27 @@ NOT_SHOWN = (
     f"SageMaker's quotas ({QUOTA} instances a type), its pace ({BURST} creations at once, then one in {EVERY_S:g} s, a region), and its "
     f"size: {AT_ONCE} trainings compute at once",
 )
-"""What a rehearsed training does not show, for whoever prints a rehearsal's result."""
+"""What a rehearsed training does not show, for the printed result of a rehearsal."""
 _current: list[Trainings] = []
 
 
 def install(aws: LocalAws) -> None:
-    """Fills the gap until `aws.stop()`; `trainings()` has what was created."""
+    """Installs the model until `aws.stop()`; `trainings()` returns what was created."""
     _current[:] = [Trainings(aws)]
 
 
 def trainings() -> list[Run]:
-    """Of the local AWS that was installed last, in the order of their creation."""
+    """Lists the trainings of the local AWS that was installed last, in the order of their creation."""
     return list(_current[-1].runs)
 
 
 def here(region: str) -> Region:
-    """A region of the local AWS that was installed last."""
+    """Returns a region of the local AWS that was installed last."""
     return _current[-1].service.of(region)
 
 
 class Region(SageMaker):
-    """Runs what is created as processes; the faults that were asked for are in the way."""
+    """Runs created trainings as processes, and applies the requested faults."""
 
     def __init__(self, region: str, owner: Trainings, aws: LocalAws) -> None:
         super().__init__(region, time, aws.account)
@@ -90,7 +90,7 @@ class Region(SageMaker):
 
 
 class Trainings:
-    """All training jobs of a local AWS."""
+    """Holds all training jobs of a local AWS."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
@@ -108,7 +108,7 @@ class Trainings:
         threading.Thread(target=run.run, name=training.name, daemon=True).start()
 
     def _address(self) -> str:
-        """Each instance has one of its own; nodes of EC2 begin at 127.16."""
+        """Returns an address for one instance; EC2's nodes begin at 127.16."""
         number = next(self._numbers)
         return f"127.{2 + number // 65536 % 14}.{number // 256 % 256}.{number % 256}"
 

@@ -1,4 +1,4 @@
-"""The bytes of a training, moved by its role: channels in, checkpoints both ways, artifacts out."""
+"""Moves a training's bytes with its role: channels in, checkpoints both ways, artifacts out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 HERE_MODES = ("File", "FastFile")
-"""Both are files when the program starts; the second is a file system that fetches later, on AWS."""
+"""In both modes the data is in files when the program starts; on AWS the second is a file system that fetches later."""
 
 
 class DataProblem(Exception):
-    """The training's data cannot be had; the message is SageMaker's kind of reason."""
+    """The training's data is not available; the message is a reason of SageMaker's kind."""
 
 
 def split(uri: str) -> tuple[str, str]:
@@ -24,7 +24,7 @@ def split(uri: str) -> tuple[str, str]:
 
 
 class Bytes:
-    """What one training moves."""
+    """Moves the bytes of one training."""
 
     def __init__(self, s3: Any, region: str) -> None:
         """`s3` is a client of the training's role in its region."""
@@ -32,7 +32,7 @@ class Bytes:
         self._sent: dict[Path, tuple[int, int]] = {}
 
     def channel(self, given: Mapping[str, Any], into: Path, place: int, hosts: int) -> int:
-        """Fetches a channel for the host at `place`; the number of files. Raises DataProblem."""
+        """Fetches a channel for the host at `place`; returns the number of files. Raises DataProblem."""
         source, mode = given["DataSource"].get("S3DataSource"), given.get("InputMode", "File")
         if source is None or source["S3DataType"] != "S3Prefix" or mode not in HERE_MODES:
             raise DataProblem(f"the rehearsal reads S3 prefixes in the modes {', '.join(HERE_MODES)}: {given}")
@@ -62,7 +62,7 @@ class Bytes:
             )
 
     def fetch_checkpoints(self, uri: str, into: Path) -> int:
-        """All that lies there; the number of files."""
+        """Fetches everything there; returns the number of files."""
         bucket, prefix = split(uri)
         prefix = f"{prefix.rstrip('/')}/"
         found = self._listed(bucket, prefix)
@@ -72,7 +72,7 @@ class Bytes:
         return len(found)
 
     def send_checkpoints(self, uri: str, source: Path) -> None:
-        """What is new or changed since it was sent; files that vanish meanwhile are for the next time."""
+        """Sends files that are new or have changed since they were sent; a file that vanishes meanwhile is tried the next time."""
         bucket, prefix = split(uri)
         for path in sorted(source.rglob("*")):
             try:
@@ -84,7 +84,7 @@ class Bytes:
                 continue
 
     def send_archive(self, uri: str, folders: Sequence[Path]) -> bool:
-        """The files of the folders as one tar.gz; nothing where there are none."""
+        """Sends the folders' files as one tar.gz; sends nothing if there are none."""
         files = [(path, path.relative_to(folder)) for folder in folders for path in sorted(folder.rglob("*"))]
         files = [(path, name) for path, name in files if path.is_file()]
         if files:

@@ -1,4 +1,4 @@
-"""What SageMaker asks of other services before it takes a training job: the role and the image; in its own words."""
+"""Makes the checks of other services before SageMaker accepts a training job: role and image; in SageMaker's own words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REGISTRY = re.compile(
 
 
 def check(aws: LocalAws, request: Mapping[str, Any], region: str) -> str:
-    """The digest of the image that is to run. Raises Refused."""
+    """Returns the digest of the image to run. Raises Refused."""
     _role(aws, str(request["RoleArn"]))
     return _image(aws, request, region)
 
@@ -68,7 +68,7 @@ def _image(aws: LocalAws, request: Mapping[str, Any], region: str) -> str:
 
 
 def _runnable(aws: LocalAws, digest: str, address: str) -> None:
-    """SageMaker would run any image; here it has to be one of which there are files."""
+    """Checks that files of the image exist here; SageMaker would run any image."""
     try:
         Image.of(aws.work / "images", digest)
     except NotRunnable as problem:

@@ -1,6 +1,6 @@
-"""What a training container finds: the /opt/ml of SageMaker's contract, and the variables of the toolkit in AWS's own images.
+"""Prepares a training container: the /opt/ml of SageMaker's contract, and the variables of the toolkit in AWS's own images.
 
-The paths are those of SageMaker below the container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
+SageMaker's paths lie below the container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Host:
     """One instance of a training."""
 
     name: str
-    """`algo-1`, as SageMaker calls it."""
+    """Name in SageMaker's form, as in `algo-1`."""
     address: str
-    """Of 127.0.0.0/8: names of hosts do not resolve here."""
+    """Address in 127.0.0.0/8, because names of hosts do not resolve here."""
     root: Path
-    """What the container would see as `/`."""
+    """The folder that the container would see as `/`."""
 
     @property
     def base(self) -> Path:
@@ -45,11 +45,11 @@ class Started:
     variables: Mapping[str, str]
     folder: Path
     by_toolkit: bool
-    """AWS's toolkit writes the failure file, where the program does not."""
+    """Whether AWS's toolkit writes the failure file if the program does not."""
 
 
 def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
-    """Folders and the files of input/config; data and checkpoints are for whoever fetches them."""
+    """Makes the folders and the files of input/config; whoever fetches data and checkpoints adds those."""
     for name in ("input/config", "input/data", "model", "output/data", "code", "checkpoints"):
         (host.base / name).mkdir(parents=True, exist_ok=True)
     config = host.base / "input/config"
@@ -65,7 +65,7 @@ def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> No
 def started(
     image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], *, ami: Path, port: int
 ) -> Started:
-    """`port`: where the first host listens for the others. Raises NotRunnable where the image says nothing that can be run."""
+    """`port`: where the first host listens for the others. Raises NotRunnable if the image names nothing that can be run."""
     algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
     variables = {
         "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
@@ -98,7 +98,7 @@ def _by_toolkit(
     given: Mapping[str, str],
     port: int,
 ) -> Started:
-    """An image on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
+    """Starts an image based on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
     program = plain(given.get("sagemaker_program", "")) or variables.get(PROGRAM, "")
     if not program:
         raise NotRunnable(f"the image has no ENTRYPOINT, and neither it nor the hyperparameters say {PROGRAM}")
@@ -119,7 +119,7 @@ def _by_toolkit(
 
 
 def plain(text: str) -> Any:
-    """A hyperparameter as the toolkit reads it: JSON where it is, the text itself where it is not."""
+    """Reads a hyperparameter as the toolkit does: as JSON if it is valid, otherwise as text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One training job as SageMaker tells of it: its states over time, and what is known once it has ended."""
+"""One training job as SageMaker describes it: its states over time, and the results once it has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENDED = frozenset({"Completed", "Failed", "Stopped"})
 STATUS = {"MaxRuntimeExceeded": "Stopped", "MaxWaitTimeExceeded": "Stopped"} | {
     one: one for one in ("Stopping", "Completed", "Failed", "Stopped")
 }
-"""The status that a secondary status belongs to; every other belongs to InProgress."""
+"""Status by secondary status; every other secondary status belongs to InProgress."""
 SAYS = {
     "Starting": "Preparing the instances for training",
     "Downloading": "Downloading input data",
@@ -29,9 +29,9 @@ SAYS = {
     "MaxWaitTimeExceeded": "Training job wait time exceeded MaxWaitTimeInSeconds provided",
 }
 SPOT_SHARE = 0.3
-"""Of the on-demand price, for managed spot: what a spot instance costs varies by the hour."""
+"""Share of the on-demand price for managed spot; real spot prices vary by the hour."""
 UNTOLD = frozenset({"Tags", "SessionChainingConfig"})
-"""Members of the request that DescribeTrainingJob does not say again."""
+"""Members of the request that DescribeTrainingJob does not return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(eq=False)
 class Training:
-    """A job from its creation on. Its timeline may reach into the future, as far as that is known."""
+    """A job from its creation on. Its timeline may reach into the future, as far as that is planned."""
 
     name: str
     arn: str
@@ -58,11 +58,11 @@ class Training:
     tags: dict[str, str]
     timeline: list[Step] = field(default_factory=list)
     failure: str = ""
-    """FailureReason, for when it has failed."""
+    """FailureReason, if it has failed."""
     artifact: str = ""
-    """The model's address, for when it has ended."""
+    """Address of the model, once the job has ended."""
     metrics: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """The last value of each and when it was met, for when it has ended."""
+    """Last value and time of each metric, once the job has ended."""
     stopped_at: float | None = None
     turn: Any = field(default_factory=threading.RLock, repr=False)
 
@@ -84,7 +84,7 @@ class Training:
 
     @property
     def output(self) -> str:
-        """Where its archives lie."""
+        """Where its archives are written."""
         return f"{self.request['OutputDataConfig']['S3OutputPath'].rstrip('/')}/{self.name}/output"
 
     @property
@@ -92,7 +92,7 @@ class Training:
         return self.timeline[-1].at
 
     def limit(self, name: str) -> float:
-        """Seconds of the stopping condition; a day where it says nothing."""
+        """Seconds of the stopping condition; a day if none is set."""
         return float(self.request.get("StoppingCondition", {}).get(name, 86_400))
 
     def step(self, now: float) -> Step:
@@ -102,18 +102,18 @@ class Training:
         return [one for one in self.timeline if one.at <= now]
 
     def lives(self, now: float) -> bool:
-        """Whether it still works, and costs, or is about to."""
+        """Whether it runs, and costs, or is about to."""
         return self.step(now).status not in ENDED
 
     def enter(self, secondary: str, at: float, message: str = "") -> None:
-        """A new last state. What is stopping goes nowhere but to its end."""
+        """Enters a new last state. A stopping job can only enter its end."""
         with self.turn:
             step = Step(at, secondary, message or SAYS[secondary])
             if not self.timeline or self.timeline[-1].status != "Stopping" or step.status in ENDED:
                 self.timeline = [*self.timeline, step]
 
     def described(self, now: float) -> dict[str, Any]:
-        """The answer of DescribeTrainingJob. Members that SageMaker has nothing to say about are left out."""
+        """Returns the answer of DescribeTrainingJob, without the members that SageMaker leaves out."""
         past = self.past(now)
         last, over = past[-1], past[-1].status in ENDED
         ends = [*(one.at for one in past[1:]), last.at if over else None]
@@ -135,7 +135,7 @@ class Training:
         return answer | self._ended(past, began) if over else answer
 
     def summary(self, now: float) -> dict[str, Any]:
-        """One entry of ListTrainingJobs."""
+        """Returns one entry of ListTrainingJobs."""
         whole = self.described(now)
         names = ("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime", "LastModifiedTime")
         return {name: whole[name] for name in (*names, "TrainingJobStatus", "SecondaryStatus") if name in whole}
@@ -158,7 +158,7 @@ class Training:
         return found
 
     def _billable(self, began: float, past: list[Step]) -> int:
-        """Wall-clock seconds, whatever the number of instances; of managed spot about a third, and no pause between two
+        """Returns wall-clock seconds, whatever the number of instances; for managed spot about a third, without the pauses between
         interruptions."""
         pauses = (
             following.at - one.at
@@ -169,5 +169,5 @@ class Training:
 
 
 def _whole(seconds: float) -> int:
-    """Begun seconds count; clocks of today tell no fraction below a microsecond."""
+    """Rounds up to whole seconds; today's clocks are exact to a microsecond at best."""
     return math.ceil(round(seconds, 3))

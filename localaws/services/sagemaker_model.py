@@ -1,6 +1,6 @@
-"""SageMaker of one region, as far as training jobs go: names once, quotas of instances, throttles, and jobs that live.
+"""SageMaker's training jobs in one region: unique names, quotas of instances, throttles, and jobs that live.
 
-Who makes one gives it a clock and, by a subclass, a way to run what was created: `sagemaker_planned` needs nothing but the clock,
+Whoever creates one supplies a clock and, by a subclass, a way to run created jobs: `sagemaker_planned` needs only the clock,
 `sagemaker` runs the images' commands as processes.
 """
 
@@ -17,12 +17,12 @@ from localaws.services.sagemaker_jobs import ENDED, Training
 CREATE, DESCRIBE = "CreateTrainingJob", "DescribeTrainingJob"
 PAGE = 100
 LISTED = 10
-"""What a page of ListTrainingJobs holds when nobody asks for more."""
+"""Entries of a page of ListTrainingJobs by default."""
 MOST_TAGS = 50
 NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 LONGEST_RUN_S = 28 * 86_400
 NOT_FOUND = "Requested resource not found."
-"""With this message, and as a ValidationException, SageMaker says that it knows no job of a name."""
+"""Message of the ValidationException with which SageMaker says that no job has the name."""
 Begin = Callable[[Training], None]
 
 
@@ -32,11 +32,11 @@ class SageMaker:
     def __init__(self, region: str, clock: Clock, account: str = ACCOUNT) -> None:
         self.region, self.clock, self.account = region, clock, account
         self.trainings: dict[str, Training] = {}
-        """By name, in the order of creation; nobody of ours may delete a training, so a name stays taken."""
+        """Trainings by name, in the order of creation; nothing of ours may delete a training, so a name stays taken."""
         self.quotas: dict[tuple[str, bool], int] = {}
-        """Instances at once by type and whether spot; no entry is not a limit."""
+        """Instances at once, by type and whether spot; a missing entry means no limit."""
         self.limits: dict[str, Tokens] = {}
-        """Token bucket of an operation; no entry is not a limit."""
+        """Token bucket by operation; a missing entry means no limit."""
         self.pages = Pages(size=PAGE, error="ValidationException")
         self._alive: list[Training] = []
         self._by_arn: dict[str, Training] = {}
@@ -53,21 +53,21 @@ class SageMaker:
     # for whoever gives it a way to run work
 
     def prepared(self, request: dict[str, Any]) -> Begin:
-        """Checks what only the surroundings know; what it returns begins the work. Raises Refused."""
+        """Checks what only the surroundings know; its result begins the work. Raises Refused."""
         raise NotImplementedError
 
     def end(self, training: Training, left: str) -> None:
-        """Ends the work of one that was in the secondary status `left` and is `Stopping` since now."""
+        """Ends the work of a training that was in the secondary status `left` and is `Stopping` from now on."""
         raise NotImplementedError
 
     def quota(self, training: Training) -> int | None:
-        """Instances at once of what it wants; None for no limit."""
+        """Returns how many of its instances may run at once; None for no limit."""
         return self.quotas.get((training.instance_type, training.spot))
 
     # what AWS's API does
 
     def answer(self, operation: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Raises Refused."""
+        """Answers a call. Raises Refused."""
         with self._turn:
             tokens = self.limits.get(operation)
             if tokens is not None and not tokens.take(self.clock.time()):
@@ -77,12 +77,12 @@ class SageMaker:
         return self._operations[operation](params)
 
     def alive(self) -> list[Training]:
-        """Trainings that run, are about to, or are still stopping."""
+        """Lists trainings that run, are about to, or are still stopping."""
         self._alive = [one for one in self._alive if one.lives(self.clock.time())]
         return self._alive
 
     def add(self, request: dict[str, Any]) -> Training:
-        """A training that is there from now on, whatever its name and the quotas."""
+        """Adds a training from now on, without checking its name and the quotas."""
         return self._begun(self._made(request), self.prepared(request))
 
     def _begun(self, training: Training, begin: Begin) -> Training:
@@ -126,7 +126,7 @@ class SageMaker:
             )
 
     def _stop(self, params: dict[str, Any]) -> dict[str, Any]:
-        """SIGTERM, 120 s, what was made is uploaded. A second time is none."""
+        """Sends SIGTERM, waits 120 s, uploads the results. A second call has no effect."""
         training = self._known(params["TrainingJobName"])
         with training.turn:
             now = self.clock.time()
@@ -140,7 +140,7 @@ class SageMaker:
         return {}
 
     def _list(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Newest first, unless asked otherwise; at most 100 a page, 10 where nobody says."""
+        """Lists the newest first, unless asked otherwise; at most 100 per page, 10 by default."""
         now, part = self.clock.time(), params.get("NameContains", "")
         found = [one for one in list(self.trainings.values()) if part in one.name]
         if wanted := params.get("StatusEquals"):
@@ -172,7 +172,7 @@ class SageMaker:
         return self.trainings[name]
 
     def _named(self, arn: str) -> Training:
-        """An ARN has the name in lower case: it cannot be told from the name alone."""
+        """An ARN contains the name in lower case, so the name alone cannot be derived from it."""
         if arn not in self._by_arn:
             raise invalid(NOT_FOUND)
         return self._by_arn[arn]
@@ -187,7 +187,7 @@ def throttled() -> Refused:
 
 
 def _invalid(params: dict[str, Any]) -> str:
-    """What SageMaker says of requests that botocore's model of it allows and the service does not."""
+    """Returns SageMaker's message for requests that botocore's model allows and the service does not."""
     name = params["TrainingJobName"]
     if not NAME.fullmatch(name):  # the model's pattern has no anchors
         return (

@@ -1,4 +1,4 @@
-"""SageMaker whose trainings run nothing: what each is going to do is drawn or set before, so that nobody has to move it along."""
+"""SageMaker whose trainings run nothing: each training's future is drawn or set in advance, so nobody has to move it along."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from localaws.services.sagemaker_jobs import Step, Training
 from localaws.services.sagemaker_model import Begin, SageMaker, invalid
 
 SIGKILL_S = 120.0
-"""From SIGTERM to SIGKILL."""
+"""Seconds from SIGTERM to SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What a training is going to do. Seconds."""
+    """The future of a training. Durations are seconds."""
 
     starting_s: float = 180.0
     downloading_s: float = 30.0
     training_s: float = 600.0
     uploading_s: float = 20.0
     failure: str = ""
-    """A FailureReason: the job fails with it instead of uploading ..."""
+    """FailureReason: the job fails with it instead of uploading ..."""
     fails_while: str = "Training"
-    """... or at the end of `Starting` or `Downloading`."""
+    """... or it fails at the end of `Starting` or `Downloading`."""
     interruptions: int = 0
-    """Of managed spot, evenly over the training; each is followed by another start, and goes on where it was."""
+    """Interruptions of managed spot, spread evenly over the training; each is followed by another start, which continues."""
     sigterm_s: float = 5.0
-    """What the container takes to end after SIGTERM; SIGKILL ends it after 120 s."""
+    """How long the container takes to end after SIGTERM; SIGKILL ends it after 120 s."""
     metrics: dict[str, float] = field(default_factory=dict)
 
     @property
     def ending_s(self) -> float:
-        """From SIGTERM to the end, with the upload of what was made."""
+        """Seconds from SIGTERM to the end, including the upload of the results."""
         return min(self.sigterm_s, SIGKILL_S) + self.uploading_s
 
 
 class Planned(SageMaker):
-    """Every training's states are a function of time."""
+    """Makes every training's states a function of time."""
 
     def __init__(self, region: str, clock: Clock, account: str = ACCOUNT) -> None:
         super().__init__(region, clock, account)
         self.life: Callable[[str], Life] = lambda _: Life()
-        """What the training of a name is going to do."""
+        """Returns the future of the training of a name."""
         self.refusals: dict[str, str] = {}
-        """ValidationException by training's name: what a plan could not foresee."""
+        """ValidationException by training name: refusals that a plan could not foresee."""
         self._lives: dict[str, Life] = {}
 
     def prepared(self, request: dict[str, Any]) -> Begin:
@@ -62,7 +62,7 @@ class Planned(SageMaker):
         _outcome(training, life)
 
     def end(self, training: Training, left: str) -> None:
-        """What trains has its SIGTERM, what uploads goes on to its end, what is still starting ends soon."""
+        """Ends a training: one that trains gets SIGTERM, one that uploads finishes, one that is starting ends soon."""
         life, now = self._lives[training.name], training.ends_at
         uploads = next((one.at for one in training.timeline if one.secondary == "Uploading"), now)
         wait = {"Training": life.ending_s, "Uploading": uploads + life.uploading_s - now}
@@ -71,7 +71,7 @@ class Planned(SageMaker):
 
 
 def _plan(training: Training, life: Life) -> None:
-    """The states of a job that nobody stops."""
+    """Plans the states of a job that nobody stops."""
     at = training.created_at + life.starting_s
     if life.failure and life.fails_while == "Starting":
         return training.enter("Failed", at, life.failure)
@@ -93,7 +93,7 @@ def _plan(training: Training, life: Life) -> None:
 
 
 def _limit(training: Training, life: Life) -> None:
-    """What is over its time is sent SIGTERM, uploads, and is Stopped."""
+    """Ends a training that exceeds its time: it gets SIGTERM, uploads, and is Stopped."""
     steps = training.timeline
     began = next((one.at for one in steps if one.secondary == "Downloading"), steps[0].at)
     limits = [(began + training.limit("MaxRuntimeInSeconds"), "MaxRuntimeExceeded")]
@@ -107,7 +107,7 @@ def _limit(training: Training, life: Life) -> None:
 
 
 def _outcome(training: Training, life: Life) -> None:
-    """There is a model and there are figures of what has trained."""
+    """Sets model and metrics of a training that has trained."""
     trained = any(one.secondary == "Training" for one in training.timeline)
     last: Step = training.timeline[-1]
     training.artifact = f"{training.output}/model.tar.gz" if trained and last.status != "Failed" else ""

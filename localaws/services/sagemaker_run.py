@@ -1,4 +1,4 @@
-"""How a training job is run here: for each instance a process that runs the image's training command."""
+"""Runs a training job: for each instance a process with the image's training command."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LOOK_S = 0.05
 MASTER_PORT = 7777
-"""The one that AWS's PyTorch containers use, and the first that a training asks for here."""
+"""The port that AWS's PyTorch containers use; a training tries it first."""
 CHECKPOINTS_EVERY_S = 10.0
-"""Between two uploads of checkpoints; the rehearsal divides it."""
+"""Seconds between two uploads of checkpoints; divided by the rehearsal's speed."""
 TOLD = 5
-"""Last lines of a program that AWS's toolkit puts into the failure file."""
+"""Last lines of a program that AWS's toolkit writes into the failure file."""
 FAULT = "spot-interrupted"
 
 
 class Over(Exception):
-    """The end of a training: the last secondary status, the reason of a failure."""
+    """Ends a training: the last secondary status, and the reason of a failure."""
 
     def __init__(self, secondary: str, reason: str = "") -> None:
         super().__init__(secondary)
@@ -44,7 +44,7 @@ class Over(Exception):
 
 
 class Run:
-    """One training's processes, in a thread of its own (`run`); moves the training through its states."""
+    """Runs one training's processes in a thread of its own (`run`), and moves the training through its states."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Run:
         addresses: Callable[[], str],
         places: threading.Semaphore,
     ) -> None:
-        """`image` is the digest of what is run; `places` bounds how many trainings compute at once on this computer."""
+        """`image` is the digest of the image to run; `places` limits how many trainings compute at once on this computer."""
         self.training, self.request, self.region = training, training.request, region
         self.hosts: list[Host] = []
         self.containers: list[Container] = []
@@ -69,7 +69,7 @@ class Run:
             for one in self.request["AlgorithmSpecification"].get("MetricDefinitions", [])
         ]
         self.stop, self._gone = threading.Event(), threading.Event()
-        # Not the local AWS's own: what one training draws does not depend on when it draws it.
+        # Separate from the local AWS's, so that a training's draws do not depend on when it draws them.
         self._chance = random.Random(f"{aws.conditions.seed} {training.name}")
         self._bytes = Bytes(self._client("s3"), region)
 
@@ -82,7 +82,7 @@ class Run:
         return self.status not in ENDED
 
     def vanish(self) -> None:
-        """The local AWS stops: every process ends now."""
+        """The local AWS stops: ends every process now."""
         self._gone.set()
         for container in self.containers:
             container.kill()
@@ -122,7 +122,7 @@ class Run:
             self._places.release()
 
     def _wait_for_instances(self) -> None:
-        """Raises Over when the training is stopped, or its patience is over, before it has any."""
+        """Waits for instances. Raises Over if the training is stopped, or its patience ends, before it has them."""
         until = time.monotonic() + self._aws.conditions.scaled(self._aws.conditions.training_start_s, self._chance)
         while time.monotonic() < until:
             self.stop.wait(LOOK_S)
@@ -136,7 +136,7 @@ class Run:
             raise Over("MaxWaitTimeExceeded")
 
     def _attempt(self, port: int) -> bool:
-        """Downloads and trains; False after an interruption."""
+        """Downloads and trains; returns false after an interruption."""
         self._enter("Downloading")
         image = Image.of(self._aws.work / "images", self._image)
         self.hosts = self._laid_out(image)
@@ -163,7 +163,7 @@ class Run:
             self._send_checkpoints()
 
     def _watch(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> bool:
-        """Until the containers are over, or have to be. Raises Over."""
+        """Waits until the containers end, or must end. Raises Over."""
         begun = sent = time.monotonic()
         interruption = self._interruption()
         while any(one.code is None for one in self.containers):
@@ -189,7 +189,7 @@ class Run:
         return True
 
     def _judge(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> None:
-        """Raises Over where an instance's command failed."""
+        """Raises Over if an instance's command failed."""
         for host, container, how, lines in zip(self.hosts, self.containers, starts, last, strict=True):
             code = container.code
             if code:
@@ -201,7 +201,7 @@ class Run:
                 raise Over("Failed", f"AlgorithmError: {said}, exit code: {code}")
 
     def _end_containers(self, secondary: str) -> None:
-        """Raises Over, what was made having been uploaded."""
+        """Ends the containers and uploads the results, then raises Over."""
         self._enter("Stopping")
         self._sigterm()
         self._send_checkpoints()
@@ -218,7 +218,7 @@ class Run:
                 container.wait()
 
     def _interruption(self) -> float:
-        """Seconds from now until the spot instances are taken away."""
+        """Returns the seconds from now until the spot instances are taken away."""
         fault = self._aws.conditions.fault(FAULT, self.training.tags)
         if not self.training.spot or fault is None:
             return math.inf
@@ -255,7 +255,7 @@ class Run:
                 self._bytes.send_checkpoints(uri, self._local_checkpoints(host))
 
     def _upload(self) -> None:
-        """The model and whatever else was put out, of every instance together."""
+        """Uploads the model and all other output, of every instance together."""
         self._enter("Uploading")
         place = self.training.output
         if self._bytes.send_archive(f"{place}/model.tar.gz", [host.base / "model" for host in self.hosts]):
@@ -294,7 +294,7 @@ class Run:
     def _metric(self, name: str, text: str) -> None:
         try:
             self.training.metrics[name] = (float(text), time.time())
-        except ValueError:  # what the expression finds need not be a number
+        except ValueError:  # the expression may match something that is not a number
             return
 
     def _event(self) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class Run:
         }
 
     def _limit(self, name: str) -> float:
-        """Of the stopping condition, in seconds of the rehearsal."""
+        """Returns a limit of the stopping condition, in seconds of the rehearsal."""
         return self.training.limit(name) / self._aws.conditions.speed
 
     def _client(self, service: str) -> Any:

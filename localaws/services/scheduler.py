@@ -1,4 +1,4 @@
-"""EventBridge Scheduler: moto keeps schedules and never fires one; here each fires at its rate, a little late, by its role."""
+"""EventBridge Scheduler: moto keeps schedules and never fires one; here each fires at its rate, a little late, with its role."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 EMPTY = "{}"
-"""The input of a schedule that names none."""
+"""Input of a schedule that sets none."""
 
 
 def install(aws: LocalAws) -> None:
-    """Starts the clock of schedules. Of a cron expression only how often it fires is kept, as for rules."""
+    """Starts the clock of schedules. Of a cron expression only the frequency is kept, as for rules."""
     targets = Targets(aws)
 
     def fire(schedule: Any) -> None:
@@ -34,5 +34,5 @@ def _enabled(aws: LocalAws) -> dict[str, tuple[str, Any]]:
         for backend in list(scheduler_backends[aws.account].values())
         for group in list(backend.schedule_groups.values())
         for schedule in list(group.schedules.values())
-        if schedule.state != "DISABLED"  # moto forgets the state in an update that names none
+        if schedule.state != "DISABLED"  # moto forgets the state in an update that sets none
     }

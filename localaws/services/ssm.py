@@ -1,4 +1,4 @@
-"""Public parameters that name deep-learning AMIs; moto has those of Amazon Linux only."""
+"""Public parameters that name deep-learning AMIs; moto only has those of Amazon Linux."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 RELEASED = 1789999200.0
-"""When the newest images came out, by the rehearsal's reckoning (UTC epoch seconds)."""
+"""When the newest images came out, on the rehearsal's clock (UTC epoch seconds)."""
 
 
 def install(aws: LocalAws) -> None:
-    """Lets GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
+    """Makes GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
     one, several = SimpleSystemManagerBackend.get_parameter, SimpleSystemManagerBackend.get_parameters
 
     def get_parameter(self: Any, name: str) -> Any:

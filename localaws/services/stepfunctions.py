@@ -1,4 +1,4 @@
-"""Step Functions: machines that CloudFormation deployed run in moto's interpreter, by their role, and end when they are told to."""
+"""Step Functions: state machines from CloudFormation run in moto's interpreter with their role, and end when they are told to."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _LAST = {
 
 
 def install(aws: LocalAws) -> None:
-    """One back end for API and CloudFormation, with tokens, ends, roles and status events as AWS has them."""
+    """Installs one back end for API and CloudFormation, with tokens, ends, roles and status events as in AWS."""
     aws.configure("stepfunctions", execute_state_machine=True)
-    # CloudFormation writes into the back end that does not interpret.
+    # CloudFormation writes into the back end that does not run machines.
     aws.patch(models, "stepfunctions_backends", stepfunctions_parser_backends)
     stepfunctions_tokens.install(aws)
-    # The interpreter logs every error that a machine catches; the history has them in their place.
+    # The interpreter logs every error that a machine catches; the history already has these errors.
     interpreter = logging.getLogger("moto.stepfunctions")
     aws.patch(interpreter, "handlers", [logging.NullHandler()])
     aws.patch(interpreter, "propagate", False)
@@ -87,7 +87,7 @@ def _deployment(aws: LocalAws) -> None:
 
 
 def _with_definition(resource: Mapping[str, Any], account: str) -> dict[str, Any]:
-    """DefinitionString from whichever form the template has, substitutions made."""
+    """Returns the properties with DefinitionString, from whichever form the template uses, with substitutions made."""
     whole = copy.deepcopy(dict(resource))
     properties = whole["Properties"]
     if place := properties.get("DefinitionS3Location"):
@@ -111,7 +111,7 @@ def _starts(aws: LocalAws) -> None:
     def named(
         self: Any, state_machine_arn: str, name: str | None = None, execution_input: str | None = None, *rest: Any
     ) -> Any:
-        """moto names every nameless execution alike, and two callers of one name could both be first."""
+        """Gives an execution its own name: moto names every nameless execution alike, and lets two callers with one name both be first."""
         name = name or str(uuid.uuid4())
         self._validate_name(name)
         with turn:
@@ -130,7 +130,7 @@ def _ends(aws: LocalAws) -> None:
             over.set()
 
     def added(self: Any, context: Any, event_type: Any, *rest: Any, **more: Any) -> int:
-        """Nothing follows an execution's last event, whatever its threads are still doing."""
+        """Adds no event after an execution's last one, whatever its threads are still doing."""
         with turn:
             if getattr(self, "closed", False):
                 return 0
@@ -156,7 +156,7 @@ def _ends(aws: LocalAws) -> None:
         api.StepFunctionResponse, "describe_execution", _with_its_end(api.StepFunctionResponse.describe_execution)
     )
     aws.patch(Execution, "stop", stop_execution)
-    # Class attributes so that an execution has them from its first moment on; `_status_events` replaces them by its own.
+    # Class attributes, so that an execution has them from its first moment; `_status_events` replaces them by its own.
     aws.patch(Execution, "began", threading.Event())
     aws.patch(Execution, "ended", threading.Event())
 
@@ -165,7 +165,7 @@ def _with_its_end(original: Any) -> Any:
     def describe(self: Any) -> Any:
         answer = original(self)
         execution = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
-        if execution.stop_date:  # moto forgets it for TIMED_OUT
+        if execution.stop_date:  # moto omits it for TIMED_OUT
             answer._result["stopDate"] = execution.stop_date
         if execution.exec_status == ExecutionStatus.SUCCEEDED:  # moto writes text without its quotes
             answer._result["output"] = json.dumps(execution.output, separators=(",", ":"))
@@ -175,7 +175,7 @@ def _with_its_end(original: Any) -> Any:
 
 
 def _run_program(self: Any, env: Any) -> None:
-    """Returns when the execution is over for its owner; moto waits for whatever task is running."""
+    """Returns when the execution has ended for its owner; moto waits for a running task."""
     env.over = over = threading.Event()
     env.next_state_name = self.start_at.start_at_name
 
@@ -216,7 +216,7 @@ def _clients(aws: LocalAws) -> None:
     turn = threading.Lock()
 
     def client(region: str, service: str, state_credentials: Any = None) -> Any:
-        """moto makes one for every call, signed by nobody."""
+        """Returns one signed client per service, region and role; moto makes an unsigned one per call."""
         role = state_credentials.role_arn if state_credentials else ""
         with turn:
             if (service, region, role) not in clients:
@@ -276,7 +276,7 @@ def _status_events(aws: LocalAws) -> None:
 
 
 def _until_it_runs(execution: Any) -> None:
-    """An execution can be stopped once its environment has a program in it."""
+    """Waits until the execution's environment has a program, because it can only be stopped then."""
     while not execution.ended.wait(0.002):
         env = execution.exec_worker.env
         if env and env.is_running():
@@ -320,7 +320,7 @@ def _now() -> datetime.datetime:
 
 
 def _end_all(aws: LocalAws) -> None:
-    """Executions do not outlive their AWS."""
+    """Ends all executions with their AWS."""
     for backend in list(stepfunctions_parser_backends[aws.account].values()):
         for execution in backend._get_executions():
             if execution.exec_status == ExecutionStatus.RUNNING:

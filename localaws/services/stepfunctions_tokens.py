@@ -1,4 +1,4 @@
-"""Task tokens of moto's interpreter: a token an attempt, early answers, heartbeats, and the errors AWS gives for dead ones."""
+"""Task tokens of moto's interpreter: a token per attempt, early answers, heartbeats, and AWS's errors for dead tokens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Token(CallbackEndpoint):  # type: ignore[misc]
-    """One wait of one attempt of a task. Dead once answered, timed out, or its execution is over."""
+    """One wait of one attempt of a task. Dead once it is answered, has timed out, or its execution has ended."""
 
     def __init__(self, callback_id: str) -> None:
         super().__init__(callback_id=callback_id)
@@ -55,14 +55,14 @@ class Token(CallbackEndpoint):  # type: ignore[misc]
         return self
 
     def notify(self, outcome: Any) -> None:
-        """The answer; moto loses one that comes before the wait has begun."""
+        """Takes the answer; moto loses an answer that comes before the wait begins."""
         with self._changed:
             self._outcome = outcome
             self.consumer_error = CallbackConsumerTimeout()
             self._changed.notify_all()
 
     def notify_heartbeat(self) -> bool:
-        """True always: moto refuses heartbeats before the wait has begun."""
+        """Always returns true: moto refuses heartbeats before the wait begins."""
         with self._changed:
             self._beaten_at = time.monotonic()
             self._changed.notify_all()
@@ -75,7 +75,7 @@ class Token(CallbackEndpoint):  # type: ignore[misc]
             self._changed.notify_all()
 
     def outcome(self, env: Any, timeout_s: float) -> Any:
-        """Waits for the answer, the loss of the heartbeat, the time-out or the end of the execution."""
+        """Waits for the answer, a missing heartbeat, the time-out or the end of the execution."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._outcome is None and env.is_running() and not self._interrupted:
@@ -112,7 +112,7 @@ def _wait(_: Any, env: Any, timeout_seconds: float, callback_endpoint: Token, he
 
 
 def _evaluate_state(self: Any, env: Any) -> None:
-    """moto makes the state's only token here; `_with_token` makes one an attempt."""
+    """Makes no token: moto makes the state's only token here; `_with_token` makes one per attempt."""
     StateTaskService._eval_body(self, env)
     env.states.context_object.context_object_data.pop("Task", None)
 
@@ -127,7 +127,7 @@ def _with_token(original: Any) -> Any:
         try:
             original(self, env)
         except Exception:
-            # A stopped execution retries nothing and catches nothing.
+            # A stopped execution neither retries nor catches.
             if env.is_running():
                 raise
         finally:
@@ -139,7 +139,7 @@ def _with_token(original: Any) -> Any:
 
 
 def _with_heartbeats(original: Any) -> Any:
-    """moto calls a lost heartbeat States.Timeout."""
+    """Corrects the name of a lost heartbeat, which moto calls States.Timeout."""
 
     def from_error(self: Any, env: Any, ex: Exception) -> Any:
         if not isinstance(ex, HeartbeatTimeoutError):
@@ -159,7 +159,7 @@ def _with_heartbeats(original: Any) -> Any:
 
 
 def _token(backend: Any, task_token: str) -> Token:
-    """A living token; raises what AWS does for a dead one and for one that never was."""
+    """Returns a living token; raises AWS's errors for a dead one and for one that never existed."""
     for machine in list(backend.state_machines):
         for execution in list(machine.executions):
             env = execution.exec_worker and execution.exec_worker.env
@@ -187,7 +187,7 @@ def _send_heartbeat(self: Any, task_token: str) -> None:
 
 
 def _failure_with_cause(self: Any) -> Any:
-    """moto's API forgets the cause."""
+    """Keeps the cause, which moto's API forgets."""
     error, cause = self._get_param("error"), self._get_param("cause")
     self.stepfunction_backend.send_task_failure(self._get_param("taskToken"), error=error, cause=cause)
     return EmptyResult()

@@ -1,4 +1,4 @@
-"""The targets of rules and schedules: who is reached, who lets nobody in, and what becomes of an event that reaches nobody."""
+"""The targets of rules and schedules: who is reached, whose policy denies, and what happens to an event that reaches nobody."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RULES = "events.amazonaws.com"
 
 
 class Undelivered(Exception):
-    """What a target is not there for, or not open to. AWS does not try again: its dead-letter queue is all there is."""
+    """The target does not exist, or its policy denies. AWS does not retry: only the target's dead-letter queue is left."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -30,13 +30,13 @@ class Undelivered(Exception):
 
 
 class Targets:
-    """Hands bodies to targets. What cannot be handed over goes to the target's dead-letter queue, or is lost without one."""
+    """Delivers bodies to targets. A body that cannot be delivered goes to the target's dead-letter queue, or is lost without one."""
 
     def __init__(self, aws: LocalAws) -> None:
         self._aws = aws
 
     def by_policy(self, target: Mapping[str, Any], body: str, rule: str) -> None:
-        """As a rule does, by right of the target's own policy. Never raises."""
+        """Delivers as a rule does, by the target's own policy. Never raises."""
         try:
             self._to(target, body)
         except (ServiceException, Undelivered) as problem:
@@ -45,7 +45,7 @@ class Targets:
                     self._to_queue(letters, body, attributes=_about(problem, RULE_ARN=rule, TARGET_ARN=target["Arn"]))
 
     def by_role(self, target: Mapping[str, Any], body: str, schedule: str) -> None:
-        """As a schedule does, by right of the role that the target names; through the API, so that its calls are recorded.
+        """Delivers as a schedule does, with the role that the target names; uses the API, so that its calls are recorded.
         Never raises."""
         arn, role = parse_arn(target["Arn"]), str(target["RoleArn"])
         if arn.service != "lambda":
@@ -107,7 +107,7 @@ class Targets:
 
 
 def send_as(aws: LocalAws, role: str, queue: str, body: str, attributes: Mapping[str, Any] | None = None) -> None:
-    """A message that AWS sends to a queue (its ARN) by right of a role; lost where the queue takes none."""
+    """Sends a message to a queue (by ARN) with a role, as AWS does; loses it if the queue does not accept it."""
     where = parse_arn(queue)
     sqs = aws.client("sqs", where.region, role=role, throttled=False)
     url = f"{aws.endpoint}/{where.account}/{where.resource_id}"
@@ -116,7 +116,7 @@ def send_as(aws: LocalAws, role: str, queue: str, body: str, attributes: Mapping
 
 
 def _about(problem: ClientError | ServiceException | Undelivered, **told: str) -> dict[str, Any]:
-    """The attributes of a dead letter."""
+    """Returns the attributes of a dead letter."""
     code = problem.response["Error"]["Code"] if isinstance(problem, ClientError) else problem.code
     values = {**told, "ERROR_CODE": str(code), "ERROR_MESSAGE": str(problem)}
     return {key: {"StringValue": value, "DataType": "String"} for key, value in values.items()}

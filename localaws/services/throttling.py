@@ -1,4 +1,4 @@
-"""Throttling: a share of the calls of functions and nodes is refused before it takes effect, in the service's own words."""
+"""Throttling: refuses a share of the calls of functions and nodes before they take effect, in the service's own words."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 LARGE = 64 * 1024
-"""S3 puts above this many bytes are data: repeating them would say nothing and take long."""
+"""S3 puts of more bytes are data: repeating them would show nothing and take long."""
 
 
 def install(aws: LocalAws) -> None:
-    """Whoever deploys, and AWS itself on behalf of a role, is never throttled."""
+    """Installs throttling. The deploying person, and AWS itself on behalf of a role, are never throttled."""
 
     def intercept(call: Call, environ: Environ) -> Answer | None:  # noqa: ARG001
         if not call.throttled or call.size > LARGE or aws.chance.random() >= aws.conditions.throttled:
@@ -27,7 +27,7 @@ def install(aws: LocalAws) -> None:
 
 
 def refusal(call: Call) -> Answer | None:
-    """The throttling answer in the protocol that the caller speaks; None for one that moto does not serve."""
+    """Returns the throttling answer in the caller's protocol; None for a protocol that moto does not serve."""
     if call.protocol == "ec2":
         code = "RequestLimitExceeded"
         body = (

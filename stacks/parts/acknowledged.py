@@ -1,4 +1,4 @@
-"""What scanners find and we keep: said once for all of them, at its construct, with the reason in a sentence."""
+"""Acknowledges findings of security scanners, once for all scanners, at the construct, with the reason in one sentence."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from constructs import IConstruct
 
 
 def acknowledge(construct: IConstruct, reason: str, *findings: str) -> None:
-    """`findings` by their scanners' own names: `AwsSolutions-S1` (cdk-nag), `CKV_AWS_18` (Checkov), `W3005` (cfn-lint).
+    """Takes `findings` by the scanners' own names: `AwsSolutions-S1` (cdk-nag), `CKV_AWS_18` (Checkov), `W3005` (cfn-lint).
 
-    Those of Checkov and cfn-lint are for the construct's own resource, those of cdk-nag for everything below it as well.
+    Findings of Checkov and cfn-lint apply to the construct's own resource, those of cdk-nag to everything below it as well.
     """
     for finding in findings:
         if finding.startswith("AwsSolutions-"):

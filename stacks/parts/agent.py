@@ -1,4 +1,4 @@
-"""The node agent as one archive whose digest is known at synth: a job names it, and a node runs no other bytes."""
+"""Makes the node agent one archive whose digest is known at synth: a job names the digest, and a node runs no other bytes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stacks.parts.assembled import AGENT_LIBRARIES, CONTRACT, NODE, existing, fi
 
 CONTENTS = {"agent": NODE / "agent", "contract": CONTRACT, ".": AGENT_LIBRARIES}
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The first moment that a ZIP archive can tell."""
+"""The earliest time that a ZIP archive can hold."""
 READABLE = 0o644 << 16
 
 
 class Agent(Construct):
-    """`digest` is the archive's SHA-256; `bucket` and `key` say where a deploy puts it: under a name that only CDK knows, and
-    which the next version of the stack forgets."""
+    """`digest` is the archive's SHA-256; `bucket` and `key` say where a deploy puts it: under a name that only CDK knows, and that
+    the next version of the stack does not know any more."""
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
@@ -47,7 +47,7 @@ class Agent(Construct):
 
 @jsii.implements(cdk.ILocalBundling)
 class _Written:
-    """Gives CDK an archive that is made already."""
+    """Gives CDK an archive that exists already."""
 
     def __init__(self, archive: bytes) -> None:
         self._archive = archive
@@ -59,7 +59,7 @@ class _Written:
 
 
 def archived(contents: Mapping[str, Path]) -> bytes:
-    """Equal files are equal bytes on every machine: no times, no modes, nothing compressed (each zlib does it its own way)."""
+    """Makes equal bytes of equal files on every machine: no times, no modes, no compression (zlib versions compress differently)."""
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_STORED) as archive:
         for place, folder in sorted(contents.items()):

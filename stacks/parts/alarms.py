@@ -1,4 +1,4 @@
-"""Alarms that reach people: each says what it means, what to do, and where the runbook says more."""
+"""Makes alarms that reach people: each says what it means, what to do, and where the runbook says more."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from constructs import Construct
 from stacks.parts import interfaces
 
 SILENT_MINUTES = 15
-"""How many minutes in a row must be empty until a heartbeat counts as silent.
+"""How many minutes in a row must have no beat before a heartbeat counts as silent.
 
-With a beat every 5 minutes one may be missed and two may not. The last beat falls into some minute; the 15 after it are empty
-when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18 minutes, of the 20 promised.
-Minutes, and not one period of a quarter of an hour, which might begin anywhere and last half an hour until it is empty.
+With a beat every 5 minutes, one may be missed and two may not. The last beat falls into some minute; the 15 minutes after it are
+empty when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18 minutes, of the 20 promised.
+It counts minutes because one period of 15 minutes might begin at any time, and take half an hour until it is empty.
 """
 STEP = cdk.Duration.minutes(5)
-"""Of everything that is counted; as often as the reaper looks."""
+"""The period of every count; equal to the time between two looks of the reaper."""
 
 
 class Alarms(Construct):
@@ -29,7 +29,7 @@ class Alarms(Construct):
         self._deployment, self._tell = deployment, actions.SnsAction(topic)
 
     def on_silence(self, name: str, heartbeat: cloudwatch.Metric, description: str) -> None:
-        """No beat for SILENT_MINUTES. Without FILL an alarm looks back for older numbers before it takes silence for an answer."""
+        """Alarms after SILENT_MINUTES without a beat. Without FILL an alarm looks back for older numbers before it counts as silent."""
         minute = cdk.Duration.minutes(1)
         beats = cloudwatch.MathExpression(
             expression="FILL(beats, 0)",
@@ -44,14 +44,14 @@ class Alarms(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             evaluation_periods=SILENT_MINUTES,
             datapoints_to_alarm=SILENT_MINUTES,
-            # A heartbeat that never was leaves FILL nothing to fill, and is as silent as one that ended.
+            # FILL cannot fill a metric that never had a value; missing data then counts as silence.
             treat_missing_data=cloudwatch.TreatMissingData.BREACHING,
         )
 
     def on_any(
         self, name: str, metric: cloudwatch.Metric, description: str, *, steps: int = 1, of: int | None = None
     ) -> None:
-        """One or more in a step of five minutes, in `steps` of the last `of` (of so many, where `of` is not given)."""
+        """Alarms when `steps` of the last `of` steps of five minutes count one or more; `of` is `steps` where it is not given."""
         self._alarm(
             name,
             metric.with_(period=STEP),
@@ -59,7 +59,7 @@ class Alarms(Construct):
             comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             evaluation_periods=of or steps,
             datapoints_to_alarm=steps,
-            # What did not run has no errors to count; that it did not run is for the alarm on silence.
+            # A function that did not run has no errors to count; the alarm on silence is the one that reports this.
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
 

@@ -1,4 +1,4 @@
-"""A machine that waits on CloudFormation's behalf, then answers it: for custom resources that need longer than a function lives."""
+"""A state machine that waits for a custom resource longer than a function may run, and then answers CloudFormation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stacks.parts.right import Right
 
 INPUT = "$states.context.Execution.Input"
 REQUEST = f"{{% {INPUT}.request %}}"
-"""What CloudFormation wants to have back, and where."""
+"""The fields of CloudFormation's request that an answer needs, and the answer's address."""
 LONGEST = cdk.Duration.hours(2)
-"""Never what ends it: CloudFormation waits an hour, and the function's own patience is shorter still."""
+"""Time-out of the machine, which it never reaches: CloudFormation waits an hour, and the function's own patience is shorter."""
 MORE_LOOKS = 5
-"""The function, not the Retry, decides when patience is over, and says what is missing; these are for looks that end early."""
+"""Retries beyond those of the patience, for looks that end early: the function, not Retry, ends the patience and says what is missing."""
 ANSWERS = 10
-"""How often an answer is tried, 5 s apart: without one CloudFormation waits for its whole hour."""
+"""How often an answer is tried, 5 s apart: without an answer CloudFormation waits for its whole hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,28 +32,28 @@ class Waiting:
     """What the machine waits for, in the words of the console."""
 
     comment: str
-    """Of the machine."""
+    """Comment of the machine."""
     step: str
     """The name of the state that waits; its lower case is the function's action."""
     does: str
     unfinished: type[Exception]
-    """What the function raises as long as it is to be asked again."""
+    """The error that the function raises while it must be asked again."""
     again_s: float
     patience_s: float
     passes_on: Mapping[str, str]
-    """Of the execution's input, beside `request`: the function's argument to its JSONata."""
+    """Parts of the execution's input, beside `request`: the function's argument to its JSONata."""
     answers: str
     right: str
     """Name of the right to invoke the function."""
     description: str
-    """Of the machine's role."""
+    """Description of the machine's role."""
     done: tuple[str, str]
-    """Of the arrow to Done, and of Done."""
+    """Comments of the arrow to Done, and of Done."""
     failed: str
 
 
 class AnsweringMachine(Construct):
-    """`machine` is the state machine; `function` starts it by its name, and is what it invokes."""
+    """`machine` is the state machine, which invokes `function`; the function starts the machine by its name."""
 
     def __init__(
         self, scope: Construct, name: str, *, physical_name: str, function: lambda_.Function, waiting: Waiting

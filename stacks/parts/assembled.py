@@ -1,4 +1,4 @@
-"""Folders put together at synth without Docker: what a function, or a node, unpacks."""
+"""Assembles folders at synth without Docker: the contents of a function's, or a node's, archive."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 LAMBDA, NODE, CONTRACT = ROOT / "lambda", ROOT / "node", ROOT / "contract"
 LAYER, AGENT_LIBRARIES = ROOT / "build" / "layer", ROOT / "build" / "agent-libs" / "python"
 COMPILED = shutil.ignore_patterns("__pycache__", "*.pyc")
-"""Bytecode differs from run to run and would redeploy what nobody changed."""
+"""Bytecode differs from run to run, and would redeploy unchanged functions."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
-"""A zip carries the modes that it was made from, and Lambda reads its files as another user than their owner."""
+"""A zip keeps the modes of its sources, and Lambda reads its files as another user than their owner."""
 
 
 class NotSetUp(RuntimeError):
-    """Something that a deployment ships is not on this machine; the message says how to make it."""
+    """A deployment needs something that this machine lacks; the message says how to make it."""
 
 
 @jsii.implements(cdk.ILocalBundling)
@@ -33,7 +33,7 @@ class Assembled:
         self._contents = dict(contents)
 
     def try_bundle(self, output_dir: str, *, image: cdk.DockerImage, **_options: Any) -> bool:  # noqa: ARG002
-        """Called by CDK; never leaves anything to Docker."""
+        """Assembles the asset; CDK calls it. Never leaves the work to Docker."""
         for place, source in sorted(self._contents.items()):
             target = Path(output_dir, place)
             if source.is_dir():
@@ -45,26 +45,26 @@ class Assembled:
         return True
 
     def options(self) -> cdk.BundlingOptions:
-        """For an asset whose hash is to be the hash of what was put together (AssetHashType.OUTPUT)."""
+        """Returns options for an asset whose hash must be the hash of its contents (AssetHashType.OUTPUT)."""
         return cdk.BundlingOptions(image=cdk.DockerImage.from_registry("never-pulled"), local=self)
 
 
 def set_modes(folder: Path) -> None:
-    """Everybody may read, whatever the umask of whoever deploys, or of whoever cloned or installed the sources."""
+    """Makes everything readable for everybody, whatever the umask of whoever deploys, cloned or installed the sources."""
     folder.chmod(FOLDER_MODE)
     for path in folder.rglob("*"):
         path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
 def existing(path: Path) -> Path:
-    """Raises NotSetUp where there is nothing at `path`."""
+    """Returns `path`. Raises NotSetUp where it does not exist."""
     if not path.exists():
         raise NotSetUp(f"{path.relative_to(ROOT)} is missing: run `make setup`")
     return path
 
 
 def files(folder: Path) -> list[Path]:
-    """Those under `folder` that are shipped, in an order that is the same everywhere."""
+    """Lists the shipped files under `folder`, in the same order on every machine."""
     left_out = COMPILED(str(folder), [entry.name for entry in folder.iterdir()])
     wanted = sorted(entry for entry in folder.iterdir() if entry.name not in left_out)
     return [file for entry in wanted for file in (files(entry) if entry.is_dir() else [entry])]

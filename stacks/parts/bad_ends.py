@@ -1,4 +1,4 @@
-"""Sends a message for every execution that ends without success to a queue, from which the cleanup's function reads."""
+"""Sends a message to a queue for every execution that ends without success; the cleanup function reads that queue."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stacks.parts import interfaces
 from stacks.parts.queue import DeadLetters, Queue
 
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
-"""Every end that is not a success: an abort and a time-out run no Catch, and a failure may be that of the last step."""
+"""Statuses of every end without success: an abort and a time-out run no Catch, and the last step may have failed."""
 AT_ONCE = 5
-"""Cleanups side by side: a new account runs only ten functions at once, all of its functions together."""
+"""Cleanups that run at once: a new account may run only ten functions at once, over all of its functions."""
 
 
 def clear_up_after(
@@ -27,8 +27,8 @@ def clear_up_after(
     letters: DeadLetters,
     description: str,
 ) -> None:
-    """Through a rule; what that cannot deliver in a day becomes a letter. The function gets one message at a time, and what it does
-    not finish comes back."""
+    """Uses an EventBridge rule; an event that it cannot deliver in a day becomes a letter. The function gets one message at a time,
+    and an unfinished message comes back."""
     function.add_event_source_mapping(
         "Messages",
         event_source_arn=queue.queue_arn,

@@ -19,29 +19,29 @@ from stacks.parts.acknowledged import acknowledge
 from stacks.parts.right import Right, grant
 
 VCPU, MEMORY_MB = 0.25, 512
-"""The smallest that Fargate has: a child asks SageMaker something once a minute."""
+"""The smallest size of a Fargate task, which is enough: a child asks SageMaker something once a minute."""
 ATTEMPTS = 10
-"""The most that Batch allows. A child that comes again adopts the training of the one before it."""
+"""Batch's maximum. A child that starts again adopts the training of the child before it."""
 PLATFORM_VERSION = "1.4.0"
 ENVIRONMENTS = {"FARGATE": "Machines", "FARGATE_SPOT": "SpotMachines"}
-"""Type of a compute environment to its logical id. Batch changes no environment's type, and one that is deleted while children
-run in it becomes invalid; so both stand, which costs nothing, and the queue names the one that new children run in."""
+"""Logical id by type of compute environment. Batch cannot change an environment's type, and deleting one while children run in it
+makes it invalid. So both always exist, which costs nothing, and the queue names the one for new children."""
 RULES: list[dict[str, str]] = [
     {"onExitCode": str(int(ExitCode.AGAIN)), "action": "RETRY"},
-    # Killed (137, 143), as Fargate does with a task that it takes back and that has not left in time; or broken (1).
+    # The child was killed (137, 143), as Fargate does with a task that does not leave in time when it is retired; or it broke (1).
     {"onExitCode": "1*", "action": "RETRY"},
-    # "Task failed to start", "Timeout waiting for network interface provisioning to complete.": an image, or an address, could
-    # not be had at that moment.
+    # "Task failed to start", "Timeout waiting for network interface provisioning to complete.": an image, or an address, was not
+    # available at that moment.
     {"onStatusReason": "T*", "action": "RETRY"},
     {"onStatusReason": "Your Spot Task*", "action": "RETRY"},
-    # Without this rule Batch would retry every exit, ExitCode.FINAL too.
+    # Without this rule Batch would retry every exit, including ExitCode.FINAL.
     {"onReason": "*", "action": "EXIT"},
 ]
-"""The first that fits decides; five are the most. No attempt that comes too often does harm: a line is trained once."""
+"""The first matching rule decides; Batch takes five at most. Too many attempts do no harm: a line is trained once."""
 
 
 class Children(Construct):
-    """`queue` and `definition` are what a job is submitted with, by name; the newest revision of the definition counts."""
+    """A job is submitted with the names of `queue` and `definition`; Batch takes the newest revision of the definition."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Children(Construct):
         job_role: iam.Role,
         start: Sequence[Right],
     ) -> None:
-        """`start` are the rights with which Fargate starts a child, `job_role` is what the child itself may do."""
+        """`start` are the rights with which Fargate starts a child; `job_role` has those of the child itself."""
         super().__init__(scope, name)
         group = ec2.SecurityGroup(
             self,
@@ -82,7 +82,7 @@ class Children(Construct):
                     subnets=[subnet.subnet_id for subnet in subnets],
                     security_group_ids=[group.security_group_id],
                 ),
-                # Changes are made in place: a queue refers to it, and jobs run in it.
+                # Changed in place, because a queue refers to it and jobs run in it.
                 replace_compute_environment=False,
             )
             for kind, environment in ENVIRONMENTS.items()
@@ -111,7 +111,7 @@ class Children(Construct):
             retry_strategy=batch.CfnJobDefinition.RetryStrategyProperty(
                 attempts=ATTEMPTS, evaluate_on_exit=[_rule(one) for one in RULES]
             ),
-            # No time-out: a child that ran out of it would not be tried again, and it leaves by itself before Fargate ends it.
+            # Has no time-out: Batch would not retry a child that reaches it, and the child leaves by itself before Fargate ends it.
             container_properties=_container(image, environment, log, job_role, starts),
         )
         for role in (job_role, starts):
@@ -130,7 +130,7 @@ class Children(Construct):
 
 
 def tasks_of_this_account() -> iam.ServicePrincipal:
-    """Whom a child's roles trust: tasks of ECS in this account, which is what Batch runs on Fargate."""
+    """The principal that a child's roles trust: ECS tasks of this account, which Batch uses to run jobs on Fargate."""
     return iam.ServicePrincipal(
         "ecs-tasks.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
     )
@@ -183,4 +183,4 @@ def _container(
 
 
 UNPRIVILEGED = "65532"
-"""The number that images call `nonroot`; the child's own image has a user of its own, and needs no more than this one may."""
+"""The user id that images call `nonroot`. The child's own image has a user of its own, which needs no more rights than this one."""

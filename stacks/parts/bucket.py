@@ -1,4 +1,4 @@
-"""A bucket that outlives its stack unless the settings say otherwise: private, encrypted, TLS only, tidied by itself."""
+"""A bucket that outlives its stack unless the settings say otherwise: private, encrypted, TLS only, with lifecycle rules."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ GIVE_UP_UPLOADS = cdk.Duration.days(7)
 
 
 class Bucket(s3.Bucket):
-    """What was overwritten or deleted stays for `days`; `events` sends object events to EventBridge.
+    """Overwritten and deleted objects stay for `days`; `events` sends object events to EventBridge.
 
-    One that is not to be kept goes with its stack once it is empty, and the drain empties it. One that is kept goes all the same
-    when its stack's first deploy fails: it holds nothing yet, and its name would be taken in every further try.
+    A bucket without `keep` is deleted with its stack once it is empty, and the drain empties it. A kept bucket is also deleted
+    when its stack's first deploy fails: it is still empty, and its name would block every further deploy.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Bucket(s3.Bucket):
         events: bool = False,
         forgets: Mapping[str, int] | None = None,
     ) -> None:
-        """`forgets`: prefix to the days after which S3 takes away what was written under it."""
+        """`forgets` maps a prefix to the days after which S3 deletes the objects under it."""
         super().__init__(
             scope,
             name,
@@ -63,7 +63,7 @@ class Bucket(s3.Bucket):
         if events:
             plain = self.node.default_child
             assert isinstance(plain, s3.CfnBucket)
-            # The construct's own switch adds a function of its own that calls S3 after the fact; the property needs none.
+            # The construct's own option adds a custom-resource function that calls S3 after the deploy; the property needs no function.
             plain.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
                 event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
             )

@@ -1,4 +1,4 @@
-"""The Build machine: Check, Build, Collect. Nothing is made before Check has found nothing against it."""
+"""The Build machine: Check, Build, Collect. It creates nothing before Check has accepted the request."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from stacks.parts.machine import invocation, machine_role, outlive_lambda, stand
 from stacks.parts.right import Right
 
 FOLLOWING = "StepFunctionsGetEventForCodeBuildStartBuildRule"
-"""The rule by which Step Functions hears of a build's end; it makes the rule itself, once an account and region."""
+"""Name of the rule by which Step Functions learns that a build has ended; Step Functions creates it once per account and region."""
 BUSY = [
     "CodeBuild.AccountLimitExceededException",
     "CodeBuild.ThrottlingException",
     "CodeBuild.SdkClientException",
     "CodeBuild.CodeBuildException",
 ]
-"""A new account may run one build at a time, and have few of them wait."""
+"""Errors of a busy account: a new account may run one build at a time, and queue few."""
 NOTHING_TO_DO = "{% $plan.order = '' %}"
 BUILD_MARGIN = cdk.Duration.minutes(10)
 
 
 class BuildMachine(Construct):
-    """`machine` brings an image into every region, or says why it does not."""
+    """`machine` brings an image into every region, or says why it cannot."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class BuildMachine(Construct):
         )
 
     def _build(self, project_name: str, longest: cdk.Duration) -> sfn.CustomState:
-        """The CDK's own task has no idempotency token: with it a repeated request, its answer lost, starts no second build."""
+        """Starts the build with an idempotency token, which CDK's own task lacks: a repeated request starts no second build."""
         build = sfn.CustomState(
             self,
             "Build",
@@ -158,5 +158,5 @@ class BuildMachine(Construct):
 
 
 def project_arn(name: str) -> str:
-    """Of a CodeBuild project in the stack's own account and region."""
+    """Returns the ARN of a CodeBuild project in the stack's own account and region."""
     return f"arn:{cdk.Aws.PARTITION}:codebuild:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:project/{name}"

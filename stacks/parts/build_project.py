@@ -1,4 +1,4 @@
-"""The CodeBuild project that runs image_builder/build.sh: Docker without a Docker of anybody's own."""
+"""The CodeBuild project that runs image_builder/build.sh, so that nobody needs a Docker of their own."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from stacks.parts.right import Right, grant
 from stacks.parts.rights import READ
 
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
-"""Docker 27 with buildx 0.17, Python, the AWS command line."""
+"""Has Docker 27 with buildx 0.17, Python and the AWS command line."""
 SCRIPT = {"version": "0.2", "phases": {"build": {"commands": ["bash build.sh"]}}}
 SOURCE_BUCKET = ("s3:GetBucketAcl", "s3:GetBucketLocation")
-"""What CodeBuild asks, in the project's name, of the bucket that its source lies in, before it fetches anything."""
+"""What CodeBuild asks the source's bucket, with the project's role, before it fetches anything."""
 KEPT_DAYS = 30
-"""A layer that no build has found for so long will not be found."""
+"""A layer that no build has used for so many days is deleted."""
 
 
 class BuildCache(ecr.Repository):
-    """Where builds put their image first, and find the layers of the one before; its tags move."""
+    """The repository to which builds push their image first, and in which they find earlier layers; its tags move."""
 
     def __init__(self, scope: Construct, name: str, *, deployment: str) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class BuildCache(ecr.Repository):
 
 
 class BuildProject(Construct):
-    """`project` takes its order from an environment variable of each build, and pushes where `rights` let it."""
+    """`project` takes its order from an environment variable of each build, and may push where `rights` allow it."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class BuildProject(Construct):
             logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
             timeout=timeout,
             queued_timeout=queued_timeout,
-            # On its own account the CDK would add rights on report groups and on whole buckets of assets.
+            # Otherwise the CDK would add rights on report groups and on whole buckets of assets.
             role=role.without_policy_updates(),
             grant_report_group_permissions=False,
         )

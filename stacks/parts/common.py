@@ -1,4 +1,4 @@
-"""What every stack of the home region is given."""
+"""Values that every stack of the home region receives."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Common:
     """Values of the settings that the stacks of the home region share."""
 
     rights: Rights
-    """Of the deployment; jobs run in its regions."""
+    """Rights of the deployment; their regions are those in which jobs run."""
     regions: tuple[str, ...]
-    """All of the settings, home first; some may serve the grid alone."""
+    """All regions of the settings, home first; some may serve only the grid."""
     timing: Timing
     log_retention_days: int
 

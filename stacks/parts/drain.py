@@ -1,4 +1,4 @@
-"""The custom resource that makes a destroy drain: CloudFormation deletes it before anything else of its stack."""
+"""The custom resource that makes a destroy drain: CloudFormation deletes it before everything else in its stack."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from aws_cdk import aws_lambda as lambda_
 from stacks.parts.acknowledged import acknowledge
 
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
-"""The longest that CloudFormation waits for a custom resource."""
+"""The longest wait of CloudFormation for a custom resource."""
 
 
 def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
-    """Makes a destroy drain the whole deployment before it deletes anything that the stack has by now; call it last.
+    """Makes a destroy drain the whole deployment before it deletes anything that is in the stack so far; call this last.
 
-    Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy begins
-    with and whichever a failed deploy left out. A drain that finds nothing takes about a minute.
+    Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy deletes
+    first and whichever stack a failed deploy did not make. A drain that finds nothing takes about a minute.
     """
     others = stack.node.children
     resource = cdk.CustomResource(

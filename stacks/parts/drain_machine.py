@@ -1,6 +1,6 @@
-"""The Drain machine: waits until nothing of a deployment runs, then answers CloudFormation, which waits for it.
+"""The Drain machine: waits until nothing of a deployment runs, then answers CloudFormation, which waits for the answer.
 
-A destroy needs longer than a function lives: p5 nodes take many minutes until they are terminated.
+A destroy can take longer than a function may run: p5 nodes take many minutes to terminate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from stacks.parts.answering_machine import INPUT, Waiting
 
 
 def drain(timing: Timing) -> Waiting:
-    """What the Drain machine waits for."""
+    """Describes the wait of the Drain machine."""
     return Waiting(
         comment="Ends what runs before a destroy takes anything away. Started by CloudFormation's request to delete.",
         step="Drain",

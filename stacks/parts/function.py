@@ -1,4 +1,4 @@
-"""A Lambda function of ours: its package, the shared rooms that it imports and the contract in one archive; its own role and log."""
+"""A Lambda function of ours: one archive with its package, the shared rooms that it imports and the contract; its own role and log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stacks.parts.shipped import shipped
 
 RUNTIME = lambda_.Runtime.PYTHON_3_14
 WHOLE_CPU_MB = 1769
-"""From so much memory on a function has a whole processor."""
+"""From this much memory on, a function has a whole processor."""
 ACKNOWLEDGED = {
     "CKV_AWS_115": "A new account runs ten functions at once in all, and a deployment that reserves any of them fails.",
     "CKV_AWS_116": "What invokes it repeats what fails, comes again with the next tick, or has dead letters of its own.",

@@ -1,7 +1,7 @@
-"""The Grid machine: Plan, Submit, Collect, Report, and every way out after Plan that is not Done leads through Stop.
+"""The Grid machine: Plan, Submit, Collect, Report. After Plan, every way out except Done leads through Stop.
 
-Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. The queue of bad ends and the reaper
-are for them.
+Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. For these there are the queue of bad
+ends and the reaper.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ OF_AN_ARRAY = {
     f"{VARIABLE_PREFIX}FIRST": "{% $string($states.input.first) %}",
     f"{VARIABLE_PREFIX}ROUND": "{% $string($round) %}",
 }
-"""The part of contract.environments.ChildEnvironment that a submission says; the rest is the job definition's."""
+"""The variables of contract.environments.ChildEnvironment that a submission sets; the job definition sets the others."""
 OVER = "Over"
 DAY_S = 86_400
 LONGEST_ROUND_S = 110 * DAY_S
-"""Three rounds and a month: an execution lives for a year at most."""
+"""With three rounds and a month the machine stays below a year, the longest that an execution may live."""
 MACHINE_MARGIN_S = 30 * DAY_S
 BUSY = ["Batch.TooManyRequestsException", "Batch.ServerException", "Batch.SdkClientException", "Batch.BatchException"]
-"""An array that is submitted twice, because an answer was lost, does no harm: no line is ever trained twice."""
+"""Retrying may submit an array twice, if an answer was lost. This does no harm: no line is ever trained twice."""
 SLOWEST = 40
-"""The pause between two collections grows to so many first ones ..."""
+"""The pause between two collections grows to at most so many times the first pause ..."""
 MOST_LOOKS = 1200
-"""... or to more, for a look is five events, and those of all rounds have to fit into the 25,000 of an execution."""
+"""... or to more: a look is five events of the history, and all rounds must fit into the 25,000 of an execution."""
 MORE_LOOKS = 5
-"""The function, not the Retry, decides when the patience of a stop is over; these are for looks that end early."""
+"""Retries beyond those of the patience, for looks that end early: the function, not Retry, ends the patience of a stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class ChildSubmission:
     queue: str
     """ARN."""
     definition: str
-    """Its name: the newest revision counts. One with a number is gone after the next deploy, and a grid may outlive it."""
+    """Name, which means the newest revision. A numbered revision is gone after the next deploy, and a grid may outlive it."""
     deployment: str
 
 
@@ -75,7 +75,7 @@ class GridMachine(Construct):
         timing: Timing,
         rights: list[Right],
     ) -> None:
-        """`rights` are those of the machine's role, beside the right to invoke its two functions."""
+        """`rights` are rights of the machine's role, beside the right to invoke its two functions."""
         super().__init__(scope, name)
         self._function, self._jobs, self._timing = collect, jobs, timing
         self._longest = longest_round_s(limits, timing)
@@ -135,7 +135,7 @@ class GridMachine(Construct):
         return step
 
     def _submit(self) -> sfn.Map:
-        """A job for each array. Its end decides nothing: the records do, which Collect reads."""
+        """Submits a job for each array. The job's end decides nothing; Collect decides by the records."""
         submit = sfn.Map.jsonata(
             self,
             "Submit",
@@ -156,7 +156,7 @@ class GridMachine(Construct):
         return submit.item_processor(size)
 
     def _job(self, name: str, comment: str, arguments: Mapping[str, Any]) -> sfn.CustomState:
-        """The CDK's own task knows no tags of a job, by which Stop and the reaper find it."""
+        """Submits with tags, by which Stop and the reaper find the job; CDK's own task cannot set them."""
         job = sfn.CustomState(
             self,
             name,
@@ -178,10 +178,10 @@ class GridMachine(Construct):
                         tags.EXECUTION: "{% $states.context.Execution.Id %}",
                     },
                 },
-                # No more of Batch's answer, of which nothing is needed and nobody says how long it becomes.
+                # Keeps nothing else of Batch's answer: none of it is needed, and its size has no documented limit.
                 "Output": {"first": "{% $states.input.first %}", "problem": "{% null %}"},
                 "TimeoutSeconds": self._longest,
-                # Here, for the CDK's own way to add a Catch to such a state leaves its output out.
+                # Added here, because CDK's own way to add a Catch to such a state drops the Catch's output.
                 "Catch": [{"ErrorEquals": ["States.ALL"], "Output": jsonata.SUBMITTED_BADLY, "Next": OVER}],
             },
         )
@@ -238,7 +238,7 @@ class GridMachine(Construct):
             payload={"problem": "{% $problem %}"},
             assign={"stopped": "{% $states.result.Payload %}", "problem": "{% $states.result.Payload.problem %}"},
         )
-        # Whatever the error is, what ends trainings is asked again: StillTraining, a killed function, a throttle of Lambda.
+        # Retries ending trainings after any error: StillTraining, a killed function, a throttle of Lambda.
         ask_again(step, "States.ALL", interval_s=again, attempts=self._looks + MORE_LOOKS)
         return step
 
@@ -284,8 +284,8 @@ class GridMachine(Construct):
 
 
 def _outlive_anything(step: tasks.LambdaInvoke) -> None:
-    """Tries the step again for up to eight minutes, whatever the error: that S3, SageMaker or Lambda does not answer for a moment
-    is no reason to end a grid whose trainings run, or are done."""
+    """Retries the step after any error, for up to eight minutes: a moment without an answer of S3, SageMaker or Lambda
+    must not end a grid whose trainings run, or are done."""
     step.add_retry(
         errors=["States.ALL"],
         interval=cdk.Duration.seconds(2),
@@ -297,7 +297,7 @@ def _outlive_anything(step: tasks.LambdaInvoke) -> None:
 
 
 def longest_round_s(limits: GridLimits, timing: Timing) -> int:
-    """Whole seconds until every child of the largest grid is done: lines wait for their turn, then for machines, then train."""
+    """Returns the whole seconds until the largest grid's children have ended: lines wait for their turn, then for machines, then train."""
     turns = math.ceil(limits.max_lines / limits.max_concurrent)
     needed = turns * (limits.longest_h * 3600 + timing.training_patience_s) + DAY_S
     return min(math.ceil(needed), LONGEST_ROUND_S)

@@ -1,4 +1,4 @@
-"""What the grid's functions, its children and its trainings may do: one named statement a right, for one deployment."""
+"""Rights of the grid's functions, its children and its trainings: one named statement per right, for one deployment."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ JOBS = "Batch gives each job a new id; the condition wants the deployment's tag 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridRights:
-    """Statements of one deployment's grids. `rights` has those that are not the grid's alone."""
+    """Statements for one deployment's grids; `rights` has the statements that others use too."""
 
     rights: Rights
     regions: tuple[str, ...]
-    """Where trainings may run."""
+    """Regions in which trainings may run."""
     repositories: tuple[str, ...]
     """Short names."""
     data_buckets: tuple[str, ...]
     pull_accounts: tuple[str, ...]
-    """Other accounts whose images trainings may pull: AWS's containers of the regions, and those of the settings."""
+    """Other accounts whose images trainings may pull: the accounts of AWS's containers, and those of the settings."""
 
     def plan(self) -> list[Right]:
-        """Reads what lines name, writes the plan; starts nothing."""
+        """Reads everything that lines name and writes the plan; starts nothing."""
         rights = self.rights
         manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID, keys.ADMISSION)
         return [
@@ -52,7 +52,7 @@ class GridRights:
         ]
 
     def collect(self, topic: str, key: str) -> list[Right]:
-        """Reads the plan and the records, writes what comes of them, ends what is left; starts nothing."""
+        """Reads the plan and the records, writes the results, ends what is left; starts nothing."""
         rights = self.rights
         return [
             rights.home("ReadGrids", ["s3:GetObject"], grid.ANY_GRID),
@@ -76,7 +76,7 @@ class GridRights:
             Right(
                 "TagWhileCreating", ["sagemaker:AddTags"], self._trainings, NAMES, self._here({**tagged, **creating})
             ),
-            # Without a condition on tags: whether a name is taken, and by whom, has to be asked of a stranger's as well.
+            # Has no condition on tags: whether a name is taken, and by whom, must be asked about a stranger's training as well.
             self._look_at_trainings("sagemaker:DescribeTrainingJob", "sagemaker:ListTags"),
             self._stop_trainings(),
             Right(
@@ -89,7 +89,7 @@ class GridRights:
         ]
 
     def start_child(self, log_group_arn: str) -> list[Right]:
-        """Of the role with which Fargate starts a child: its image, and its log."""
+        """For the role with which Fargate starts a child: its image and its log."""
         platform = self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")
         return [
             _password(),
@@ -98,8 +98,8 @@ class GridRights:
         ]
 
     def training(self) -> list[Right]:
-        """All that the code of a line may do. No right on networks: a line's interfaces would carry no tag of ours, so that
-        such a right could not be kept to them; Plan refuses lines that ask for it."""
+        """Everything that the code of a line may do. It has no right on networks: a line's interfaces would carry no tag of ours, so the
+        right could not be limited to them; Plan refuses lines that ask for a network."""
         rights = self.rights
         read = (f"{keys.UPLOADS}*", grid.ANY_GRID)
         streams = (
@@ -131,7 +131,7 @@ class GridRights:
         ]
 
     def machine(self) -> list[Right]:
-        """Of the Grid machine, beside its functions: submits the children's jobs, and hears of their end."""
+        """For the Grid machine, beside its functions: submits the children's jobs, and learns that they have ended."""
         rule = self._arn("events", self.rights.home_region, "rule/StepFunctionsGetEventsForBatchJobsRule")
         definition = self._batch(f"job-definition/{names.child_definition(self.rights.deployment)}")
         submitted = [definition, f"{definition}:*", self._queue, self._batch("job/*")]
@@ -152,7 +152,7 @@ class GridRights:
         return [self._look_at_jobs("batch:ListJobs", "batch:DescribeJobs"), self._terminate_jobs()]
 
     def end_everywhere(self) -> list[Right]:
-        """For what ends trainings whose grid is gone: they outlive their region's settings."""
+        """For what ends trainings whose grid is over: trainings outlive the settings of their region."""
         reason = "Trainings outlive the settings of their region; their names begin with the deployment's."
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
         listing = "Listing knows no resources, and a training outlives the settings of its region."
@@ -171,7 +171,7 @@ class GridRights:
         ]
 
     def grid_executions(self, name: str, *actions: str) -> Right:
-        """`actions` on executions of the Grid machine."""
+        """Allows `actions` on executions of the Grid machine."""
         every = self._arn("states", self.rights.home_region, f"execution:{self._machine}:*")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
@@ -180,7 +180,7 @@ class GridRights:
 
     @property
     def machine_arn(self) -> str:
-        """Of the Grid machine, by its name."""
+        """ARN of the Grid machine, by its name."""
         return self._arn("states", self.rights.home_region, f"stateMachine:{self._machine}")
 
     def _look_at_trainings(self, *actions: str) -> Right:
@@ -200,7 +200,7 @@ class GridRights:
         return Right("TerminateBatchJobs", ["batch:TerminateJob"], [self._batch("job/*")], JOBS, ours)
 
     def _images(self, name: str, *actions: str) -> Right:
-        """On the deployment's repositories, in every region, and on those of the other accounts."""
+        """Allows `actions` on the deployment's repositories, in every region, and on those of the other accounts."""
         wanted = [
             self._arn("ecr", "*", f"repository/{names.repository(self.rights.deployment, one)}")
             for one in self.repositories
@@ -237,7 +237,7 @@ class GridRights:
         return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{cdk.Aws.ACCOUNT_ID}:{resource}"
 
     def _here(self, also: Mapping[str, str] | None = None) -> dict[str, object]:
-        """Conditions that hold a request to the regions of the settings, and to what else is asked for."""
+        """Conditions that limit a request to the regions of the settings, and to `also`."""
         return {"StringEquals": {**(also or {}), **_in(*self.regions)["StringEquals"]}}
 
 
@@ -251,6 +251,6 @@ def _in(*regions: str) -> dict[str, dict[str, object]]:
 
 
 def container_accounts(regions: Sequence[str]) -> tuple[str, ...]:
-    """Of AWS's Deep Learning Containers, as far as the CDK knows the regions."""
+    """Accounts of AWS's Deep Learning Containers in the regions that the CDK knows."""
     found = (region_info.Fact.find(region, region_info.FactName.DLC_REPOSITORY_ACCOUNT) for region in regions)
     return tuple(account for account in found if account)

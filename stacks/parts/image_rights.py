@@ -1,4 +1,4 @@
-"""What may be done with images: one named statement a right, for the repositories of one deployment and no others."""
+"""Rights on images: one named statement per right, for the repositories of one deployment and no others."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ImageRights:
     repositories: tuple[str, ...]
     """Short names."""
     base_account: str
-    """Of AWS's Deep Learning Containers in the home region; empty where it is not known."""
+    """Account of AWS's Deep Learning Containers in the home region; empty where it is unknown."""
     copy_accounts: tuple[str, ...]
 
     def push(self) -> list[Right]:
-        """All that a build needs of registries: log in, read what may be read, write the deployment's own."""
+        """Everything that a build may do in registries: log in, read the allowed images, write to the deployment's own repositories."""
         cache = _repository(self.home_region, cdk.Aws.ACCOUNT_ID, names.build_cache(self.deployment))
         return [
             Right(
@@ -42,14 +42,14 @@ class ImageRights:
         ]
 
     def look(self) -> list[Right]:
-        """What is enough to ask which image stands where."""
+        """Allows to ask which image each region has."""
         return [
             self._ours("CheckImages", "ecr:DescribeImages", "ecr:BatchGetImage"),
             *self.read_sources(),
         ]
 
     def read_sources(self) -> list[Right]:
-        """AWS's containers of the home region, and the registries that the settings name."""
+        """Allows to read AWS's containers of the home region, and the registries that the settings name."""
         found = []
         if self.base_account:
             reason = "AWS adds containers to its public account all the time; they may be read and nothing more."
@@ -62,7 +62,7 @@ class ImageRights:
         return found
 
     def _ours(self, right: str, *actions: str) -> Right:
-        """On the deployment's repositories. A list of them in every region would be too long for a role's policy."""
+        """Allows `actions` on the deployment's repositories. A list of them in every region would be too long for a role's policy."""
         wanted = [
             _repository("*", cdk.Aws.ACCOUNT_ID, names.repository(self.deployment, one)) for one in self.repositories
         ]

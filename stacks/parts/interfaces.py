@@ -1,7 +1,7 @@
-"""CDK's classes as the interfaces that they implement.
+"""Passes CDK's classes as the interfaces that they implement.
 
-Some classes name a parameter otherwise than their interface does (Role.grant_assume_role takes an `identity`, IRole's a
-`grantee`). Type checkers that know keyword arguments refuse such a class, rightly; nothing here calls these methods by name.
+Some classes name a parameter differently from their interface (Role.grant_assume_role takes an `identity`, IRole's a
+`grantee`). Type checkers rightly refuse such a class for keyword arguments; nothing here calls these methods by name.
 """
 
 from __future__ import annotations

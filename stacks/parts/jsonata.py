@@ -1,6 +1,6 @@
 r"""The machines' longer JSONata expressions.
 
-An expression that fails ends the execution without any Catch, so none of these may fail, whatever an error looks like.
+A failing expression ends the execution without any Catch, so none of these may fail, whatever an error looks like.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from contract import errors
 from contract import patience as patience_words
 
-# Lambda's Cause is {"errorMessage": "...", ...}, cut off at 32 KiB: a pattern finds the message where $parse would fail.
+# Lambda's Cause is {"errorMessage": "...", ...}, cut off at 32 KiB: a pattern still finds the message where $parse would fail.
 # The pattern has no alternation inside its loop, which would recurse once a character, and no `\\]`, which JSONata misreads.
 _OUTPUT = r"""
   $error := $exists($states.errorOutput.Error) ? $string($states.errorOutput.Error) : 'States.Unknown';
@@ -27,7 +27,7 @@ LATE_CAUSE = "The hours of the job were over before anybody could tell how its n
 
 
 def patience(seconds: float) -> dict[str, Any]:
-    """What a step's function is told of its patience. EnteredTime is the state's and not a try's: retries leave it as it is."""
+    """Tells a step's function its patience. EnteredTime is when the state was entered, and retries do not change it."""
     told = {patience_words.ENTERED_AT: "{% $states.context.State.EnteredTime %}", patience_words.SECONDS: seconds}
     return {patience_words.FIELD: told}
 
@@ -40,9 +40,9 @@ BEGUN = {
         "started_at": "{% $states.context.Execution.StartTime %}",
     },
 }
-"""What a machine's first function is asked: the execution's input, and which execution it is."""
+"""Input of a machine's first function: the execution's input, and which execution it is."""
 SHORT = 2000
-"""Characters of a cause that are kept of each of several errors: together they have to fit into a state's output."""
+"""Characters that are kept of each of several causes: together they must fit into a state's output."""
 
 
 def _expression(text: str) -> str:
@@ -50,17 +50,17 @@ def _expression(text: str) -> str:
 
 
 REFUSED = _expression(_OUTPUT + "{'error': $error, 'cause': $cause}")
-"""Admit's error output as {error, cause}, the cause being text for a person; no variable of the machine exists yet."""
+"""Admit's error output as {error, cause} with a cause for a person; at this point the machine has no variables."""
 
 PROBLEM = _expression(
     f"""{_OUTPUT} {_LATE}
     {{'error': $late ? '{errors.DeadlineReached.__name__}' : $error, 'cause': $late ? '{LATE_CAUSE}' : $cause}}"""
 )
-"""The same of a working step. A step that ran out of time after the deadline ran out of the job's time."""
+"""The same for a working step. A step that times out after the deadline fails because the job's hours are over."""
 
 
 def _left(warning: str) -> str:
-    """What went wrong before stays the error; `warning` and the newer error are added to its cause."""
+    """Keeps the earlier error as the error, and adds `warning` and the newer error to its cause."""
     return _expression(
         f"""{_OUTPUT}
         {{
@@ -72,19 +72,19 @@ def _left(warning: str) -> str:
 
 
 LEFT_RUNNING = _left("Instances may still run until their own timers end them, five minutes after the deadline:")
-"""The same of Terminate: what went wrong before stays the error."""
+"""The same for Terminate: the earlier error stays the error."""
 
 LEFT_TRAINING = _left("Trainings may still run until the reaper ends them, or their own time-outs do:")
-"""The same of a grid's Stop."""
+"""The same for a grid's Stop."""
 
 SUBMITTED_BADLY = _expression(
     f"""{_OUTPUT}
     {{'first': $states.input.first, 'problem': $error & ': ' & $substring($cause, 0, {SHORT})}}"""
 )
-"""What became of a grid's array that Batch did not take, or that did not end well: its lines' records say more, and judge."""
+"""Result of an array that Batch did not accept, or that did not end well; the records of its lines say more, and decide."""
 
 CAUSE = 30_000
-"""Characters of a cause: Step Functions takes 32,768 in all."""
+"""The most characters of a cause: Step Functions takes 32,768 in all."""
 TOLD = _expression(
     rf"""
     $cause := $length($problem.cause) > {CAUSE} ? $substring($problem.cause, 0, {CAUSE}) & ' ...' : $problem.cause;
@@ -94,7 +94,7 @@ TOLD = _expression(
       : $cause
     """
 )
-"""What the end of a failed execution says: the cause first, then where to look. A request that was refused has no links."""
+"""Cause of a failed execution: the cause first, then where to look. A refused request has no links."""
 
 NO_PROBLEM = "{% $not($exists($problem.error)) %}"
 
@@ -106,5 +106,5 @@ def again(mendable: Sequence[type[errors.JobError]]) -> str:
 
 
 def seconds_left(after_deadline_s: float, *, least: int) -> str:
-    """Whole seconds until so long after the job's deadline, never fewer than `least`."""
+    """Returns the whole seconds until `after_deadline_s` after the job's deadline, never fewer than `least`."""
     return f"{{% $max([$deadline + {math.ceil(after_deadline_s)} - $floor($millis() / 1000), {least}]) %}}"

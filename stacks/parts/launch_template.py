@@ -1,4 +1,4 @@
-"""What every node of a region is launched with, whatever its job: no image, no network, no disk, for these differ."""
+"""Launches every node of a region the same way, whatever its job: without image, network and disk, because these differ."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class LaunchTemplate(Construct):
                 metadata_options=ec2.CfnLaunchTemplate.MetadataOptionsProperty(
                     http_endpoint="enabled",
                     http_tokens="required",
-                    # One more hop than the node itself: a job's container is a hop away from it.
+                    # One hop more than the node itself needs: a job's container is one hop further away.
                     http_put_response_hop_limit=2,
                     instance_metadata_tags="enabled",
                 ),
             ),
-            # The template's own tag: the launcher may use only templates that carry it.
+            # Tags the template itself: the launcher may use only templates with this tag.
             tag_specifications=[
                 ec2.CfnLaunchTemplate.LaunchTemplateTagSpecificationProperty(
                     resource_type="launch-template", tags=[CfnTag(key=tags.DEPLOYMENT, value=deployment)]

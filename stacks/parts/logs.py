@@ -1,4 +1,4 @@
-"""A log group that forgets after so many days."""
+"""A log group that deletes its events after a number of days."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stacks.parts.acknowledged import acknowledge
 
 
 def log_group(scope: Construct, name: str, *, days: int, physical_name: str | None = None) -> logs.LogGroup:
-    """`days` is one of CloudWatch's retentions. Goes with its stack: what expires anyway is not a record."""
+    """`days` is one of CloudWatch's retentions. The group is deleted with its stack: a log that expires anyway is not a record."""
     group = logs.LogGroup(scope, name, log_group_name=physical_name, removal_policy=cdk.RemovalPolicy.DESTROY)
     plain = group.node.default_child
     assert isinstance(plain, logs.CfnLogGroup)
-    # The enumeration of the construct has names for the allowed numbers; the settings have the numbers.
+    # The construct's enumeration has names for the allowed numbers, the settings have the numbers.
     plain.retention_in_days = days
     acknowledge(
         group,

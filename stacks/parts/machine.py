@@ -1,4 +1,4 @@
-"""What all of our state machines have in common: a role of their own, functions as steps, and time for Lambda's own troubles."""
+"""Shared by all of our state machines: a role of their own, functions as steps, and retries after Lambda's own errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stacks.parts.acknowledged import acknowledge
 from stacks.parts.right import Right, grant
 
 MARGIN = cdk.Duration.seconds(30)
-"""From a function's own time-out to its state's: Lambda speaks first, and says more."""
+"""From a function's time-out to its state's: Lambda's error comes first, and says more."""
 SERVICE_ERRORS = [
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -31,7 +31,7 @@ SERVICE_ERRORS = [
     "Runtime.ExitError",
     "Sandbox.Timedout",
 ]
-"""Lambda's own troubles, a killed function among them: every step may be done twice."""
+"""Lambda's own errors, including a killed function. After each of them a step may run a second time."""
 
 THROTTLED = "Lambda.TooManyRequestsException"
 UNANSWERED = ["States.Timeout", *(error for error in SERVICE_ERRORS if error != THROTTLED)]
@@ -40,8 +40,8 @@ UNANSWERED = ["States.Timeout", *(error for error in SERVICE_ERRORS if error != 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """From try to try: the first, how much longer each next one is, the longest. With jitter any of them may be as short as
-    nothing, and is half as long on the average."""
+    """Pauses between tries: the first, the growth rate, the longest. With jitter each may be as short as zero, and
+    is half as long on average."""
 
     first_s: int
     rate: int
@@ -49,16 +49,16 @@ class Pauses:
     jitter: bool
 
     def until(self, patience_s: float) -> int:
-        """How many of them are the patience, on the average."""
+        """Returns the number of pauses that add up to the patience, on average."""
         share = 0.5 if self.jitter else 1.0
         return next(number for number, waited in enumerate(accumulate(self._each()), 1) if share * waited >= patience_s)
 
     def at_most_s(self, number: int) -> int:
-        """How long the first `number` of them are at most."""
+        """Returns the maximum length of the first `number` pauses."""
         return sum(islice(self._each(), number))
 
     def retry(self, step: tasks.LambdaInvoke, names: Sequence[str], patience_s: float) -> None:
-        """Tries the step again after these errors until the pauses alone are the patience."""
+        """Retries the step after these errors until the pauses alone add up to the patience."""
         step.add_retry(
             errors=list(names),
             max_attempts=self.until(patience_s),
@@ -76,7 +76,7 @@ QUICK = Pauses(first_s=2, rate=2, longest_s=60, jitter=True)
 
 
 def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:
-    """A role for state machines of this account alone."""
+    """Returns a role that only state machines of this account can assume."""
     role = iam.Role(
         scope,
         "Role",
@@ -100,7 +100,7 @@ def standard_machine(
     timeout: cdk.Duration,
     role: iam.Role,
 ) -> sfn.StateMachine:
-    """A Standard machine in JSONata, with no rights but those of `role`."""
+    """Returns a Standard machine in JSONata that has only the rights of `role`."""
     machine = sfn.StateMachine(
         scope,
         "Machine",
@@ -110,7 +110,7 @@ def standard_machine(
         definition_body=sfn.DefinitionBody.from_chainable(begins_with),
         comment=comment,
         timeout=timeout,
-        # On its own account the CDK would add the right to invoke every version of every function.
+        # Otherwise the CDK would add the right to invoke every version of every function.
         role=role.without_policy_updates(),
     )
     machine.node.add_dependency(role)
@@ -133,8 +133,8 @@ def invocation(
     payload: Mapping[str, Any],
     **options: Any,
 ) -> tasks.LambdaInvoke:
-    """A state that invokes a function. It times out a little after the function, unless `task_timeout` says otherwise; what is
-    tried again is the caller's to say."""
+    """Returns a state that invokes a function. It times out shortly after the function, unless `task_timeout` says otherwise;
+    the caller adds the retries."""
     options.setdefault("task_timeout", sfn.Timeout.duration(_timeout(function).plus(MARGIN)))
     return tasks.LambdaInvoke.jsonata(
         scope,
@@ -142,17 +142,17 @@ def invocation(
         comment=comment,
         lambda_function=interfaces.function(function),
         payload=sfn.TaskInput.from_object(dict(payload)),
-        # CDK's own list lacks the throttle, which is what a new account with ten concurrent functions meets.
+        # CDK's own list lacks the throttle, which a new account with ten concurrent functions meets.
         retry_on_service_exceptions=False,
         **options,
     )
 
 
 def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn.JitterType.FULL) -> None:
-    """Tries the step again after Lambda's own troubles."""
+    """Retries the step after Lambda's own errors."""
     step.add_retry(
         errors=SERVICE_ERRORS,
-        # 2, 4, 8, 16, 32, then 60 s at most: a storm of throttles may last eight minutes.
+        # The pauses are 2, 4, 8, 16, 32, then 60 s at most: throttling may last eight minutes.
         interval=cdk.Duration.seconds(2),
         max_attempts=12,
         backoff_rate=2,
@@ -164,10 +164,10 @@ def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn
 def outlive(
     step: tasks.LambdaInvoke, function: lambda_.Function, *, verdicts: Sequence[str], patience_s: float
 ) -> None:
-    """Tries the step again after any error but its verdicts, until the patience is over. Every step may be done twice.
+    """Retries the step after any error except its verdicts, until the patience is over. A step may run a second time.
 
-    The function itself makes a verdict of what it raises later (`aws.patience`): the numbers of tries are for what no
-    function can end, and for those that are old.
+    Once its patience is over, the function raises a verdict (`aws.patience`). The limits on retries are for errors that
+    no function can end, and for functions of an older version.
     """
     step.add_retry(errors=list(verdicts), max_attempts=0)
     _slow(function).retry(step, UNANSWERED, patience_s)
@@ -175,11 +175,11 @@ def outlive(
 
 
 def outlived_s(function: lambda_.Function, *, patience_s: float, told_s: float, again_s: int = 0) -> int:
-    """How long a step that `outlive`s may take at most, whatever errors it meets in whatever order.
+    """Returns the longest time that a step with `outlive` may take, whatever errors it meets in whatever order.
 
     `told_s` is the patience that its function is told, `again_s` the pause after an answer that is not a verdict. A last try begins
-    when that is over. From then on the function only has what it raises no more: tries that end without an answer, each after
-    the function's whole time, and throttles, which come at once.
+    when that patience is over. After it only two kinds of errors remain: tries without an answer, each after the function's
+    whole time, and throttles, which come at once.
     """
     slow = _slow(function)
     unanswered = slow.until(patience_s)
@@ -188,12 +188,12 @@ def outlived_s(function: lambda_.Function, *, patience_s: float, told_s: float, 
 
 
 def try_s(function: lambda_.Function) -> int:
-    """How long one try of a step may take."""
+    """Returns the longest time of one try of a step."""
     return int(_timeout(function).plus(MARGIN).to_seconds())
 
 
 def _slow(function: lambda_.Function) -> Pauses:
-    """Few and long, because each try may have taken as long as the function may run."""
+    """Returns few and long pauses, because each try may have taken the function's whole time."""
     return Pauses(first_s=2, rate=4, longest_s=int(_timeout(function).to_seconds()), jitter=False)
 
 
@@ -204,7 +204,7 @@ def _timeout(function: lambda_.Function) -> cdk.Duration:
 
 
 def ask_again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts: int) -> None:
-    """Tries the step again after this error, always after the same pause."""
+    """Retries the step after this error, always after the same pause."""
     step.add_retry(
         errors=[error],
         interval=cdk.Duration.seconds(interval_s),
@@ -214,5 +214,5 @@ def ask_again(step: tasks.LambdaInvoke, error: str, *, interval_s: int, attempts
 
 
 def whole(seconds: float) -> int:
-    """Step Functions counts in whole seconds, from one."""
+    """Rounds up to whole seconds, at least one, as Step Functions requires."""
     return max(1, round(seconds))

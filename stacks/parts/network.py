@@ -1,4 +1,4 @@
-"""A region's network: a private subnet in each zone, a way out and no way in."""
+"""A region's network: a private subnet per zone; nodes can open connections to the internet, and nothing outside can connect to them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 
 ZONES = 3
-"""That share three quarters of the network, whether or not there are so many."""
+"""Zones that share three quarters of the network, even where there are fewer."""
 MOST_ZONES = 6
-"""us-east-1 has so many, and no region has more."""
+"""us-east-1 has six zones, and no region has more."""
 PUBLIC_PREFIX = 28
 """A public subnet holds a NAT gateway and nothing else: 11 addresses are more than enough."""
 
@@ -33,9 +33,9 @@ class Network(Construct):
         nat_gateways: int,
         interface_endpoints: Sequence[str],
     ) -> None:
-        """`zones` are names, as many as `zones_of` says at most.
+        """`zones` are names, at most as many as `zones_of` returns.
 
-        What is added to the end of `zones` leaves every other subnet as it is.
+        Adding a name at the end of `zones` does not change any other subnet.
         """
         super().__init__(scope, name)
         first = zones[:ZONES]
@@ -51,7 +51,7 @@ class Network(Construct):
                 ec2.SubnetConfiguration(
                     name="Nodes",
                     subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS,
-                    # Three quarters for nodes; the public subnets share the fourth.
+                    # Nodes have three quarters; the public subnets are in the fourth.
                     cidr_mask=IPv4Network(cidr).prefixlen + 2,
                 ),
                 ec2.SubnetConfiguration(
@@ -61,7 +61,7 @@ class Network(Construct):
                     map_public_ip_on_launch=False,
                 ),
             ],
-            # Bytes of the region's bucket pass here for nothing; through a NAT gateway each gigabyte costs.
+            # Traffic to the region's bucket is free through this endpoint; through a NAT gateway each gigabyte costs.
             gateway_endpoints={"S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)},
         )
         acknowledge(
@@ -70,7 +70,7 @@ class Network(Construct):
             "AwsSolutions-VPC7",
         )
         self.node_subnets = [*self.vpc.private_subnets, *self._more(zones[ZONES:], cidr)]
-        """One a zone, all private."""
+        """Private subnets, one per zone."""
         self.security_group = ec2.SecurityGroup(
             self,
             "NodeSecurityGroup",
@@ -78,7 +78,7 @@ class Network(Construct):
             description="Nodes: each other, and TCP 443 out",
             allow_all_outbound=False,
         )
-        # Nodes reach each other on every port. EFA, which no launch asks for yet, would want just these rules: both ways, for all
+        # Nodes reach each other on every port. EFA, which no launch asks for yet, needs exactly these rules: in both directions, for all
         # protocols, naming the group itself; "everything out" would not do.
         self.security_group.add_ingress_rule(self.security_group, ec2.Port.all_traffic(), "From nodes")
         self.security_group.add_egress_rule(self.security_group, ec2.Port.all_traffic(), "To nodes")
@@ -87,7 +87,7 @@ class Network(Construct):
             self._endpoints(interface_endpoints)
 
     def _more(self, zones: Sequence[str], cidr: str) -> list[ec2.ISubnet]:
-        """Subnets of further zones. They go out by the NAT gateways of the first ones, and reach S3 as these do."""
+        """Makes the subnets of further zones. They use the NAT gateways and the S3 endpoint of the first zones."""
         subnets = [
             ec2.PrivateSubnet(
                 self.vpc,
@@ -124,19 +124,19 @@ class Network(Construct):
                 service=ec2.InterfaceVpcEndpointAwsService(service),
                 subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_WITH_EGRESS),
                 security_groups=[group],
-                # "Open" is to everything in the network.
+                # "Open" means open to everything in the network.
                 open=False,
             )
 
 
 def zones_of(cidr: str) -> int:
-    """How many zones a network of this size has room for."""
+    """Returns the number of zones that a network of this size has room for."""
     return min(MOST_ZONES, ZONES + len(_further(cidr)))
 
 
 def _further(cidr: str) -> list[IPv4Network]:
-    """Blocks for subnets of the fourth and further zones: what the public subnets leave of the last quarter, in sixteenths of the
-    network."""
+    """Returns blocks for subnets of the fourth and further zones: the rest of the last quarter, which has the public subnets, in
+    sixteenths of the network."""
     *_, last = IPv4Network(cidr).subnets(prefixlen_diff=2)
     public = [block for _, block in zip(range(ZONES), last.subnets(new_prefix=PUBLIC_PREFIX), strict=False)]
     return [block for block in last.subnets(prefixlen_diff=2) if not any(block.overlaps(one) for one in public)]

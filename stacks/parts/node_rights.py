@@ -1,4 +1,4 @@
-"""What nodes say beside their reports: metrics of their own, and the console that EC2 keeps of each."""
+"""Rights for what nodes say beside their reports: their own metrics, and the console output that EC2 keeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stacks.parts.rights import Rights
 
 
 def measure(rights: Rights) -> Right:
-    """For nodes, into their own namespace: what runs on a node must not silence an alarm of ours."""
+    """Lets nodes write metrics into their own namespace only: code on a node must not be able to silence an alarm of ours."""
     reason = "Metrics are not resources; the condition names the one namespace."
     conditions = {
         "cloudwatch:namespace": names.node_metrics(rights.deployment),
@@ -20,7 +20,7 @@ def measure(rights: Rights) -> Right:
 
 
 def read_consoles(rights: Rights) -> Right:
-    """Of the deployment's instances, in its regions."""
+    """Allows to read the consoles of the deployment's instances, in its regions."""
     every = f"arn:{cdk.Aws.PARTITION}:ec2:*:{cdk.Aws.ACCOUNT_ID}:instance/*"
     reason = "Instances come and go; the condition wants the deployment's tag on each."
     conditions = {

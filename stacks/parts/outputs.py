@@ -1,4 +1,4 @@
-"""What a stack says when it is deployed."""
+"""Outputs that a stack shows after a deploy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from stacks.forms import partition
 
 
 def started_here(stack: cdk.Stack, output: str, machine_arn: str, how: str) -> None:
-    """An output with the page of the console on which executions of the machine are started; `how` says what to do there."""
+    """Adds an output with the console page from which executions of the machine are started; `how` says what to do there."""
     page = Console(partition(stack.region), stack.region).machine(machine_arn)
     cdk.CfnOutput(stack, output, value=page, description=how)

@@ -1,4 +1,4 @@
-"""The platform's own images: their contexts, and the tags that name them by what is in those."""
+"""Names the platform's own images: their contexts, and tags that follow from the contents of the contexts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contract import names
 from stacks.parts.assembled import CONTRACT, ROOT, existing, files
 
 CHILD = {".": ROOT / "grid_child", "contract": CONTRACT}
-"""Place in the context to folder, as Assembled takes it: the grid's child."""
+"""Folder by place in the build context, as Assembled takes it: the grid's child."""
 
 
 def child_tag() -> str:
-    """Of the child's image: another context has another tag, and the same one always the same."""
+    """Returns the tag of the child's image: equal contexts have equal tags, different contexts different ones."""
     digest = hashlib.sha256()
     for place, folder in sorted(CHILD.items()):
         for file in files(existing(folder)):

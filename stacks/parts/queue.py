@@ -1,4 +1,4 @@
-"""Queues: messages that wait for a function, and the letters of those that nobody could read."""
+"""Queues: messages that wait for a function, and letters, the messages that failed for good."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from constructs import Construct
 from stacks.parts.acknowledged import acknowledge
 
 RETENTION = cdk.Duration.days(14)
-"""The longest that SQS keeps a message: a letter outlives a holiday."""
+"""SQS's maximum, so that a letter outlives a holiday."""
 TIMES_THE_FUNCTION = 6
-"""AWS's advice for the visibility time-out of a queue that a function reads, in time-outs of the function."""
+"""Visibility time-out of a queue that a function reads, in time-outs of the function, as AWS advises."""
 FEWEST_RECEIVES = 5
-"""AWS's advice: Lambda's own throttles count as well."""
+"""AWS's advice, because Lambda's own throttles count as receives as well."""
 KEYS = "SQS encrypts with a key of its own; what waits in here names executions and passes, and no secrets."
 
 
@@ -29,8 +29,8 @@ class DeadLetters(sqs.Queue):
 
 
 class Queue(sqs.Queue):
-    """Messages for one function with that time-out; a message that fails `receives` times, or a few at least, becomes one of
-    `letters`."""
+    """Messages for one function with this time-out. A message that fails `receives` times (at least FEWEST_RECEIVES) becomes one
+    of `letters`."""
 
     def __init__(
         self, scope: Construct, name: str, *, function_timeout: cdk.Duration, receives: float, letters: DeadLetters
@@ -41,7 +41,7 @@ class Queue(sqs.Queue):
             encryption=sqs.QueueEncryption.SQS_MANAGED,
             enforce_ssl=True,
             retention_period=RETENTION,
-            # After this time a message of a killed function is delivered again; a function that fails returns its message sooner.
+            # A killed function's message is delivered again after this time; a function that fails returns its message sooner.
             visibility_timeout=cdk.Duration.seconds(TIMES_THE_FUNCTION * function_timeout.to_seconds()),
             dead_letter_queue=sqs.DeadLetterQueue(
                 queue=letters, max_receive_count=max(FEWEST_RECEIVES, round(receives))

@@ -1,4 +1,4 @@
-"""A repository of images that a region owns, and who outside the account may pull from it."""
+"""A repository of images in a region, with the accounts outside that may pull from it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ KEPT_IMAGES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """Accounts, and organizations whole; empty for nobody."""
+    """Accounts, and whole organizations; empty for nobody."""
 
     accounts: Sequence[str] = ()
     organizations: Sequence[str] = ()
 
 
 class Repository(ecr.Repository):
-    """Scanned on push, tags that never move, tidied by itself; goes with its stack, with everything in it."""
+    """Scanned on push, with immutable tags and a lifecycle policy; deleted with its stack, with all of its images."""
 
     def __init__(self, scope: Construct, name: str, *, physical_name: str, readers: Readers) -> None:
         super().__init__(
@@ -39,12 +39,12 @@ class Repository(ecr.Repository):
             lifecycle_rules=[
                 ecr.LifecycleRule(description=f"The newest {KEPT_IMAGES} images", max_image_count=KEPT_IMAGES)
             ],
-            # Images can be built again, and a repository that stayed would be in the way of the next deployment.
+            # Images can be built again, and a repository that stayed would block the next deployment.
             removal_policy=cdk.RemovalPolicy.DESTROY,
             empty_on_delete=True,
         )
         if readers.accounts:
-            # Named by their roots: each account says itself who of its own may pull.
+            # Names the accounts' roots: each account decides which of its own roles may pull.
             self._let(
                 "ReadFromAccounts",
                 [interfaces.principal(iam.AccountPrincipal(account)) for account in readers.accounts],

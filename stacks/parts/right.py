@@ -1,4 +1,4 @@
-"""A right: one named statement of a policy, and why it has a wildcard where it has one."""
+"""A right: one named statement of a policy, and the reason for its wildcard if it has one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from stacks.parts.acknowledged import acknowledge
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """An Allow whose name a person reads in the console."""
+    """An Allow statement whose name a person reads in the console."""
 
     name: str
     actions: Sequence[str]
     resources: Sequence[str]
     wildcards: str = ""
-    """Why resources have a `*`, in a sentence; wanted where one has."""
+    """Why resources contain a `*`, in a sentence; required where they do."""
     conditions: Mapping[str, object] = field(default_factory=dict)
-    """By operator: `{"StringEquals": {...}}`."""
+    """Conditions by operator: `{"StringEquals": {...}}`."""
 
 
 def grant(role: iam.Role, *rights: Right) -> None:
-    """Adds the rights to the role's policy, and acknowledges each wildcard with its right's own sentence."""
+    """Adds the rights to the role's policy, and acknowledges each wildcard with the reason of its right."""
     for right in rights:
         role.add_to_policy(
             iam.PolicyStatement(
@@ -42,5 +42,5 @@ def grant(role: iam.Role, *rights: Right) -> None:
 
 
 def _readable(resource: str) -> str:
-    """As cdk-nag writes it."""
+    """Returns the resource as cdk-nag writes it."""
     return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")

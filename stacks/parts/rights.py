@@ -1,4 +1,4 @@
-"""What the functions and the nodes may do: one named statement a right, each as narrow as IAM lets it be."""
+"""Rights of the functions and the nodes: one named statement per right, each as narrow as IAM allows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
 READ = ("s3:GetObject", "s3:GetObjectVersion")
 PRICE_LIST = "us-east-1"
-"""The Price List answers in few regions, everywhere about all of them."""
+"""The Price List has endpoints in few regions; each of them answers for all regions."""
 UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
-"""For the operator Null: the resource has no such tag. So IAM itself refuses to end what a person protected after the function looked."""
+"""For the operator Null: the resource lacks this tag. IAM itself then denies ending what a person protected after the function looked."""
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
-"""Needed because a stranger's bucket may have a name that fits our pattern."""
+"""Needed because another account's bucket may have a name that fits our pattern."""
 SPOT = "spot.amazonaws.com"
 SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
@@ -28,14 +28,14 @@ SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 class Rights:
     """Statements for one deployment.
 
-    ARNs leave the region open and a condition names the regions, or the account for buckets, whose names say the rest: statements
-    that listed each region's ARNs would be too long for a role after a dozen regions.
+    ARNs leave the region open; a condition names the regions or, for buckets, the account, as their names contain the region. Statements
+    with each region's ARNs would be too long for a role after a dozen regions.
     """
 
     deployment: str
     home_region: str
     regions: tuple[str, ...]
-    """Where jobs run."""
+    """Regions in which jobs run."""
 
     @property
     def home_bucket(self) -> str:
@@ -43,7 +43,7 @@ class Rights:
 
     @property
     def bytes_buckets(self) -> str:
-        """A pattern of their names, every region's."""
+        """Pattern of the names of every region's bucket of bytes."""
         return names.bytes_bucket(self.deployment, cdk.Aws.ACCOUNT_ID, "*")
 
     @property
@@ -54,16 +54,16 @@ class Rights:
     # S3
 
     def home(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
-        """`actions` on objects of the home bucket whose keys fit a pattern."""
+        """Allows `actions` on objects of the home bucket whose keys fit a pattern."""
         reason = "Jobs, attempts and uploads come and go: what is fixed in a key says which kind of document it is."
         return Right(name, actions, [_objects(self.home_bucket, pattern) for pattern in patterns], reason)
 
     def list_home(self) -> Right:
-        """Also what makes S3 say "no such key" and not "forbidden" of an object that is not there."""
+        """Lists the home bucket; with this right S3 answers "no such key", not "forbidden", for an object that does not exist."""
         return Right("ListHome", ["s3:ListBucket"], [_bucket(self.home_bucket)])
 
     def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
-        """`actions` on objects of every region's bucket of bytes."""
+        """Allows `actions` on objects of every region's bucket of bytes."""
         wanted = [_objects(self.bytes_buckets, pattern) for pattern in patterns]
         reason = "There is a bucket a region; jobs and their files come and go, and the folder says which kind of file it is."
         return Right(name, actions, wanted, reason, OF_THIS_ACCOUNT)
@@ -73,7 +73,7 @@ class Rights:
         return Right("ListBytes", ["s3:ListBucket"], [_bucket(self.bytes_buckets)], reason, OF_THIS_ACCOUNT)
 
     def empty(self) -> list[Right]:
-        """Takes every version of every object out of the deployment's own buckets."""
+        """Deletes every version of every object in the deployment's own buckets."""
         buckets = [self.home_bucket, self.bytes_buckets]
         whole, everything = [_bucket(one) for one in buckets], [_objects(one, "*") for one in buckets]
         reason = "The settings say that no data is kept: a bucket goes only once nothing at all is in it."
@@ -84,7 +84,7 @@ class Rights:
         ]
 
     def data(self, buckets: Sequence[str]) -> list[Right]:
-        """Reads the buckets that the settings name; nothing where they name none."""
+        """Reads the buckets that the settings name; returns no right where they name none."""
         if not buckets:
             return []
         reason = "The settings give these buckets to jobs, with everything in them."
@@ -96,17 +96,17 @@ class Rights:
     # EC2
 
     def look_at(self, name: str, *actions: str) -> Right:
-        """Describe calls, which know no resources; in our regions only."""
+        """Allows Describe calls, which IAM cannot limit to resources, in our regions only."""
         reason = "Describe calls know no resources; the condition keeps them to our regions."
         return Right(name, actions, ["*"], reason, self._here())
 
     def look_everywhere(self, *actions: str) -> Right:
-        """Describe calls in every region: something may run where no setting looks any more."""
+        """Allows Describe calls in every region: instances may run in a region that the settings no longer name."""
         reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
         return Right("DescribeInEveryRegion", actions, ["*"], reason)
 
     def launch(self) -> list[Right]:
-        """RunInstances is authorised for every resource of the request: one type that is missing here and all launches fail."""
+        """Allows launches. RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail."""
         made = self._ec2("instance", "volume", "network-interface")
         request = self._ec2("spot-instances-request")
         new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
@@ -123,7 +123,7 @@ class Rights:
             Right(
                 "LaunchFromImages",
                 ["ec2:RunInstances"],
-                # Images may be anybody's: their ARNs have no account.
+                # Images may belong to anybody: their ARNs have no account.
                 [_arn("ec2", "*", "", "image/*")],
                 "Images are AWS's or anybody's, and the id behind a parameter changes; Admit pins the one of the settings.",
                 self._here(),
@@ -140,7 +140,7 @@ class Rights:
                 ["ec2:CreateTags"],
                 self._ec2("instance"),
                 known,
-                # Without the Null, ForAllValues is true of a request that has no keys.
+                # Without the Null condition, ForAllValues is true for a request without keys.
                 {
                     **self._here(self._ours),
                     "ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)},
@@ -150,7 +150,7 @@ class Rights:
         ]
 
     def launch_spot(self) -> list[Right]:
-        """On top of `launch`. The first spot launch of an account makes the role of AWS's spot service."""
+        """Allows spot launches beside `launch`. An account's first spot launch creates the role of AWS's spot service."""
         role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
         return [
             Right(
@@ -169,7 +169,7 @@ class Rights:
         ]
 
     def terminate(self) -> Right:
-        """Ends instances in our regions. Neither this nor any other right allows to end what a person protects."""
+        """Allows to end instances in our regions. Neither this nor any other right allows to end a protected instance."""
         reason = "Instances come and go; the condition wants the deployment's tag on each."
         return Right(
             "TerminateOurInstances",
@@ -180,11 +180,11 @@ class Rights:
         )
 
     def terminate_everywhere(self) -> Right:
-        """The same in every region."""
+        """Allows the same in every region."""
         return self._end("TerminateOurInstances", "ec2:TerminateInstances", "instance")
 
     def terminate_under(self, instance_profile: str) -> Right:
-        """Instances under the profile, by its ARN, that carry no deployment's tag, in every region."""
+        """Allows to end instances in every region that have this profile (an ARN) and no deployment's tag."""
         return Right(
             "TerminateUntaggedUnderOurProfile",
             ["ec2:TerminateInstances"],
@@ -194,7 +194,7 @@ class Rights:
         )
 
     def remove_leftovers(self) -> list[Right]:
-        """What instances of ours may leave behind, in every region."""
+        """Allows to delete what our instances may leave behind, in every region."""
         return [
             self._end("DeleteVolumes", "ec2:DeleteVolume", "volume"),
             self._end("DeleteInterfaces", "ec2:DeleteNetworkInterface", "network-interface"),
@@ -218,7 +218,7 @@ class Rights:
         return Right("ListExecutions", ["states:ListExecutions"], [self.train_machine])
 
     def executions(self, name: str, *actions: str) -> Right:
-        """`actions` on executions of the Train machine."""
+        """Allows `actions` on executions of the Train machine."""
         every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{names.machine(self.deployment)}:*")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
@@ -226,7 +226,7 @@ class Rights:
         return Right("StartTheDrain", ["states:StartExecution"], [self.machine(names.drain_machine(self.deployment))])
 
     def build_own_images(self) -> list[Right]:
-        """Starts builds of the platform's own images and follows them; starts the machine that a deploy waits with."""
+        """Allows to start and follow builds of the platform's own images, and to start the machine that waits for them during a deploy."""
         build = names.build_machine(self.deployment)
         every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
         started = [self.machine(build), self.machine(names.image_machine(self.deployment))]
@@ -241,7 +241,7 @@ class Rights:
         ]
 
     def answer_train(self) -> Right:
-        """Answers of task tokens. The reference lists no resource for them; IAM asks for the machine's ARN all the same."""
+        """Allows to answer task tokens. The reference lists no resource for these calls; IAM asks for the machine's ARN all the same."""
         actions = ["states:SendTaskSuccess", "states:SendTaskFailure", "states:SendTaskHeartbeat"]
         return Right("SendTaskResults", actions, [self.train_machine])
 
@@ -252,7 +252,7 @@ class Rights:
     # Messages
 
     def work_through(self, queue_arn: str) -> Right:
-        """Reads a queue, puts a message off, and sends one more; the first three are Lambda's own, in the function's name."""
+        """Allows to read a queue, delay a message and send one more; Lambda makes the first three calls, with the function's role."""
         lambdas = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
         return Right("ProcessTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
 
@@ -260,7 +260,7 @@ class Rights:
         return Right("SendToTheDeadLetterQueue", ["sqs:SendMessage"], [queue_arn])
 
     def publish(self, topic_arn: str, key_arn: str) -> list[Right]:
-        """SNS encrypts a message with the right of who publishes it."""
+        """Allows to publish; SNS encrypts a message with the publisher's right on the key."""
         through = {"StringEquals": {"kms:ViaService": f"sns.{self.home_region}.amazonaws.com"}}
         return [
             Right("PublishMessages", ["sns:Publish"], [topic_arn]),
@@ -268,7 +268,7 @@ class Rights:
         ]
 
     def figures(self) -> list[Right]:
-        """What the reaper's words quote: its own metrics of the week, and what an instance hour costs."""
+        """Allows to read what the reaper's summary quotes: its own metrics of the week, and the price of an instance hour."""
         metrics = "Metrics are not resources, and there is no condition on a namespace; they are numbers."
         return [
             Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, _in(self.home_region)),
@@ -276,14 +276,14 @@ class Rights:
         ]
 
     def prices(self) -> Right:
-        """The Price List's, of all regions and services."""
+        """Allows to read the Price List, for all regions and services."""
         reason = "The public price list knows no resources; it answers in one region."
         return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, _in(PRICE_LIST))
 
     # Everything else
 
     def parameters(self, images: Sequence[str]) -> Right:
-        """The regions' descriptions of themselves, and the parameters among `images`."""
+        """Allows to read the regions' descriptions, and those of `images` that are parameters."""
         own = {image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)}
         public = {image for image in images if image.startswith(PUBLIC_PARAMETERS)}
         owned = [(cdk.Aws.ACCOUNT_ID, one) for one in sorted(own)] + [("", one) for one in sorted(public)]
@@ -292,18 +292,18 @@ class Rights:
         return Right("ReadParameters", ["ssm:GetParameter"], wanted, reason, self._here())
 
     def descriptions(self) -> Right:
-        """What regions say of themselves, in every region: one that left the settings may still stand."""
+        """Allows to read descriptions in every region: a region that left the settings may still have its stack."""
         reason = "A region's stack outlives its settings; the path is the deployment's own."
         return Right("ReadRegionParameters", ["ssm:GetParameter"], [self._descriptions], reason)
 
     def own_stack(self, stack: str) -> Right:
-        """How a stack of the home region is, by its name."""
+        """Allows to read the status of a stack of the home region, by its name."""
         arn = _arn("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
         reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
         return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
     def secrets(self, action: str) -> Right:
-        """`action` on what stands under the deployment's own path."""
+        """Allows `action` on the secrets under the deployment's own path."""
         path = f"secret:{names.secret_prefix(self.deployment)}*"
         reason = (
             "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
@@ -312,12 +312,12 @@ class Rights:
         return Right("DescribeSecrets", [action], wanted, reason, self._here())
 
     def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
-        """All that a node may do. No EC2 and no states right."""
+        """Everything that a node may do. A node has no right on EC2 or Step Functions."""
         jobs = {"s3:prefix": f"{keys.JOBS}*"}
         return [
             self.home("ReadAgents", ["s3:GetObject"], keys.ANY_AGENT),
             self.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
-            # IfExists: S3 asks for this right, without a prefix, before it says of a missing object that it is missing.
+            # IfExists: S3 checks this right, without a prefix, before it answers that an object is missing.
             Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),
             self.home("WriteReports", ["s3:PutObject"], keys.ANY_REPORT, keys.ANY_ORDER),
             self.bytes(
@@ -329,7 +329,7 @@ class Rights:
                     if folder != keys.CommitKind.ARTIFACTS.value
                 ),
             ),
-            # Artifacts are for people: no node reads one or takes one away again.
+            # Artifacts are for people: no node reads or deletes one.
             self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.CommitKind.ARTIFACTS.value}/*"),
             self.list_bytes(),
             *self.data(data_buckets),
@@ -350,11 +350,11 @@ class Rights:
         return _arn("ssm", "*", cdk.Aws.ACCOUNT_ID, f"parameter{names.region_parameter(self.deployment, '*')}")
 
     def _here(self, also: Mapping[str, object] | None = None) -> dict[str, dict[str, object]]:
-        """Conditions that hold a request to our regions, and to what else is asked for."""
+        """Conditions that limit a request to our regions, and to `also`."""
         return {"StringEquals": {**(also or {}), **_in(*sorted({self.home_region, *self.regions}))["StringEquals"]}}
 
     def _ec2(self, *kinds: str) -> list[str]:
-        """In every region: to say in which is the condition's part."""
+        """ARNs in every region; a condition limits the regions."""
         return [_arn("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
 
 

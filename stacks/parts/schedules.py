@@ -1,4 +1,4 @@
-"""Schedules of EventBridge Scheduler that invoke one function, with a role of their own and a queue for what was not delivered."""
+"""Schedules of EventBridge Scheduler that invoke one function, with a role of their own and a queue for undelivered invocations."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from stacks.parts.acknowledged import acknowledge
 from stacks.parts.right import Right, grant
 
 SHORTEST_AGE_S = 60
-"""The least that Scheduler allows; without retries an invocation is never older."""
+"""Scheduler's minimum age of an event; without retries an invocation is never older."""
 
 
 class Schedules(Construct):
-    """Nothing is tried again: the next time is the second chance."""
+    """Schedules without retries: the next invocation is the second chance."""
 
     def __init__(
         self, scope: Construct, name: str, *, function: lambda_.Function, letters: sqs.IQueue, description: str
@@ -48,7 +48,7 @@ class Schedules(Construct):
         )
 
     def add(self, name: str, expression: str, *, description: str, given: Mapping[str, object]) -> None:
-        """Invokes the function with `given` whenever `expression` says, which counts in UTC."""
+        """Invokes the function with `given` at the times of `expression`, in UTC."""
         schedule = scheduler.CfnSchedule(
             self,
             name,
@@ -76,5 +76,5 @@ class Schedules(Construct):
 
 
 def _group(scope: Construct) -> str:
-    """ARN of the schedules' group: the source that Scheduler names when it takes a role."""
+    """ARN of the schedules' group, which Scheduler names as the source when it assumes a role."""
     return cdk.Stack.of(scope).format_arn(service="scheduler", resource="schedule-group", resource_name="default")

@@ -1,4 +1,4 @@
-"""The roles in which AWS's own services work for Batch on Fargate: a new account may lack them, and then the first use fails."""
+"""Creates the service-linked roles that Batch on Fargate needs: a new account may lack them, and then the first use fails."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 
 ROLES = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": "AWSServiceRoleForECS"}
-"""Service to its role. CloudFormation's own type for such roles fails where one is there already."""
+"""Role by service. CloudFormation's own type for these roles fails if the role exists."""
 CLOUDFORMATION_WAITS = cdk.Duration.minutes(5)
 
 
 class ServiceRoles(Construct):
-    """Stands early: IAM takes seconds until other services see a new role, and the stacks between take minutes."""
+    """Is deployed early: other services see a new role after seconds, and the stacks in between take minutes."""
 
     def __init__(self, scope: Construct, name: str, *, deployment: str, log_retention_days: int) -> None:
         super().__init__(scope, name)
@@ -46,7 +46,7 @@ class ServiceRoles(Construct):
 
 
 def service_rights(roles: Mapping[str, str]) -> list[Right]:
-    """Sees and makes service-linked roles; `roles`: service to the name of its role."""
+    """Allows to read and create service-linked roles; `roles` has the name of each service's role."""
     arns = {service: service_role(service, role) for service, role in roles.items()}
     return [
         Right("ReadServiceRoles", ["iam:GetRole"], list(arns.values())),

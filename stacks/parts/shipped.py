@@ -1,4 +1,4 @@
-"""Which packages of lambda/ a function's archive holds: its own, and the shared rooms that it imports, found in the sources."""
+"""Finds the packages of lambda/ for a function's archive: its own, and the shared rooms that it imports, by reading the sources."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from functools import cache
 from pathlib import Path
 
 ROOMS = frozenset({"aws", "ending", "grids", "messages", "refusals"})
-"""Packages of lambda/ that functions share. All others are functions, and nobody imports those."""
+"""Packages of lambda/ that functions share. All others are functions, which nothing may import."""
 
 
 class NotShared(ValueError):
-    """Something imports a function's package, which no other archive holds."""
+    """Something imports a function's package, which only that function's archive contains."""
 
 
 def shipped(function: str, root: Path) -> tuple[str, ...]:
-    """Of the packages in `root`: its own and the rooms that it imports, directly or through others, by name. Raises NotShared."""
+    """Returns the function's own package and the rooms in `root` that it imports, directly or through others. Raises NotShared."""
     known = {path.name for path in root.iterdir() if path.is_dir()}
     found, waiting = set[str](), [function]
     while waiting:
@@ -33,7 +33,7 @@ def shipped(function: str, root: Path) -> tuple[str, ...]:
 
 
 def _imported(package: Path) -> set[str]:
-    """Top-level names of everything that the package's files import, wherever in a file."""
+    """Top-level names of all imports in the package's files, anywhere in a file."""
     return {name for file in package.rglob("*.py") for name in _names(file.read_text())}
 
 

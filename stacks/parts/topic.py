@@ -1,4 +1,4 @@
-"""The topic that people subscribe to, under a key of its own: what alarms say under AWS's key is dropped without a word."""
+"""The topic that people subscribe to, with a key of its own: under AWS's key the messages of alarms are dropped silently."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from stacks.parts import interfaces
 
 ALARMS = "cloudwatch.amazonaws.com"
 WAIT_BEFORE_DELETION = cdk.Duration.days(7)
-"""The shortest that KMS allows; nothing but messages on their way is encrypted with the key."""
+"""KMS's minimum; only messages on their way are encrypted with the key."""
 
 
 class Topic(sns.Topic):
-    """CloudWatch's alarms of this account may publish, and whoever has the right in its own policy.
+    """CloudWatch's alarms of this account may publish, and roles whose own policy has the right.
 
-    Rules of EventBridge may not: SNS does not support a condition on their account in the key's policy, and none of ours
+    EventBridge rules may not: SNS does not support a condition on their account in the key's policy, and none of our rules
     publishes (https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html).
     """
 
@@ -33,7 +33,7 @@ class Topic(sns.Topic):
         )
         super().__init__(scope, name, display_name=display_name, enforce_ssl=True, master_key=interfaces.key(key))
         self.key = key
-        # The key's own policy leaves every role of the account to that role's policy; services have none.
+        # The key's own policy leaves roles of the account to the roles' policies; a service has no such policy.
         key.add_to_resource_policy(self._alarms("AlarmsEncrypt", ["kms:Decrypt", "kms:GenerateDataKey*"], "*"))
         self.add_to_resource_policy(self._alarms("AlarmsPublish", ["sns:Publish"], self.topic_arn))
 

@@ -1,7 +1,7 @@
-"""The Train machine: Admit, Launch, Train, Sync, Terminate, Decide, and every way out leads through Terminate.
+"""The Train machine: Admit, Launch, Train, Sync, Terminate, Decide. Every way out after Admit leads through Terminate.
 
-Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. The cleanup queue and the reaper are
-for them.
+Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. For these there are the cleanup queue
+and the reaper.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from stacks.parts.machine import (
 from stacks.parts.right import Right
 
 LOOKS = 20
-"""How often a lost heartbeat leads to a new look. At 300 s each an attendant may be dead for well over an hour."""
+"""How often a lost heartbeat starts a new look. At 300 s each, an attendant may be dead for well over an hour."""
 CALLS = 5
-"""How often in the time of a heartbeat an attendant is called that cannot be: as long as for a heartbeat, in all."""
+"""How often the attendant is called during the time of one heartbeat when calls fail: together they last as long as the heartbeat."""
 VERDICTS = sorted(errors.BY_NAME)
-"""What the attendant answers about an attempt. Any other error of Train is the attendant's own, and says nothing of the nodes."""
+"""The attendant's answers about an attempt. Any other error of Train is the attendant's own, and says nothing about the nodes."""
 
 PENDING = errors.CapacityPending.__name__
 ANSWER = "{% $states.result.Payload %}"
-"""A state's output is the function's answer alone, without what Lambda says about the invocation."""
+"""Makes the function's answer the state's output, without what Lambda adds about the invocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,8 @@ class TrainMachine(Construct):
         )
 
     def _after_the_deadline_s(self, steps: Steps) -> int:
-        """How long the machine may go on after the longest job's deadline, whatever its states meet. Its own time-out runs no
-        Catch, so that no state's patience may ever meet it: Launch may begin just before the deadline."""
+        """Returns how long the machine may run after the longest job's deadline, whatever its states meet. The machine's time-out runs no
+        Catch, so it must be longer than all patiences of the states: Launch may begin just before the deadline."""
         timing, heartbeat = self._timing, whole(self._timing.heartbeat_s)
         launch_s = outlived_s(
             steps.launcher,
@@ -122,12 +122,12 @@ class TrainMachine(Construct):
 
     @property
     def _launch_told_s(self) -> float:
-        """Troubles, and walks that find no capacity, which are Launch's own to end."""
+        """Patience that Launch itself ends: for errors of AWS, and for walks that find no capacity."""
         return self._timing.launch_patience_s + self._timing.trouble_patience_s
 
     @property
     def _terminate_again(self) -> tuple[int, int]:
-        """Seconds between two tries, and how many follow the first."""
+        """Seconds between two tries, and the number of retries."""
         again = whole(self._timing.terminate_again_s)
         return again, math.ceil(self._timing.terminate_patience_s / again)
 
@@ -165,7 +165,7 @@ class TrainMachine(Construct):
                 "rungs": "{% $append($rungs, $states.result.Payload.rungs) %}",
             },
         )
-        # The launcher itself ends the patience; the five more are for walks that end early.
+        # The launcher itself ends the patience; the five extra retries are for walks that end early.
         attempts = math.ceil(self._timing.launch_patience_s / again) + 5
         ask_again(launch, PENDING, interval_s=again, attempts=attempts)
         outlive(
@@ -196,7 +196,7 @@ class TrainMachine(Construct):
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
         ask_again(train, "States.HeartbeatTimeout", interval_s=1, attempts=LOOKS)
-        # Nodes that train are not given up because nobody looks at them for a while.
+        # Training nodes are not given up because nobody looks at them for a while.
         train.add_retry(
             errors=[*SERVICE_ERRORS, "States.TaskFailed"],
             interval=cdk.Duration.seconds(whole(heartbeat / CALLS)),
@@ -225,7 +225,7 @@ class TrainMachine(Construct):
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}", "problem": "{% $problem %}"},
             outputs=ANSWER,
         )
-        # Whatever the error is, what ends instances is asked again: StillRunning, a killed function, a throttle of Lambda.
+        # Retries ending instances after any error: StillRunning, a killed function, a throttle of Lambda.
         ask_again(terminate, "States.ALL", interval_s=again, attempts=attempts)
         return terminate
 
@@ -272,7 +272,7 @@ class TrainMachine(Construct):
         patience_s: float | None = None,
         **options: Any,
     ) -> tasks.LambdaInvoke:
-        """With a patience, whatever is not a verdict is tried again until it is over."""
+        """Adds the step; with a patience, any error that is not a verdict is retried until the patience is over."""
         told = jsonata.patience(patience_s) if patience_s is not None else {}
         step = invocation(self, name, function, comment, payload={**payload, **told}, **options)
         if patience_s is not None:
@@ -281,5 +281,5 @@ class TrainMachine(Construct):
 
 
 def _computed(expression: str) -> sfn.Timeout:
-    """TimeoutSeconds as an expression; `Timeout.at` would render the path of the other query language."""
+    """Sets TimeoutSeconds to an expression; `Timeout.at` would render a path of the other query language, JSONPath."""
     return sfn.Timeout.duration(cdk.Duration.seconds(cdk.Token.as_number(expression)))

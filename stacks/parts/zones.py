@@ -1,4 +1,4 @@
-"""How many zones a region has for every account, and the look-up of their names while the region is deployed."""
+"""Says how many zones of a region every account has, and looks their names up while the region is deployed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from stacks.parts.network import zones_of
 from stacks.parts.right import Right
 
 MORE = {"us-east-1": 6, "us-west-2": 4, "ap-northeast-2": 4}
-"""Regions in which every account has more zones than three, by AWS's list of regions and zones in its guide to the global
+"""Regions in which every account has more than three zones, by AWS's list of regions and zones in its guide to the global
 infrastructure (https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-availability-zones.html)."""
 ELSEWHERE = 3
-"""By the same list: newer accounts see three in ap-northeast-1 too, which has four. us-west-1, where they see two, is looked up
-nowhere: the settings want its zones by name."""
+"""Zones of every other region, by the same list: newer accounts see three of the four in ap-northeast-1 too. us-west-1, where they see
+two, is never looked up: the settings must name its zones."""
 CLOUDFORMATION_WAITS = cdk.Duration.minutes(5)
 
 
 def looked_up(region: str, cidr: str) -> int:
-    """In how many zones nodes run where the settings name none: all that every account has, as far as the network has room.
+    """Returns the number of zones in which nodes run where the settings name none: all that every account has, and the network fits.
 
-    It is a number of the template, because CloudFormation decides how many subnets there are before it asks any function.
+    It is a number in the template, because CloudFormation decides how many subnets exist before it asks any function.
     """
     return min(MORE.get(region, ELSEWHERE), zones_of(cidr))
 
 
 class ZoneLookup(Construct):
-    """`names`: as many as `count`, known to CloudFormation at deploy. What it answered once stays while the resource stands."""
+    """`names` has `count` names, which CloudFormation learns at deploy. The answer stays the same while the resource exists."""
 
     def __init__(
         self, scope: Construct, name: str, *, deployment: str, region: str, count: int, log_retention_days: int

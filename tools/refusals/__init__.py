@@ -1,1 +1,1 @@
-"""Tables of what is refused, which tests run against the functions, and the pages that they become."""
+"""Tables of refusals: tests run them against the functions, and `make docs` makes pages of them."""

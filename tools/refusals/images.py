@@ -1,4 +1,4 @@
-"""The table of images that are refused: a test runs it against the function, and `make docs` makes a page of it."""
+"""The table of refused images: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 OTHER_DIGEST, DIGEST = "sha256:" + "b" * 64, "sha256:" + "a" * 64
 BASE = "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"
 LEAST = {"context": "s3://yard-home/uploads/good.tar.gz", "repository": "images", "tag": "v1"}
-"""The least request that is built."""
+"""The smallest request that is built."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One refusal: what is wrong, the fields beside the least request, the lines that it answers."""
+    """One refusal: what is wrong, the fields beside the smallest request, the lines of the answer."""
 
     what: str
     given: Any
     says: tuple[str, ...]
-    """Each the beginning of a line and its end: `{allowed}` stands for what its field may be."""
+    """Beginning and end of each line; `{allowed}` stands for what its field may be."""
     without: tuple[str, ...] = ()
     whole: bool = field(default=False)
-    """The given is the whole input."""
+    """Whether the given value is the whole input."""
 
     @property
     def input(self) -> Any:
@@ -342,7 +342,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     head = HEAD.format(regions=", ".join(REGIONS), least=json.dumps(LEAST, indent=2), count=len(ROWS))
     rows = [
         f"| {plain(row.what)} | {_given(row)} | {'<br>'.join(plain(line) for line in row.lines())} |" for row in ROWS

@@ -1,1 +1,1 @@
-"""The tables of grids that are refused."""
+"""The tables of refused grids."""

@@ -1,4 +1,4 @@
-"""Manifests that cannot be read, and lines that make none."""
+"""Manifests that cannot be read, and lines that make no training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that say nothing to the machine, and deployments that plan nothing."""
+"""Inputs that the machine cannot use, and deployments that cannot plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines whose data, images and machines are not there, or not for this deployment."""
+"""Lines whose data, images or machines do not exist, or may not be used by this deployment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of grids that are refused: a test runs it against the function, and `make docs` makes a page of it."""
+"""The table of refused grids: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     least = json.dumps(ROWS[0].input, indent=2)
     head = HEAD.format(regions=", ".join(REGIONS), least=least, count=len(ROWS))
     rows = [

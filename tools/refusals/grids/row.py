@@ -32,26 +32,26 @@ PLACES = f"{DATA_PLACES}, {UPLOADED}, s3://{BYTES}-<region>/uploads/..., s3://{B
 MANIFESTS = f"{UPLOADED}, s3://{BUCKET}/grids/..., {DATA_PLACES} (data_buckets in cdk.json)"
 ALLOWED = limits.allowed(LIMITS) | asked.ALLOWED
 GOOD = "eu-central-1,s3://data-eu/train/\n"
-"""The least manifest that is planned, with the input of `Row.input`."""
+"""The smallest manifest that is planned, with the input of `Row.input`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One refusal: what is wrong, the manifest, the fields of the input, the reasons that it answers."""
+    """One refusal: what is wrong, the manifest, the fields of the input, the reasons of the answer."""
 
     what: str
     manifest: str | bytes
     says: tuple[str, ...]
-    """A reason each; one without `; allowed: ` ends with what its field may be."""
+    """The reasons; one without `; allowed: ` ends with what its field may be."""
     given: Any = field(default_factory=dict)
-    """Put into the input."""
+    """Fields that are put into the input."""
     without: tuple[str, ...] = ()
-    """Of the defaults."""
+    """Fields that are removed from the defaults."""
     whole: bool = False
-    """The given is the whole input."""
+    """Whether the given value is the whole input."""
     run: Mapping[str, str] = field(default_factory=execution)
     shown: str = ""
-    """In the place of a manifest that nobody would read."""
+    """What the page shows in the place of a manifest that nobody would read."""
 
     @property
     def input(self) -> Any:
@@ -72,7 +72,7 @@ def _whole(reason: str) -> str:
 
 
 def line(**given: Any) -> str:
-    """One line of JSON beside which the least manifest has nothing to add."""
+    """Returns one line of JSON that needs nothing of the smallest manifest."""
     return json.dumps({"region": "eu-central-1", "data": "s3://data-eu/train/"} | given, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The deployment that the examples of refused grids come from."""
+"""The deployment behind the examples of refused grids."""
 
 from __future__ import annotations
 

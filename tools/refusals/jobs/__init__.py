@@ -1,4 +1,4 @@
-"""The table of what Admit refuses, and of what it takes: a test runs it against the function, and `make docs` makes a page of it."""
+"""The table of what Admit refuses and accepts: a test runs it against the function, and `make docs` makes a page of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page of what Admit refuses: the table as a person reads it."""
+"""Writes the page of what Admit refuses, from the table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 
 PAGE = Path(__file__).parents[3] / "docs" / "refusals.md"
 WIDTH = 90
-"""Characters of a request that the page shows."""
+"""The most characters of a request that the page shows."""
 HEAD = """# What is refused
 
 <!-- Written by `make docs` from tools/refusals/jobs/, which a test runs against the function. -->
@@ -54,7 +54,7 @@ def pages() -> dict[Path, str]:
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     rows = sum(len(section.rows) for section in SECTIONS)
     head = HEAD.format(nodes=16, hours=100, least=json.dumps(LEAST, indent=2))
     parts = [head, f"\n{rows} refusals:\n", *map(_section, SECTIONS), TAIL]
@@ -80,7 +80,7 @@ def _section(section: Section) -> str:
 
 
 def _said(section: Section, row: Row) -> list[str]:
-    """The answers, without the half that the section's head has said already."""
+    """Returns the answers, without the half that the section's head already says."""
     lines = section.lines(row)
     return [
         line.removesuffix(f"; allowed: {section.allowed}").removesuffix(f"; allowed: {section.entry}") for line in lines

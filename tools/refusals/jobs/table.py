@@ -1,4 +1,4 @@
-"""What a table of refusals is made of, and the words that its lines share."""
+"""The parts of a table of refusals, and the words that its lines share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST: dict[str, Any] = {
     "command": ["python", "train.py"],
     "instance_types": ["g5.xlarge"],
 }
-"""The least request that is admitted."""
+"""The smallest request that is admitted."""
 CODE = "s3://bucket/key of an archive whose name ends in .tar.gz, .tgz, .tar or .zip"
 OURS = "s3://yard-home/uploads/..., s3://datasets/..., s3://partner/..., s3://retired/... (data_buckets in cdk.json)"
 SECRET = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/"
@@ -21,7 +21,7 @@ FIELDS = ", ".join(JobRequest.model_fields)
 
 
 class Row:
-    """One refusal: what is wrong, what is given (fields of the request beside the least ones), and the lines it answers."""
+    """One refusal: what is wrong, what is given (fields beside those of the smallest request), and the lines of the answer."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Row:
         whole: bool = False,
         closed: str = "",
     ) -> None:
-        """`name` is the execution's; `without` takes fields away; `whole`: the given is the execution's whole input; `closed`
+        """`name` is the execution's; `without` removes fields; `whole`: the given value is the execution's whole input; `closed`
         is why admission is closed."""
         self.what = what
         self.given = given
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def input(self) -> Any:
-        """What the execution is started with."""
+        """Returns the input of the execution."""
         if self.whole:
             return self.given
         return {name: value for name, value in {**LEAST, **self.given}.items() if name not in self.without}
@@ -57,17 +57,17 @@ class Section:
 
     field: str
     allowed: str
-    """What the field may be: ends every line that does not say it otherwise."""
+    """What the field may be; ends every line that does not say it in another way."""
     rows: tuple[Row, ...]
     entry: str = ""
-    """The same of one entry of a list or an object."""
+    """The same for one entry of a list or an object."""
     taken: Any = None
-    """A value that is right, and stands in job.json as it was given; None where the job has no such field."""
+    """A right value, which job.json repeats as it was given; None where the job has no such field."""
     left_out: Any = None
-    """What stands there without the field; None where it has to be given."""
+    """job.json's value without the field; None where the field is required."""
 
     def lines(self, row: Row) -> list[str]:
-        """The refusal's lines, whole."""
+        """Returns the complete lines of the refusal."""
         return [line if "; allowed: " in line else f"{line}; allowed: {self._allowed(line)}" for line in row.says]
 
     def _allowed(self, line: str) -> str:

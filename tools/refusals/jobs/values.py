@@ -1,4 +1,4 @@
-"""Refusals of fields that are values, and of what is not a request."""
+"""Refusals of wrong values, and of inputs that are not a request."""
 
 from __future__ import annotations
 
