@@ -93,14 +93,14 @@ class Ec2(ABC):
 
     def begin(self, machine: Machine) -> None:
         """Handles a machine that is pending from now on."""
-        self.changed(machine, self.now)
-        self.changed(machine, machine.running_at)
+        self.changed(machine, "pending", self.now)
+        self.changed(machine, "running", machine.running_at)
 
     def shut_down(self, machine: Machine) -> None:
         """Handles a machine that is shutting down from now on, and is terminated once nothing on it runs."""
         machine.terminated_at = self.now + self.shutting_s
         self.at(machine.terminated_at, lambda: self.parts.let_go(machine.parts))
-        self.changed(machine, machine.terminated_at)
+        self.changed(machine, "terminated", machine.terminated_at)
 
     def address(self) -> str:
         """Returns a private address for a new instance."""
@@ -177,7 +177,7 @@ class Ec2(ABC):
         if machine.ending_at <= self.now:
             return
         machine.ending_at, machine.why = self.now, (code, f"{code}: {why}")
-        self.changed(machine, self.now)
+        self.changed(machine, "shutting-down", self.now)
         self.shut_down(machine)
 
     def power_off(self, machine: Machine) -> None:
@@ -188,12 +188,17 @@ class Ec2(ABC):
         elif machine.stopping_at == NEVER and machine.runs(self.now):
             machine.stopping_at, machine.why = self.now, (code, f"{code}: {why}")
             machine.stopped_at = self.now + self.shutting_s
-            self.changed(machine, self.now)
-            self.changed(machine, machine.stopped_at)
+            self.changed(machine, "stopping", self.now)
+            self.changed(machine, "stopped", machine.stopped_at)
 
-    def changed(self, machine: Machine, when: float) -> None:
-        """Reports the state at that time."""
-        self.at(when, lambda: self.tell(machine, machine.state(max(when, self.now))))
+    def changed(self, machine: Machine, state: str, when: float) -> None:
+        """Reports the state at that time, unless the machine took another way until then."""
+
+        def report() -> None:
+            if machine.state(when) == state:
+                self.tell(machine, state)
+
+        self.at(when, report)
 
     def _terminate(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Takes at most 1,000 ids. One malformed or unknown id fails the whole call. A protected instance blocks its own

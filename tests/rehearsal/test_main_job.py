@@ -110,13 +110,14 @@ def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dic
     job = jobs["overdue"]
     execution = ended(job)
     assert (execution["status"], execution["error"]) == ("FAILED", "DeadlineReached")
+    assert left(job) == []
+    if jsonata.LATE_CAUSE in execution["cause"]:
+        return  # on a slow machine the state's own time-out is sooner than the node's last commit, or the attendant's look
     report = job.reports(1)[0]
     assert report.exit is not None
     assert (report.exit.code, report.exit.ordered) == (143, True)
     assert report.checkpoint_step > 0
-    # On a slow machine the state's own time-out can be sooner than the attendant's look.
-    assert f"step {report.checkpoint_step}" in execution["cause"] or jsonata.LATE_CAUSE in execution["cause"]
-    assert left(job) == []
+    assert f"step {report.checkpoint_step}" in execution["cause"]
 
 
 def test_a_refused_request_names_its_fields_and_starts_nothing(jobs: dict[str, StartedJob]) -> None:
