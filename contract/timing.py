@@ -13,18 +13,18 @@ class Timing:
     """Seconds. Time-outs of functions are not here: they bound how long code computes, not how long it waits."""
 
     heartbeat_s: float = 300.0
-    """Train's HeartbeatSeconds: without one for so long, the attendant counts as dead."""
+    """Train's HeartbeatSeconds: after this long without a heartbeat the attendant counts as dead."""
     boot_allowance_s: float = 900.0
-    """From launch to a node's first report; beyond it the node is lost."""
+    """From launch to a node's first report; a node that takes longer is lost."""
     metal_boot_allowance_s: float = 2400.0
-    """The same for bare metal, which tests its memory and devices before it boots: 20 minutes are usual for the largest."""
+    """The boot allowance of bare metal, which tests its memory and devices first: the largest types usually take 20 minutes."""
     fabric_patience_s: float = 300.0
     """How long a node with NVSwitch waits for its fabric manager."""
     silence_s: float = 180.0
-    """Age of a node's last report, by S3's clock, beyond which a running node is lost."""
+    """A running node is lost when its last report is older than this, by S3's clock."""
     restore_allowance_s: float = 3600.0
-    """How long a node may fetch its checkpoint: 2 TB at 600 MB/s are 56 minutes. This and the next four are for nodes that live
-    and get nowhere: beyond them the attempt is Stalled, long before its hours are over."""
+    """How long a node may fetch its checkpoint: 2 TB at 600 MB/s take 56 minutes. This and the next four bound nodes that report
+    and make no progress: the attempt then fails as Stalled, long before the job's hours are over."""
     prepare_allowance_s: float = 3600.0
     """How long a node may unpack code and install requirements."""
     meet_allowance_s: float = 900.0
@@ -32,36 +32,36 @@ class Timing:
     save_allowance_s: float = 3600.0
     """How long a node may take for its last commits."""
     uneven_allowance_s: float = 7200.0
-    """How long other nodes may go on after one has ended well."""
+    """How long other nodes may go on after one node has ended without an error."""
     report_every_s: float = 30.0
     """How often a node reports."""
     orders_every_s: float = 5.0
     """How often a node looks for orders and for a spot notice (AWS advises 5 s)."""
     metadata_every_s: float = 2.0
-    """How often a node looks for a tag that is not there yet."""
+    """How often a node looks for a tag that its metadata does not show yet."""
     logs_every_s: float = 5.0
     """How often a node sends its log."""
     stop_grace_s: float = 30.0
     """From SIGTERM to SIGKILL for the training process."""
     deadline_notice_s: float = 300.0
-    """How long before its deadline a job is ordered to write a last checkpoint and stop."""
+    """How long before its deadline the nodes of a job are ordered to write a last checkpoint and stop."""
     power_off_unknown_s: float = 2700.0
-    """The node's own timer from its first line of user data, before it knows its job's deadline."""
+    """A node powers itself off this long after its first line of user data, unless it has learnt its job's deadline."""
     power_off_after_deadline_s: float = 300.0
-    """The node's own timer once it knows its deadline."""
+    """A node powers itself off this long after its job's deadline."""
     visibility_s: float = 5.0
     """How long a new instance may be invisible to DescribeInstances (about 1 s seen, 5 s to be safe)."""
     launch_patience_s: float = 1800.0
-    """From an attempt's first walk over the ladder until no capacity is final."""
+    """How long after an attempt's first walk over the ladder Launch keeps trying; then missing capacity ends the job."""
     launch_again_s: float = 60.0
     """Between two walks over the ladder."""
     quota_patience_s: float = 600.0
-    """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count."""
+    """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count against the quota."""
     trouble_patience_s: float = 600.0
-    """How long Admit and Launch are tried again after errors that are no answer of theirs (a throttle, an outage). What Launch has
-    launched already costs meanwhile."""
+    """How long Admit and Launch are tried again after errors other than their own verdicts (a throttle, an outage). Instances that
+    Launch has already launched cost money meanwhile."""
     sync_patience_s: float = 3600.0
-    """The same of Sync: nothing runs any more, and the work is done."""
+    """How long Sync is tried again after such errors: no instance runs any more, and the work is done."""
     terminate_patience_s: float = 600.0
     """How long Terminate asks until instances begin to shut down."""
     terminate_again_s: float = 15.0
@@ -69,24 +69,24 @@ class Timing:
     cleanup_again_s: float = 60.0
     """From a cleanup after an execution's end to the second one."""
     reaper_grace_s: float = 600.0
-    """Younger things are kept, and so are those whose execution ended more recently: their own layers come first."""
+    """The reaper keeps younger resources, and those whose execution ended more recently: Terminate and the cleanup come first."""
     reaper_second_look_s: float = 180.0
-    """A first look is at least so old when the second one may end something. Passes are 300 s apart, less up to 60 s by which
-    EventBridge Scheduler may be late, and less what a pass takes: the next one is to be the second look."""
+    """The least time between the first look at a resource and the second, which may end it. Passes are 300 s apart, less up to 60 s
+    by which EventBridge Scheduler may be late, and less what a pass takes: the next pass can be the second look."""
     reaper_after_deadline_s: float = 120.0
-    """Beyond its deadline by so much, an instance is ended at the first look."""
+    """The reaper ends an instance at the first look when its deadline passed this long ago."""
     reaper_profile_every_s: float = 1800.0
     """How often the reaper also looks by instance profile, for instances that lost their tags."""
     reaper_longest_margin_s: float = 3600.0
-    """Beyond the longest allowed job by so much, an untagged instance under our profile is nobody's."""
+    """An untagged instance with our profile is an orphan when it is older than the longest allowed job by this much."""
     training_watch_s: float = 60.0
     """Between two looks of a child at its training, give or take a fifth; 10,000 children are 170 DescribeTrainingJob a second."""
     training_patience_s: float = 86400.0
-    """How long a child tries to submit its line while the account's quota of instances is used up."""
+    """How long a child tries to submit its line while the account has no quota of instances left."""
     grid_collect_again_s: float = 30.0
     """Between two collections, while trainings without a child still end."""
     grid_stop_patience_s: float = 900.0
-    """How long a grid that was stopped waits until its trainings have ended; SageMaker gives them 120 s."""
+    """How long a stopped grid waits until its trainings have ended; SageMaker gives them 120 s."""
     image_again_s: float = 15.0
     """Between two looks of a deploy at the platform's own images."""
     image_patience_s: float = 3000.0

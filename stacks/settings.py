@@ -96,7 +96,7 @@ class Block(BaseModel):
 
 
 class RegionSettings(Block):
-    """A region: with a network of ours it trains, without one it serves the grid alone, and costs nothing while idle."""
+    """A region. Jobs train in a region with a network; a region without one serves grids only, and costs nothing while idle."""
 
     region: Region
     """Its name."""
@@ -116,10 +116,10 @@ class ImageReaders(Block):
 
 
 class NetworkSettings(Block):
-    """What every region's network has."""
+    """The network of every region."""
 
     nat_gateways: int = Field(default=1, ge=1, le=3)
-    """One a region is enough; one a zone survives the loss of a zone and costs three times as much."""
+    """NAT gateways of a region. One is enough; one in each zone survives the loss of a zone and costs three times as much."""
     interface_endpoints: tuple[Endpoint, ...] = ()
     """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone."""
 
@@ -169,11 +169,11 @@ class ReaperSettings(Block):
     """What the reaper may do."""
 
     report_only: bool = False
-    """It tells what it would end, and ends nothing."""
+    """The reaper reports what it would end, and ends nothing."""
     max_share: float = Field(default=0.2, ge=0, le=1)
-    """Which share of the deployment's instances one pass may end before their deadline ..."""
+    """The largest share of the deployment's instances that one pass may end before their deadline ..."""
     max_least: int = Field(default=5, ge=1, le=1000)
-    """... and how many it may end in any case: a small deployment has no fifth."""
+    """... and how many it may end in any case: a fifth of a small deployment is less than one instance."""
 
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
@@ -195,11 +195,11 @@ class GridLimitSettings(GridLimits):
 
 @dataclass(config=CLOSED, frozen=True, kw_only=True)
 class GridDefaultSettings(GridDefaults):
-    """What a line trains with that does not say it: nobody trains on what nobody chose, so both are empty. Plan checks what they name."""
+    """Defaults of a manifest's lines. Both are empty, so that no training runs on an image or type that nobody chose. Plan checks them."""
 
     image: TrainingImage = ""
     instance_type: TrainingType = ""
-    """What a line trains on that names no type."""
+    """The instance type of a line that names none."""
 
 
 class GridSettings(Block):
@@ -208,13 +208,13 @@ class GridSettings(Block):
     limits: GridLimitSettings = GridLimitSettings()
     """What a line of a manifest may ask for."""
     defaults: GridDefaultSettings = GridDefaultSettings()
-    """What a line trains with that does not say it; with both, a file of `region,s3_location` and `{"manifest": ...}` are a grid."""
+    """Defaults of a manifest's lines; with both set, a file of `region,s3_location` and `{"manifest": ...}` are a whole grid."""
     spot_children: bool = False
-    """Children on Fargate Spot cost about a third, and are now and then begun anew; trainings do not notice."""
+    """Run children on Fargate Spot, which costs about a third; AWS restarts some of them, without an effect on their trainings."""
 
 
 class Settings(Block):
-    """What holds for the deployment as a whole."""
+    """Settings of the whole deployment."""
 
     deployment: Deployment = "trainyard"
     """Part of every name: several deployments can live in one account."""
@@ -225,9 +225,9 @@ class Settings(Block):
     )
     """Where jobs train and grids run, home among them."""
     network: NetworkSettings = NetworkSettings()
-    """What the network of every training region has."""
+    """The network of every training region."""
     placement_groups_per_zone: int = Field(default=2, ge=1, le=10)
-    """So many jobs of several nodes find a cluster placement group of their own; 10, because an SSM parameter holds 4 KB."""
+    """Cluster placement groups of a zone: as many jobs of several nodes have one of their own. At most 10: an SSM parameter holds 4 KB."""
     images: dict[Family, MachineImage] = Field(
         default={
             "arm64": "/aws/service/deeplearning/ami/arm64/oss-nvidia-driver-gpu-pytorch-2.11-amazon-linux-2023/latest/ami-id",
@@ -251,11 +251,11 @@ class Settings(Block):
     timing: TimingSettings = TimingSettings()
     """Every duration that the deployment waits for, in seconds."""
     reaper: ReaperSettings = ReaperSettings()
-    """What the function may do that ends forgotten instances and trainings."""
+    """What the reaper may do: the function that ends forgotten instances and trainings."""
     grid: GridSettings = GridSettings()
     """Many SageMaker trainings from one manifest."""
     keep_data: bool = True
-    """Whether the buckets outlive a destroy. Without it, `make destroy` takes jobs, checkpoints and artifacts with it."""
+    """Whether the buckets outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 
