@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from localaws.iam.questions import SPOT_ROLE
 from localaws.iam.simulator import Policies
 from rehearsal.yard import Yard
 
-NOT_OURS = ("role/cdk-", f"role/{SPOT_ROLE}")
+NOT_OURS = ("role/cdk-", "role/aws-service-role/")
 """Roles of the CDK's bootstrap and of AWS, which none of our stacks makes."""
 
 
