@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Protocol, TypeVar
@@ -78,6 +79,17 @@ class Pages:
         if now >= until:
             raise Refused(self.error, f"The pagination token {token} is invalid or has expired")
         return place
+
+    def cut_seen(
+        self, every: list[T], sees: Callable[[T], bool], token: str | None, wanted: int, now: float
+    ) -> tuple[list[T], str | None]:
+        """The page of what is seen. A token is a place among all, so that nothing is skipped or repeated when sight changes."""
+        place, size, page = self.resume(token, now), min(wanted, self.size), list[T]()
+        while place < len(every) and len(page) < size:
+            if sees(every[place]):
+                page.append(every[place])
+            place += 1
+        return page, self.issue(place, now) if place < len(every) else None
 
     def cut(self, found: list[T], token: str | None, wanted: int, now: float) -> tuple[list[T], str | None]:
         """Returns the page of a token, and the token of the next page."""

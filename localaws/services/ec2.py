@@ -44,7 +44,8 @@ class Instances(Service[Region]):
     def takes(self, call: Call) -> bool:
         if call.service != "ec2":
             return False
-        ours = call.action in OF_TAGS and any(OURS.fullmatch(str(value)) for value in call.parameters.values())
+        named = [value for name, value in call.parameters.items() if name.startswith(("ResourceId.", "Filter."))]
+        ours = call.action in OF_TAGS and any(OURS.fullmatch(str(value)) for value in named)
         return ours or call.action in OF_THE_MODEL
 
 
@@ -67,12 +68,15 @@ def _keep_what_is_used(aws: LocalAws, machines: Machines) -> None:
             raise DependencyViolationError(f"'{identity}' has dependencies and cannot be deleted.")
 
     def subnet(self: Any, subnet_id: str) -> Any:
-        refuse(self.region_name, subnet_id)
-        return delete_subnet(self, subnet_id)
+        with machines.lock:
+            refuse(self.region_name, subnet_id)
+            return delete_subnet(self, subnet_id)
 
     def group(self: Any, name: str | None = None, group_id: str | None = None) -> Any:
-        refuse(self.region_name, group_id)
-        return delete_group(self, name, group_id)
+        with machines.lock:
+            named = self.get_security_group_from_name(name) if name else None
+            refuse(self.region_name, group_id or (named.id if named else None))
+            return delete_group(self, name, group_id)
 
     aws.patch(SubnetBackend, "delete_subnet", subnet)
     aws.patch(SecurityGroupBackend, "delete_security_group", group)

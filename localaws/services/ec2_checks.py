@@ -20,8 +20,8 @@ def check(catalogue: Catalogue, request: dict[str, Any]) -> tuple[Kind, str]:
     """Returns type and zone of a request merged with its template. Completes its interfaces and its profile. Raises Refused."""
     if len(request.get("ClientToken", "")) > 64:
         raise _invalid("Client token exceeds the maximum length of 64 ASCII characters")
-    if request["MinCount"] > request["MaxCount"]:
-        raise _invalid("minCount must not be greater than maxCount")
+    if not 1 <= request["MinCount"] <= request["MaxCount"]:
+        raise _invalid("minCount must be at least 1 and not greater than maxCount")
     if len(base64.b64decode(request.get("UserData") or "")) > USER_DATA_BYTES:
         raise _invalid(f"User data is limited to {USER_DATA_BYTES} bytes")
     zone = _network(catalogue, request)
@@ -45,7 +45,7 @@ def _invalid(message: str) -> Refused:
 
 
 def _network(catalogue: Catalogue, request: dict[str, Any]) -> str:
-    interfaces = request.get("NetworkInterfaces") or []
+    interfaces: list[dict[str, Any]] = request.get("NetworkInterfaces") or []
     if interfaces and (request.get("SubnetId") or request.get("SecurityGroupIds") or request.get("SecurityGroups")):
         raise Refused(
             "InvalidParameterCombination",
@@ -54,13 +54,15 @@ def _network(catalogue: Catalogue, request: dict[str, Any]) -> str:
     if not interfaces:
         interfaces = [{"SubnetId": request.get("SubnetId"), "Groups": request.get("SecurityGroupIds", [])}]
         request["NetworkInterfaces"] = interfaces
-    subnet = interfaces[0].get("SubnetId") or ""
-    zone = catalogue.zone(subnet)
-    if zone is None:
-        raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{subnet}' does not exist")
-    for group in interfaces[0].get("Groups") or []:
-        if not catalogue.has_security_group(group):
-            raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+    for one in interfaces:
+        if catalogue.zone(one.get("SubnetId") or "") is None:
+            raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{one.get('SubnetId') or ''}' does not exist")
+        for group in one.get("Groups") or []:
+            if not catalogue.has_security_group(group):
+                raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+    interfaces.sort(key=lambda one: one.get("DeviceIndex", 0))
+    subnet = interfaces[0]["SubnetId"]
+    zone = catalogue.zone(subnet) or ""
     wanted = (request.get("Placement") or {}).get("AvailabilityZone", zone)
     if wanted != zone:
         raise _invalid(

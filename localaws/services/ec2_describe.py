@@ -37,8 +37,8 @@ def describe_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     if ids:
         found = [ec2.known(identity) for identity in ids]
         return _page(ec2, found, filters, None)
-    every = [machine for machine in ec2.machines.values() if ec2.sees(machine)]
-    shown, following = ec2.pages.cut(every, params.get("NextToken"), most or MOST, ec2.now)
+    every, token = list(ec2.machines.values()), params.get("NextToken")
+    shown, following = ec2.pages.cut_seen(every, ec2.sees, token, most or MOST, ec2.now)
     return _page(ec2, shown, filters, following)
 
 

@@ -135,7 +135,7 @@ class Machine:
             subnet = self.request["NetworkInterfaces"][0]["SubnetId"]
             entry |= {"PrivateIpAddress": self.address, "SubnetId": subnet}
         if self.why[0] and state not in {"pending", "running"}:
-            at = moment(min(self.ending_at, self.stopping_at))
+            at = moment(self.ending_at if self.ending_at != NEVER else self.stopping_at)
             entry["StateReason"] = {"Code": self.why[0], "Message": self.why[1]}
             entry["StateTransitionReason"] = f"{self.why[1]} ({at:%Y-%m-%d %H:%M:%S} GMT)"
         return entry

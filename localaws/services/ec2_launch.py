@@ -21,6 +21,7 @@ FROM_TEMPLATE = (
     "InstanceType",
     "UserData",
     "InstanceInitiatedShutdownBehavior",
+    "DisableApiTermination",
     "MetadataOptions",
     "NetworkInterfaces",
     "SecurityGroupIds",
@@ -41,7 +42,7 @@ def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     launch does not use its token up. MinCount = MaxCount = N is all or nothing within one type and zone.
     """
     token, digest = params.get("ClientToken", ""), _digest(params)
-    if token in ec2.launches:
+    if token in ec2.launches and not params.get("DryRun"):
         return _again(ec2, *ec2.launches[token], digest)
     named = params.get("LaunchTemplate")
     request = with_template(params, ec2.catalogue.template(named) if named else {})
@@ -137,6 +138,7 @@ def _launch(ec2: Ec2, request: dict[str, Any], zone: str) -> list[Machine]:
             reservation=reservation,
             tags=tags_for(request, "instance"),
             known_to_iam_at=now + ec2.iam_s,
+            protected=bool(request.get("DisableApiTermination")),
         )
         machine.parts = ec2.parts.of_launch(request, tags_for)
         ec2.machines[machine.id] = machine

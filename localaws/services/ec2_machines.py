@@ -252,4 +252,4 @@ class Region(Ec2):
     def protected(self, machine: Machine) -> bool:
         """Applies the fault `terminate-refused`: acts as if the instance's termination protection were on."""
         fault = self._aws.conditions.now_under("terminate-refused")
-        return fault is not None and fault.meets(machine.marks)
+        return super().protected(machine) or (fault is not None and fault.meets(machine.marks))

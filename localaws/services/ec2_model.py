@@ -126,6 +126,8 @@ class Ec2(ABC):
     # what AWS's API does
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if params.get("DryRun") and operation != "RunInstances":  # which looks at the whole request first
+            raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
         if operation in OPERATIONS:
             return self.parts.answer(operation, params)
         match operation:
@@ -161,7 +163,7 @@ class Ec2(ABC):
     def shown(self, machine: Machine, now: float) -> dict[str, Any]:
         """One entry of DescribeInstances, as of `now`."""
         entry = machine.shown(now)
-        parts = [one for identity in machine.parts if (one := self.parts.things.get(identity))]
+        parts = [self.parts.things[identity] for identity in machine.parts]
         if parts and entry["State"]["Name"] != "terminated":
             volumes = [one for one in parts if one.id.startswith("vol")]
             entry["BlockDeviceMappings"] = [{"Ebs": {"VolumeId": one.id}} for one in volumes]
@@ -209,7 +211,8 @@ class Ec2(ABC):
         if len(ids) > TERMINATE_AT_ONCE:
             raise Refused("InvalidParameterValue", f"At most {TERMINATE_AT_ONCE} instances can be terminated in a call")
         machines = [self.known(identity) for identity in ids]
-        blocked = {machine.zone: machine.id for machine in machines if self.protected(machine)}
+        working = [machine for machine in machines if machine.ending_at == NEVER]
+        blocked = {machine.zone: machine.id for machine in working if self.protected(machine)}
         changes = []
         for machine in machines:
             before = machine.state(self.now)
@@ -259,7 +262,12 @@ class Ec2(ABC):
 
     def _describe_tags(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Supports only the filter `resource-id`, in one page."""
-        (wanted,) = (one["Values"] for one in params["Filters"] if one["Name"] == "resource-id")
+        filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
+        if unknown := filters.keys() ^ {"resource-id"}:
+            raise Refused(
+                "InvalidParameterValue", f"The model takes the filter resource-id and no other: {sorted(unknown)}"
+            )
+        wanted = filters["resource-id"]
         every: list[Machine | Part] = [*self.machines.values(), *self.parts.things.values()]
         found = [(one.id, key, value) for one in every if one.id in wanted for key, value in one.tags.items()]
         return {"Tags": [{"ResourceId": id_, "Key": key, "Value": value} for id_, key, value in found]}

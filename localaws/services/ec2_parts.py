@@ -125,6 +125,7 @@ class Parts:
         return any(
             one.more.get("SubnetId") == identity or {"GroupId": identity} in one.more.get("Groups", [])
             for one in self.things.values()
+            if not one.gone
         )
 
     def let_go(self, ids: tuple[str, ...]) -> None:
@@ -148,9 +149,11 @@ class Parts:
         return {}
 
     def known(self, identity: str) -> Part:
-        thing = self.things.get(identity)
-        if thing is None:
-            raise Refused(f"{SORTS[identity.partition('-')[0]].code}.NotFound", f"The '{identity}' does not exist")
+        thing, sort = self.things.get(identity), SORTS.get(identity.partition("-")[0])
+        if sort is None:
+            raise Refused("InvalidID", f"The ID '{identity}' is not valid")
+        if thing is None or thing.gone:
+            raise Refused(f"{sort.code}.NotFound", f"The '{identity}' does not exist")
         return thing
 
     def _add(self, thing: Part) -> Part:
@@ -158,8 +161,8 @@ class Parts:
         return thing
 
     def _remove(self, thing: Part) -> None:
+        """Its tags can be asked for some time longer."""
         thing.gone = True
-        del self.things[thing.id]
 
     def _ended(self, prefix: str, identity: str) -> Part:
         """Deletes a part; one in use cannot be deleted, one that is gone is not found."""
@@ -178,10 +181,12 @@ class Parts:
         if most is not None and not 5 <= most <= 1000:
             raise Refused("InvalidParameterValue", f"Value ( {most} ) for parameter maxResults is invalid.")
         if ids := params.get(f"{sort.id_name}s"):
-            every, token = [self.known(identity) for identity in ids], None
+            page, following = [self.known(identity) for identity in ids], None
         else:
-            every, token = [one for one in self.things.values() if one.id.startswith(prefix)], params.get("NextToken")
-        page, following = self.pages.cut(every, token, most or 1000, self.clock.time())
+            every, token = list(self.things.values()), params.get("NextToken")
+            page, following = self.pages.cut_seen(
+                every, lambda one: one.id.startswith(prefix) and not one.gone, token, most or 1000, self.clock.time()
+            )
         shown = [one for one in page if self._fits(one, sort, params.get("Filters") or [])]
         return {sort.list_name: [_shown(one, sort) for one in shown], "NextToken": following}
 

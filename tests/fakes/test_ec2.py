@@ -261,6 +261,60 @@ def test_a_power_off_ends_an_instance_that_was_launched_to_end_so_even_a_protect
     assert other.state(aws.clock.now) == "stopped"
 
 
+def test_termination_protection_of_a_launch_holds_until_it_powers_itself_off(aws: Aws) -> None:
+    made = ids(launch(nodes=1, DisableApiTermination=True))
+    aws.clock.run(2)
+    assert refused(ec2().terminate_instances, InstanceIds=made) == "OperationNotPermitted"
+    home(aws).power_off(machine(aws, made[0]))
+    ec2().terminate_instances(InstanceIds=made)
+
+
+def test_a_dry_run_changes_nothing_and_repeats_no_token(aws: Aws) -> None:
+    made = ids(launch())
+    aws.clock.run(2)
+    marks = [{"Key": "a", "Value": "b"}]
+    assert refused(launch, DryRun=True) == "DryRunOperation"
+    assert refused(ec2().terminate_instances, InstanceIds=made, DryRun=True) == "DryRunOperation"
+    assert refused(ec2().create_tags, Resources=made, Tags=marks, DryRun=True) == "DryRunOperation"
+    assert len(home(aws).running()) == 2
+    assert "a" not in machine(aws, made[0]).tags
+
+
+@pytest.mark.parametrize(
+    ("second", "code"),
+    [
+        ({"SubnetId": "subnet-none"}, "InvalidSubnetID.NotFound"),
+        ({}, "InvalidSubnetID.NotFound"),
+        ({"SubnetId": "subnet-a", "Groups": ["sg-none"]}, "InvalidGroup.NotFound"),
+    ],
+)
+def test_every_interface_of_a_launch_is_checked(aws: Aws, second: dict[str, Any], code: str) -> None:
+    interfaces = [{"DeviceIndex": 0, "SubnetId": "subnet-a"}, {"DeviceIndex": 1, **second}]
+    assert refused(launch, NetworkInterfaces=interfaces) == code
+    assert home(aws).machines == {}
+
+
+def test_no_page_leaves_an_instance_out_while_another_is_forgotten(aws: Aws) -> None:
+    old, *others = [ids(launch(token, nodes=1))[0] for token in "abcdefg"]
+    home(aws).end(machine(aws, old), "said", "the test")
+    home(aws).pages.size = 5
+    aws.clock.run(3719)
+    first = ec2().describe_instances()
+    aws.clock.run(2)
+    second = ec2().describe_instances(NextToken=first["NextToken"])
+    found = [
+        one["InstanceId"] for page in (first, second) for part in page["Reservations"] for one in part["Instances"]
+    ]
+    assert found == [old, *others]
+
+
+def test_ids_of_another_sort_are_refused(aws: Aws) -> None:  # noqa: ARG001
+    marks = [{"Key": "a", "Value": "b"}]
+    assert refused(ec2().create_tags, Resources=["lt-1"], Tags=marks) == "InvalidID"
+    assert refused(ec2().describe_volumes, VolumeIds=["foo"]) == "InvalidID"
+    assert refused(launch, MinCount=0, MaxCount=0) == "InvalidParameterValue"
+
+
 def test_an_instance_can_accept_to_end_and_stay(aws: Aws) -> None:
     made = ids(launch(nodes=1))
     aws.clock.run(2)

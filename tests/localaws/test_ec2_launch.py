@@ -110,6 +110,7 @@ def test_a_network_cannot_be_deleted_under_an_instance(yard: Yard) -> None:
     until(lambda: yard.states(instances) == {"running"})
     assert refusal(yard.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
     assert refusal(yard.ec2.delete_security_group, GroupId=group) == "DependencyViolation"
+    assert refusal(yard.ec2.delete_security_group, GroupName="short") == "DependencyViolation"
     yard.ec2.terminate_instances(InstanceIds=instances)
     until(lambda: yard.states(instances) == {"terminated"})
     yard.ec2.delete_subnet(SubnetId=subnet)
