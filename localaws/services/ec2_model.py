@@ -163,7 +163,7 @@ class Ec2(ABC):
     def shown(self, machine: Machine, now: float) -> dict[str, Any]:
         """One entry of DescribeInstances, as of `now`."""
         entry = machine.shown(now)
-        parts = [self.parts.things[identity] for identity in machine.parts]
+        parts = [one for identity in machine.parts if (one := self.parts.things.get(identity))]
         if parts and entry["State"]["Name"] != "terminated":
             volumes = [one for one in parts if one.id.startswith("vol")]
             entry["BlockDeviceMappings"] = [{"Ebs": {"VolumeId": one.id}} for one in volumes]
