@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ NOT_FOUND = "Requested resource not found."
 Begin = Callable[[Training], None]
 
 
-class SageMaker:
+class SageMaker(ABC):
     """Training jobs of one region. Nothing limits it until somebody sets a limit."""
 
     def __init__(self, region: str, clock: Clock, account: str = ACCOUNT) -> None:
@@ -52,13 +53,13 @@ class SageMaker:
 
     # for whoever gives it a way to run work
 
+    @abstractmethod
     def prepared(self, request: dict[str, Any]) -> Begin:
         """Checks what only the surroundings know; its result begins the work. Raises Refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end(self, training: Training, left: str) -> None:
         """Ends the work of a training that was in the secondary status `left` and is `Stopping` from now on."""
-        raise NotImplementedError
 
     def quota(self, training: Training) -> int | None:
         """Returns how many of its instances may run at once; None for no limit."""

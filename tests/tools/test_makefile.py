@@ -63,6 +63,8 @@ class Checkout:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # A suite that a script runs in the background ignores it, and so would all that it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def made(self, *arguments: str) -> tuple[int, str]:
