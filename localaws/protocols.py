@@ -154,7 +154,7 @@ def _serializer(service: str, protocol: str) -> Any:
 
 
 def _labels(model: Any, path: str) -> dict[str, str]:
-    """The parameters in the path of a REST call. `path` is as it was sent: an ARN in it has its slashes escaped."""
+    """Reads the parameters in the path of a REST call. `path` is as it was sent: an ARN in it has its slashes escaped."""
     wanted = model.http["requestUri"].partition("?")[0]
     pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(wanted))
     found = re.fullmatch(pattern, path)

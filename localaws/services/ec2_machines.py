@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from localaws.conditions import Conditions, Marks
@@ -113,7 +114,7 @@ class Machines:
         """Loses the machine without notice: nothing on it runs when this returns. EC2 shows it as running for `told_after_s` more."""
         machine.lost = True
         self.host.cut_power(machine)
-        end = lambda: self.regions[machine.region].lost(machine, code, why)  # noqa: E731
+        end = partial(self.regions[machine.region].lost, machine, code, f"{code}: {why}")
         if told_after_s:
             self.aws.later(told_after_s, end)
         else:
@@ -217,13 +218,13 @@ class Region(Ec2):
         self._owner.host.cut_power(machine)
         self.lost(machine, *machine.why)
 
-    def lost(self, machine: Machine, code: str, why: str) -> None:
+    def lost(self, machine: Machine, code: str, message: str) -> None:
         """Handles a machine on which nothing runs any more."""
         with self._owner.lock:
             if machine.terminated_at <= self.now:
                 return
             machine.ending_at = min(machine.ending_at, self.now)
-            machine.terminated_at, machine.why = self.now, (code, why if why.startswith(code) else f"{code}: {why}")
+            machine.terminated_at, machine.why = self.now, (code, message)
             self.parts.let_go(machine.parts)
             self.tell(machine, "terminated")
 
@@ -240,11 +241,8 @@ class Region(Ec2):
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
         """Applies the fault `no-capacity`: the first `rungs` pairs of type and zone have no capacity, once each."""
-        fault, found = (
-            self._aws.conditions.fault("no-capacity", tags_for(request, "instance")),
-            (request["InstanceType"], zone),
-        )
-        known = self._owner.without_capacity
+        fault = self._aws.conditions.fault("no-capacity", tags_for(request, "instance"))
+        found, known = (request["InstanceType"], zone), self._owner.without_capacity
         if fault and found not in known and len(known) < fault.number("rungs"):
             known.add(found)
             raise no_capacity(*found)
