@@ -1,4 +1,5 @@
-"""Error codes of AWS's answers, and which of S3's say something about an object or an address and not about S3 itself."""
+"""Error codes of AWS's answers, which of S3's say something about an object or an address and not about S3 itself, and the one
+error of our own that stores raise."""
 
 from __future__ import annotations
 
@@ -8,3 +9,7 @@ OVERWRITTEN = frozenset({"PreconditionFailed", "412", "NoSuchVersion"})
 """The object is no longer the version that was looked at."""
 CHANGED = OVERWRITTEN | {"NoSuchKey", "404"}
 """The same, or there is no object any more."""
+
+
+class Raced(Exception):
+    """Somebody else wrote the document first: read it again."""

@@ -1,0 +1,118 @@
+"""Keys and attributes of the table of state: one item for each fact or decision (docs/state.md lists who reads and writes which).
+
+The partition key begins with the kind of the item, because IAM limits a role to partition keys and to nothing finer. A node's own
+items are under its `aws:userid`, so that a policy variable binds each node to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PARTITION, SORT = "pk", "sk"
+DOCUMENT = "doc"
+"""JSON of the contract: text, or bytes that zlib compressed."""
+VERSION = "version"
+"""Number of the item's write, from 1; a conditional write names the one that it replaces."""
+WRITTEN_AT = "at"
+"""When the item was written, UTC epoch seconds. Functions use their own clock; nodes, whose clocks may be wrong, that of AWS's answers."""
+URGENT = "urgent"
+"""1 on a report that wakes the attendant; absent on every other."""
+EXPIRES = "expires"
+"""From this time on (UTC epoch seconds, whole) DynamoDB may delete the item, usually within days."""
+PARTS = "parts"
+"""Sort keys of the items that go on with a document which is too long for one item."""
+
+JOBS, LAUNCHES, CLOSED, ORDERS = "job#", "launch#", "closed#", "order#"
+"""Beginnings of the partition keys that end with a job's id."""
+WAITING, ADMISSION, REGIONS, MARKS, PASS = "waiting", "admission", "regions", "marks", "pass"
+"""Whole partition keys."""
+REPORT, ORDER = "report", "order"
+"""Sort keys of a node's own items."""
+
+LARGEST = 400 * 1024
+"""Bytes of the largest item, keys and names of attributes included (DynamoDB's quota)."""
+KEPT_S = 90 * 86400
+"""How long the items of a job stay after its deadline: as long as Step Functions remembers an execution that has ended."""
+
+LONGEST_S = 370 * 86400
+"""How long items stay that an execution of unknown length needs; Step Functions ends every execution after a year."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKey:
+    """The primary key of an item."""
+
+    partition: str
+    sort: str
+
+
+def job(job: str) -> ItemKey:
+    """The admitted job, as the control plane reads it."""
+    return ItemKey(f"{JOBS}{job}", "job")
+
+
+def launches(job: str) -> str:
+    """Partition of a job's launch intents; the last one is of the newest attempt."""
+    return f"{LAUNCHES}{job}"
+
+
+def of_attempt(attempt: int) -> str:
+    """Beginning of the sort keys of an attempt."""
+    return f"{attempt:04d}#"
+
+
+def launch(job: str, attempt: int, walk: int) -> ItemKey:
+    """The intent of one walk over the ladder."""
+    return ItemKey(launches(job), f"{of_attempt(attempt)}{walk:04d}")
+
+
+def closed(job: str, attempt: int) -> ItemKey:
+    """Exists once Terminate has begun to end the attempt: nothing is launched for it any more."""
+    return ItemKey(f"{CLOSED}{job}", f"{attempt:04d}")
+
+
+def order(job: str, attempt: int) -> ItemKey:
+    """The attempt's order, created once; each node gets a copy of it (`node_order`)."""
+    return ItemKey(f"{ORDERS}{job}", f"{attempt:04d}")
+
+
+def waiting_of(job: str) -> str:
+    """Beginning of the sort keys of a job's waiting Train states."""
+    return f"{job}#"
+
+
+def waiting(job: str, attempt: int, digest: str) -> ItemKey:
+    """The task token of a waiting Train state; `digest` is the token's own, so that a dead token's item can be deleted without
+    touching the one that took its place."""
+    return ItemKey(WAITING, f"{waiting_of(job)}{attempt:04d}#{digest[:16]}")
+
+
+ADMISSION_CLOSED = ItemKey(ADMISSION, "closed")
+"""Exists while admission is closed, by a destroy or a person: `{"reason": "..."}`."""
+LAST_PASS = ItemKey(PASS, "attendant")
+"""Written by each pass of the attendant over all jobs, so that the next pass knows the time since the last one."""
+
+
+def region(region: str) -> ItemKey:
+    """Exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
+    return ItemKey(REGIONS, region)
+
+
+def marks(region: str) -> ItemKey:
+    """What the reaper's last complete look at a region found suspicious."""
+    return ItemKey(MARKS, region)
+
+
+def userid(role: str, instance: str) -> str:
+    """`aws:userid` of an instance: the id of its role (`AROA...`) and its own."""
+    return f"{role}:{instance}"
+
+
+def node_report(role: str, instance: str) -> ItemKey:
+    """A node's report about itself."""
+    return ItemKey(userid(role, instance), REPORT)
+
+
+def node_order(role: str, instance: str) -> ItemKey:
+    """The copy of its attempt's order that the node reads."""
+    return ItemKey(userid(role, instance), ORDER)

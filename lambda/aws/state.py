@@ -1,0 +1,174 @@
+"""The state of jobs and of the deployment, as the contract's documents in the table (docs/state.md lists every access)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from aws.facts import Given, Pass, Seen
+from aws.table import Item, Table
+from contract import items
+from contract.codec import Garbled, decode, encode
+from contract.intents import Intent, Step
+from contract.items import ItemKey
+from contract.jobs import Job
+from contract.orders import Order
+from contract.reports import NodeReport
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An intent with the item whose next version replaces it."""
+
+    intent: Intent
+    item: Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A Train state that waits for an attempt of a job."""
+
+    job: str
+    attempt: int
+    token: str
+    key: ItemKey
+
+
+class State(Table):
+    """The table, read and written as documents."""
+
+    def job(self, job: str) -> Job | None:
+        found = self.get(items.job(job))
+        return decode(Job, found.document) if found else None
+
+    def keep_job(self, job: Job) -> None:
+        """Writes the job as it was admitted; the home bucket decides to whom its name belongs."""
+        self.put(items.job(job.id), encode(job), expires=_expiry(job))
+
+    def intents(self, job: str, attempt: int) -> list[Held]:
+        """The walks of the attempt, in their order."""
+        found = self.query(items.launches(job), items.of_attempt(attempt))
+        return [Held(intent=decode(Intent, item.document), item=item) for item in found]
+
+    def launch(self, job: str, attempt: int) -> Step | None:
+        """The rung on which the attempt was launched, with its answer."""
+        steps = (held.intent.launched for held in reversed(self.intents(job, attempt)))
+        return next((step for step in steps if step is not None), None)
+
+    def create_intent(self, job: Job, intent: Intent) -> Held:
+        """Raises Raced where the walk has its intent already."""
+        key = items.launch(intent.job, intent.attempt, intent.walk)
+        return Held(intent=intent, item=self.create(key, encode(intent), expires=_expiry(job)))
+
+    def replace_intent(self, job: Job, intent: Intent, held: Held) -> Held:
+        """Raises Raced where somebody else has replaced `held`."""
+        return Held(intent=intent, item=self.replace(held.item, encode(intent), expires=_expiry(job)))
+
+    def close(self, job: str, attempt: int) -> None:
+        """Closes the attempt: from now on nothing is launched for it."""
+        self.put(items.closed(job, attempt), b"{}", expires=time.time() + items.LONGEST_S)
+
+    def closed(self, job: str, attempt: int) -> bool:
+        return self.get(items.closed(job, attempt)) is not None
+
+    def last_attempt(self, job: str) -> int:
+        """The newest attempt that has an intent; 0 before the first launch."""
+        newest = next(self.query(items.launches(job), newest_first=True), None)
+        return int(newest.key.sort.partition("#")[0]) if newest else 0
+
+    def close_admission(self, reason: str) -> None:
+        """Closes admission: from now on Admit refuses every request with this reason."""
+        self.put(items.ADMISSION_CLOSED, _as_json({"reason": reason}))
+
+    def open_admission(self, reason: str) -> None:
+        """Opens admission where it is closed for this reason; one that a person closed, a person has to open."""
+        if self.admission_closed() == reason:
+            self.delete(items.ADMISSION_CLOSED)
+
+    def admission_closed(self) -> str | None:
+        """Why admission is closed; None where it is open. An item that cannot be read closes it as well."""
+        found = self.get(items.ADMISSION_CLOSED)
+        if found is None:
+            return None
+        try:
+            return str(json.loads(found.document)["reason"])
+        except (ValueError, KeyError, TypeError):
+            return "the item that closes admission is there, and gives no reason"
+
+    def note_region(self, region: str) -> None:
+        """Notes, before the first launch there, that the reaper has to look at the region."""
+        self.ensure(items.region(region), b"{}")
+
+    def launched_regions(self) -> set[str]:
+        """Every region where anything was ever launched."""
+        return {item.key.sort for item in self.query(items.REGIONS)}
+
+    def order(self, job: str, attempt: int) -> Given | None:
+        """The attempt's order; None where there is none."""
+        found = self.get(items.order(job, attempt))
+        return Given(order=decode(Order, found.document), age_s=_age(found)) if found else None
+
+    def create_order(self, job: Job, attempt: int, order: Order) -> None:
+        """Raises Raced where the attempt has its order already."""
+        self.create(items.order(job.id, attempt), encode(order), expires=_expiry(job))
+
+    def give_order(self, job: Job, role: str, instances: Sequence[str], order: Order) -> None:
+        """Writes each node's copy of the order, whatever is there."""
+        for instance in instances:
+            self.put(items.node_order(role, instance), encode(order), expires=_expiry(job))
+
+    def reports(self, role: str, instances: Sequence[str]) -> list[Seen]:
+        """The reports of these instances that there are; aws.heard says what they mean together."""
+        found, now = self.batch([items.node_report(role, one) for one in instances])
+        return [
+            Seen(instance=item.key.partition.partition(":")[2], report=_read(NodeReport, item), age_s=now - item.at)
+            for item in found
+        ]
+
+    def keep_token(self, token: Token) -> None:
+        """Keeps the token until it is used up."""
+        told = {"job": token.job, "attempt": token.attempt, "token": token.token}
+        self.put(token.key, _as_json(told), expires=time.time() + items.LONGEST_S)
+
+    def tokens(self, job: str | None = None) -> list[Token]:
+        """Every Train state that waits, or those of one job."""
+        found = self.query(items.WAITING, items.waiting_of(job) if job else "")
+        return [Token(**json.loads(item.document), key=item.key) for item in found]
+
+    def last_pass(self) -> Pass | None:
+        """The attendant's last pass over all jobs, None where none is known."""
+        found = self.get(items.LAST_PASS)
+        if found is None:
+            return None
+        try:
+            return Pass(age_s=_age(found), gaps_s=tuple(map(float, json.loads(found.document)["gaps_s"])))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def note_pass(self, gaps_s: Sequence[float]) -> None:
+        self.put(items.LAST_PASS, _as_json({"gaps_s": gaps_s}))
+
+
+def _read(kind: type[T], item: Item) -> T | None:
+    try:
+        return decode(kind, item.document)
+    except Garbled:
+        return None
+
+
+def _expiry(job: Job) -> float:
+    return job.deadline + items.KEPT_S
+
+
+def _age(item: Item) -> float:
+    """Seconds since a function wrote the item: all functions' clocks are AWS's."""
+    return max(0.0, time.time() - item.at)
+
+
+def _as_json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()

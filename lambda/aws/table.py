@@ -1,0 +1,181 @@
+"""Every DynamoDB call of the functions: items of the table of state by exact key, and conditional writes by version."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from aws.clients import PATIENT, client
+from aws.errors import Raced
+from contract.aws_errors import code_of
+from contract.items import DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
+
+NO_TABLE = "ResourceNotFoundException"
+NOT_MET = "ConditionalCheckFailedException"
+BATCH = 100
+"""Keys of a BatchGetItem, at most."""
+AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
+"""Pauses before keys are asked for again that a BatchGetItem left out."""
+PLAIN = 1024
+"""Bytes of a document that is stored as text; a longer one is compressed."""
+MOST_READ = 16 * 1024**2
+"""Bytes of a document, at most: a compressed one may claim to be of any length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One item as it was read or written."""
+
+    key: ItemKey
+    document: bytes
+    version: int
+    at: float
+    """When it was written, UTC epoch seconds, as its writer says."""
+
+
+class Table:
+    """The table of state. Every read is consistent, because decisions depend on it."""
+
+    def __init__(self, name: str, config: Config = PATIENT) -> None:
+        self.name = name
+        self._client: Any = client("dynamodb", None, config)
+
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        try:
+            self._client.get_item(TableName=self.name, Key=_key(ItemKey("exists", "exists")))
+        except ClientError as problem:
+            if code_of(problem) == NO_TABLE:
+                return False
+            raise
+        return True
+
+    def get(self, key: ItemKey) -> Item | None:
+        """None where there is no such item."""
+        answer = self._client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
+        return _item(answer["Item"]) if "Item" in answer else None
+
+    def batch(self, keys: Sequence[ItemKey]) -> tuple[list[Item], float]:
+        """The items that exist, in any order, and the time of the first answer by AWS's clock."""
+        found, now = list[Item](), None
+        for start in range(0, len(keys), BATCH):
+            wanted: Any = {self.name: {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}}
+            for pause in (*AGAIN_S, None):
+                answer = self._client.batch_get_item(RequestItems=wanted)
+                now = now or _date(answer)
+                found += [_item(one) for one in answer["Responses"].get(self.name, [])]
+                if not (wanted := answer.get("UnprocessedKeys")):
+                    break
+                if pause is None:
+                    raise Unanswered(f"DynamoDB left {len(wanted[self.name]['Keys'])} keys of {self.name} out, again and again")
+                time.sleep(pause)
+        return found, now or time.time()
+
+    def query(self, partition: str, begins: str = "", *, newest_first: bool = False) -> Iterator[Item]:
+        """The items of a partition whose sort key begins with `begins`, in the order of that key."""
+        wanted: dict[str, Any] = {"KeyConditionExpression": f"{PARTITION} = :p", "ExpressionAttributeValues": {":p": {"S": partition}}}
+        if begins:
+            wanted["KeyConditionExpression"] += f" AND begins_with({SORT}, :b)"
+            wanted["ExpressionAttributeValues"][":b"] = {"S": begins}
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self.name, ConsistentRead=True, ScanIndexForward=not newest_first, **wanted
+        )
+        for page in pages:
+            yield from map(_item, page["Items"])
+
+    def put(self, key: ItemKey, document: bytes, *, expires: float | None = None) -> None:
+        """Writes the item, whatever is there."""
+        self._client.put_item(TableName=self.name, Item=_stored(key, document, 1, expires))
+
+    def create(self, key: ItemKey, document: bytes, *, expires: float | None = None) -> Item:
+        """Raises Raced where there is such an item."""
+        return self._conditional(
+            _stored(key, document, 1, expires), ConditionExpression=f"attribute_not_exists({PARTITION})"
+        )
+
+    def ensure(self, key: ItemKey, document: bytes) -> None:
+        """Creates the item unless it exists."""
+        try:
+            self.create(key, document)
+        except Raced:
+            return
+
+    def replace(self, item: Item, document: bytes, *, expires: float | None = None) -> Item:
+        """Replaces the item; raises Raced where it is no longer this version."""
+        return self._conditional(
+            _stored(item.key, document, item.version + 1, expires),
+            ConditionExpression=f"{VERSION} = :v",
+            ExpressionAttributeValues={":v": {"N": str(item.version)}},
+        )
+
+    def delete(self, key: ItemKey) -> None:
+        """Deletes the item; one that does not exist counts as deleted."""
+        self._client.delete_item(TableName=self.name, Key=_key(key))
+
+    def _conditional(self, stored: Mapping[str, Any], **condition: Any) -> Item:
+        """Where an answer is lost botocore sends the write again, and it meets itself: the error shows what is there."""
+        try:
+            self._client.put_item(
+                TableName=self.name, Item=stored, ReturnValuesOnConditionCheckFailure="ALL_OLD", **condition
+            )
+        except ClientError as problem:
+            if code_of(problem) != NOT_MET:
+                raise
+            there: Any = problem.response.get("Item")
+            if not there or {**there, WRITTEN_AT: None} != {**stored, WRITTEN_AT: None}:
+                raise Raced(f"{stored[PARTITION]['S']} {stored[SORT]['S']}") from None
+        return _item(stored)
+
+
+class Unanswered(Exception):
+    """DynamoDB left keys of a batch out as often as they were asked for."""
+
+
+def _key(key: ItemKey) -> dict[str, Any]:
+    return {PARTITION: {"S": key.partition}, SORT: {"S": key.sort}}
+
+
+def _stored(key: ItemKey, document: bytes, version: int, expires: float | None) -> dict[str, Any]:
+    plain = len(document) <= PLAIN
+    return {
+        **_key(key),
+        DOCUMENT: {"S": document.decode()} if plain else {"B": zlib.compress(document)},
+        VERSION: {"N": str(version)},
+        WRITTEN_AT: {"N": f"{time.time():.3f}"},
+        **({} if expires is None else {EXPIRES: {"N": str(round(expires))}}),
+    }
+
+
+def _item(stored: Mapping[str, Any]) -> Item:
+    """Reads what this class, or a node, wrote. What a node wrote may lack anything but the key: it then counts as empty and old."""
+    document = stored.get(DOCUMENT, {})
+    return Item(
+        key=ItemKey(stored[PARTITION]["S"], stored[SORT]["S"]),
+        document=document["S"].encode() if "S" in document else _unpacked(document.get("B", b"")),
+        version=int(_number(stored, VERSION)),
+        at=_number(stored, WRITTEN_AT),
+    )
+
+
+def _number(stored: Mapping[str, Any], name: str) -> float:
+    return float(stored.get(name, {}).get("N", 0))
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """The document, cut off where it is longer than any of ours; empty where zlib cannot read it."""
+    try:
+        return zlib.decompressobj().decompress(packed, MOST_READ)
+    except zlib.error:
+        return b""
+
+
+def _date(answer: Mapping[str, Any]) -> float:
+    """When AWS answered, by its own clock; whole seconds."""
+    return parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"]).timestamp()
