@@ -53,7 +53,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """`attempts/<n>/nodes/<rank>.json`, replaced every `report_every_s`; only S3's clock tells its age."""
+    """The item that a node replaces every `report_every_s`; only AWS's clock tells its age."""
 
     job: str
     attempt: int
@@ -68,6 +68,8 @@ class NodeReport:
     wrong date can move."""
     failed_s: float = 0.0
     """Seconds since its work ended, when it sent the report; 0 unless `outcome` is set."""
+    ordered_s: float = 0.0
+    """Seconds since `order` came, when it sent the report; 0 unless `order` is set."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
