@@ -46,6 +46,8 @@ GAPS = (
     "iam",
     "s3",
     "throttling",
+    "dynamodb",
+    "dynamodb_streams",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
 _ABSENT = object()
