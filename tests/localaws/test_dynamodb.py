@@ -79,7 +79,7 @@ def over(stacks: Any, name: str) -> str:
         (found,) = stacks.describe_stacks(StackName=name)["Stacks"]
         return "" if found["StackStatus"].endswith("IN_PROGRESS") else str(found["StackStatus"])
 
-    return until(state)
+    return str(until(state))
 
 
 @pytest.fixture(scope="module")
