@@ -150,7 +150,7 @@ def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> 
 
     def wait_for_the_report(call: str, key: str) -> None:
         if call == "put" and "commits/" in key and not told:
-            until(lambda: site.aws.s3.sent("urgent"))
+            until(lambda: site.sent(urgent=True))
             told.append(site.report(urgent=True))
 
     site.aws.s3.fault = wait_for_the_report
@@ -165,16 +165,8 @@ def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> 
 
 def test_the_phases_are_told_with_how_long_they_have_lasted(site: Site) -> None:
     site.offer("import time\ntime.sleep(0.5)")
-    phases: list[NodeReport] = []
-    real = site.aws.s3.put_object
-
-    def keep(Bucket: str, Key: str, Body: bytes, **options: object) -> None:  # noqa: N803
-        if "nodes/" in Key:
-            phases.append(decode(NodeReport, Body))
-        real(Bucket, Key, Body, **options)
-
-    site.aws.s3.put_object = keep  # type: ignore[method-assign]
     site.run()
+    phases = site.sent()
     assert phases[0].phase is Phase.RESTORING
     training = [report.phase_s for report in phases if report.phase is Phase.TRAINING]
     assert training == sorted(training)
@@ -189,7 +181,7 @@ def test_late_tags_and_a_late_master_address_are_waited_for(site: Site) -> None:
     def arrive() -> None:
         time.sleep(0.3)
         site.imds.values.update(late)
-        until(lambda: site.aws.s3.sent("nodes/0000.json") and site.report().phase is Phase.WAITING)
+        until(lambda: site.sent() and site.report().phase is Phase.WAITING)
         site.imds.values[f"tags/instance/{tags.MASTER_ADDRESS}"] = master
 
     thread = threading.Thread(target=arrive)
@@ -210,8 +202,8 @@ def test_a_master_address_that_never_comes_is_a_lost_node(site: Site) -> None:
 def test_reports_that_fail_for_a_while_do_not_end_the_job(site: Site) -> None:
     site.offer("print('fine')")
     failures = iter(range(4))
-    site.aws.s3.fault = lambda call, key: (
-        refusal("InternalError") if call == "put" and "nodes/" in key and next(failures, None) is not None else None
+    site.aws.table.fault = lambda call, _sort: (
+        refusal("InternalServerError") if call == "put" and next(failures, None) is not None else None
     )
     assert site.run().code == 0
     assert site.report(urgent=True).exit is not None

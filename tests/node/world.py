@@ -7,12 +7,12 @@ import os
 import sys
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.work import World, work
-from contract import tags
+from contract import items, tags
 from contract.codec import decode, encode
 from contract.jobs import Job
 from contract.keys import JobPrefix
@@ -33,6 +33,7 @@ FAST = Timing(
     deadline_notice_s=2.0,
 )
 REGION = "eu-central-1"
+TABLE, ROLE = "yard-state", "AROA0123456789ABCDEFG"
 
 
 def archive(files: Mapping[str, str]) -> bytes:
@@ -69,6 +70,8 @@ class Site:
     job: Job = field(default_factory=lambda: replace(builders.JOB, timing=FAST, admitted_at=time.time()))
     rank: int = 0
     attempt: int = 1
+    now: Callable[[], float] = time.time
+    """The node's own clock."""
 
     def offer(self, script: str, **changes: object) -> None:
         """Admits a job that runs `script` as train.py."""
@@ -82,7 +85,12 @@ class Site:
         self.aws.s3.objects[home, JobPrefix(self.job.id).description] = encode(self.job)
 
     def order(self, order: Order) -> None:
-        self.aws.s3.objects[self.job.home_bucket, JobPrefix(self.job.id).order(self.attempt)] = encode(order)
+        """Gives the node its copy, as the attendant does."""
+        self.put_order(encode(order))
+
+    def put_order(self, document: bytes) -> None:
+        key = items.node_order(ROLE, self.instance)
+        self.aws.table.items[key.partition, key.sort] = {items.DOCUMENT: items.packed(document)}
 
     def run(self) -> Exit:
         """The agent, in this process."""
@@ -91,19 +99,29 @@ class Site:
                 root=self.root,
                 home_region=REGION,
                 home_bucket=self.job.home_bucket,
-                booted=time.time(),
+                table=TABLE,
+                role=ROLE,
+                booted=self.now(),
                 metadata=self.imds.metadata,
                 aws=self.aws,
                 variables={**os.environ, "TRAINYARD_HOME_BUCKET": "x", "PYTHONPATH": os.pathsep.join(sys.path)},
-                now=time.time,
+                now=self.now,
                 sleep=time.sleep,
             )
         )
 
+    @property
+    def instance(self) -> str:
+        return self.imds.values["instance-id"]
+
+    def sent(self, *, urgent: bool = False) -> list[NodeReport]:
+        """The reports that arrived, in order; or the urgent ones."""
+        written = (item for item in self.aws.table.written if not urgent or items.URGENT in item)
+        return [decode(NodeReport, items.unpacked(item)) for item in written]
+
     def report(self, *, urgent: bool = False) -> NodeReport:
-        keys = JobPrefix(self.job.id)
-        key = (keys.urgent if urgent else keys.report)(self.attempt, self.rank)
-        return decode(NodeReport, self.aws.s3.objects[self.job.home_bucket, key])
+        """The last one."""
+        return self.sent(urgent=urgent)[-1]
 
     @property
     def lines(self) -> list[str]:
