@@ -25,9 +25,7 @@ def encode(value: Any) -> bytes:
 
 def compact(value: Any) -> bytes:
     """As `encode`, without spaces and without the fields that `decode` fills in: those that have their defaults."""
-    return json.dumps(
-        _told(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    ).encode()
+    return json.dumps(_told(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _told(value: Any) -> Any:

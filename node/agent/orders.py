@@ -124,7 +124,9 @@ class OrderWatch:
             with suppress(OSError):
                 notice = self._metadata.spot_notice()
             self._own = (
-                spot_order(notice, self._rank, now) if notice is not None else deadline_order(self._job, self._rank, now)
+                spot_order(notice, self._rank, now)
+                if notice is not None
+                else deadline_order(self._job, self._rank, now)
             )
             if self._own is not None:
                 self._since = self._monotonic()

@@ -1,4 +1,4 @@
-"""Small stand-ins for what lies outside a node: S3, DynamoDB, CloudWatch Logs, Secrets Manager and the metadata service."""
+"""Small stand-ins for what lies outside a node: S3, CloudWatch Logs, Secrets Manager and the metadata service."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from agent.aws import Aws
 from agent.metadata import Metadata
 
 Fault = Callable[[str, str], Exception | None]
@@ -85,81 +83,6 @@ class FakeS3:
         return [key for call, key in self.calls if call in ("put", "upload") and part in key]
 
 
-class FakeTable:
-    """DynamoDB's two calls that `agent.table` makes, over one dictionary; `fault(call, sort key)` may give an exception to raise.
-    Answers are dated by `clock`, cut to whole seconds."""
-
-    def __init__(self) -> None:
-        self.items: dict[tuple[str, str], dict[str, Any]] = {}
-        self.calls: list[tuple[str, str]] = []
-        self.written: list[dict[str, Any]] = []
-        """Every item that was ever written, in order: what the table's stream shows."""
-        self.fault: Fault = lambda _call, _sort: None
-        self.lost: Fault = lambda _call, _sort: None
-        """As `fault`, once the call has been done."""
-        self.unseen = set[str]()
-        """Sort keys whose items only a consistent read shows yet."""
-        self.clock: Callable[[], float] = time.time
-        self._lock = threading.Lock()
-
-    def get_item(self, TableName: str, Key: dict[str, Any], ConsistentRead: bool) -> dict[str, Any]:  # noqa: N803
-        key = self._enter("get", TableName, Key)
-        found = self.items.get(key) if ConsistentRead or key[1] not in self.unseen else None
-        return self._answer("get", key[1], {} if found is None else {"Item": found})
-
-    def put_item(
-        self,
-        TableName: str,  # noqa: N803
-        Item: dict[str, Any],  # noqa: N803
-        ConditionExpression: str,  # noqa: N803
-        ExpressionAttributeValues: dict[str, Any],  # noqa: N803
-    ) -> dict[str, Any]:
-        key = self._enter("put", TableName, Item)
-        assert ConditionExpression == "attribute_not_exists(pk) OR version < :v"
-        if size_of(Item) > 400 * 1024:
-            raise self._dated(refusal("ValidationException", "PutItem"))
-        with self._lock:
-            there = self.items.get(key)
-            if there is not None and int(there["version"]["N"]) >= int(ExpressionAttributeValues[":v"]["N"]):
-                raise self._dated(refusal("ConditionalCheckFailedException", "PutItem"))
-            self.items[key] = Item
-            self.written.append(Item)
-        return self._answer("put", key[1], {})
-
-    def _enter(self, call: str, table: str, key: dict[str, Any]) -> tuple[str, str]:
-        assert table == "yard-state"
-        sort = key["sk"]["S"]
-        self.calls.append((call, sort))
-        if problem := self.fault(call, sort):
-            raise self._dated(problem)
-        return key["pk"]["S"], sort
-
-    def _answer(self, call: str, sort: str, answer: dict[str, Any]) -> dict[str, Any]:
-        if problem := self.lost(call, sort):
-            raise problem
-        return {**answer, **self._date()}
-
-    def _dated(self, problem: Exception) -> Exception:
-        if isinstance(problem, ClientError):
-            problem.response.update(self._date())  # type: ignore[typeddict-item]
-        return problem
-
-    def _date(self) -> dict[str, Any]:
-        return {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(int(self.clock()), usegmt=True)}}}
-
-
-def size_of(item: dict[str, Any]) -> int:
-    """Bytes of an item as DynamoDB counts them: names and values, two digits of a number a byte, and one."""
-
-    def of(value: dict[str, Any]) -> int:
-        ((kind, what),) = value.items()
-        if kind == "N":
-            return len(what.replace(".", "")) // 2 + 2
-        return len(what if kind == "B" else what.encode())
-
-    return sum(len(name.encode()) + of(value) for name, value in item.items())
-
-
 class FakeLogs:
     """CloudWatch Logs: what arrived, and the calls in which it did."""
 
@@ -184,28 +107,6 @@ class FakeLogs:
     @property
     def lines(self) -> list[str]:
         return [event["message"] for batch in self.batches for event in batch]
-
-
-class FakeAws(Aws):
-    """One account, one S3 for every region."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.s3, self.table, self.logs, self.secrets = FakeS3(), FakeTable(), FakeLogs(), dict[str, str]()
-        self.without_credentials = 0
-        """So many looks find none yet."""
-
-    def has_credentials(self) -> bool:
-        self.without_credentials -= 1
-        return self.without_credentials < 0
-
-    def client(self, service: str, region: str) -> Any:  # noqa: ARG002
-        return {"s3": self.s3, "dynamodb": self.table, "logs": self.logs}[service]
-
-    def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
-        if arn not in self.secrets:
-            raise refusal("ResourceNotFoundException")
-        return self.secrets[arn]
 
 
 class FakeImds:

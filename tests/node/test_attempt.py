@@ -199,6 +199,17 @@ def test_a_master_address_that_never_comes_is_a_lost_node(site: Site) -> None:
     assert "master address did not come" in ending.reason
 
 
+@pytest.mark.parametrize("wrong_s", [-300.0, 300.0])
+def test_a_nodes_clock_that_is_five_minutes_off_dates_no_report(site: Site, wrong_s: float) -> None:
+    site.now = lambda: time.time() + wrong_s
+    site.offer("print('fine')")
+    before = time.time()
+    assert site.run().code == 0
+    assert abs(site.report().sent_at - time.time() - wrong_s) < 150
+    for item in site.aws.table.written:
+        assert before - 1.0 <= float(item["at"]["N"]) <= time.time()
+
+
 def test_reports_that_fail_for_a_while_do_not_end_the_job(site: Site) -> None:
     site.offer("print('fine')")
     failures = iter(range(4))
@@ -206,7 +217,14 @@ def test_reports_that_fail_for_a_while_do_not_end_the_job(site: Site) -> None:
         refusal("InternalServerError") if call == "put" and next(failures, None) is not None else None
     )
     assert site.run().code == 0
+    assert next(failures, None) is None
     assert site.report(urgent=True).exit is not None
+
+
+def test_a_node_writes_no_state_into_a_bucket(site: Site) -> None:
+    site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')")
+    assert site.run().code == 0
+    assert [key for key in site.aws.s3.sent("") if "/attempts/" in key] == []
 
 
 def test_a_result_that_cannot_be_saved_is_no_success(site: Site) -> None:

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from agent.aws import Aws
 from agent.work import World, work
 from contract import items, tags
 from contract.codec import decode, encode
@@ -20,7 +22,8 @@ from contract.orders import Order
 from contract.reports import Exit, NodeReport
 from contract.timing import Timing
 from tests import builders
-from tests.node.fakes import FakeAws, FakeImds
+from tests.node.fakes import FakeImds, FakeLogs, FakeS3, refusal
+from tests.node.table import NAME, ROLE, NodeTable
 
 FAST = Timing(
     report_every_s=0.2,
@@ -33,7 +36,6 @@ FAST = Timing(
     deadline_notice_s=2.0,
 )
 REGION = "eu-central-1"
-TABLE, ROLE = "yard-state", "AROA0123456789ABCDEFG"
 
 
 def archive(files: Mapping[str, str]) -> bytes:
@@ -58,6 +60,28 @@ def metadata(job: str = "job-1", attempt: int = 1, rank: int = 0) -> dict[str, s
         "instance-id": f"i-{rank:017x}",
         "placement/region": REGION,
     }
+
+
+class FakeAws(Aws):
+    """One account, one S3 for every region."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s3, self.table, self.logs, self.secrets = FakeS3(), NodeTable(), FakeLogs(), dict[str, str]()
+        self.without_credentials = 0
+        """So many looks find none yet."""
+
+    def has_credentials(self) -> bool:
+        self.without_credentials -= 1
+        return self.without_credentials < 0
+
+    def client(self, service: str, region: str) -> Any:  # noqa: ARG002
+        return {"s3": self.s3, "dynamodb": self.table, "logs": self.logs}[service]
+
+    def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
+        if arn not in self.secrets:
+            raise refusal("ResourceNotFoundException")
+        return self.secrets[arn]
 
 
 @dataclass
@@ -89,8 +113,7 @@ class Site:
         self.put_order(encode(order))
 
     def put_order(self, document: bytes) -> None:
-        key = items.node_order(ROLE, self.instance)
-        self.aws.table.items[key.partition, key.sort] = {items.DOCUMENT: items.packed(document)}
+        self.aws.table.give(items.node_order(ROLE, self.instance), document)
 
     def run(self) -> Exit:
         """The agent, in this process."""
@@ -99,7 +122,7 @@ class Site:
                 root=self.root,
                 home_region=REGION,
                 home_bucket=self.job.home_bucket,
-                table=TABLE,
+                table=NAME,
                 role=ROLE,
                 booted=self.now(),
                 metadata=self.imds.metadata,
