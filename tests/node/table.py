@@ -70,7 +70,7 @@ class NodeTable(DynamoDb):
     def _call(self, call: str, operation: str, request: dict[str, Any], key: dict[str, Any]) -> dict[str, Any]:
         sort = key["sk"]["S"]
         self.calls.append((call, sort))
-        told = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(int(self.aws.time()), usegmt=True)}}}
+        told: Any = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(int(self.aws.time()), usegmt=True)}}}
         try:
             if problem := self.fault(call, sort):
                 raise problem

@@ -24,6 +24,12 @@ from tests.waiting import until
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
+def second_attempt(site: Site) -> Site:
+    """Another machine."""
+    site.imds.values |= {f"tags/instance/{tags.ATTEMPT}": "2", "instance-id": "i-0000000000000000f"}
+    return Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
+
+
 def test_a_node_trains_commits_and_reports(site: Site) -> None:
     site.offer(
         """
@@ -255,8 +261,7 @@ open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.envi
     site.offer(script)
     assert site.run().code == 0
     assert site.report().restored_step == -1
-    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
-    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    again = second_attempt(site)
     assert again.run().code == 0
     assert "found from attempt 1" in again.lines
     assert (again.report().restored_step, again.report().checkpoint_step) == (5, 10)
@@ -267,8 +272,7 @@ def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:
     assert site.run().code == 0
     commits = site.aws.s3.sent("commits/")
     site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" and "rank-" in _key else None
-    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
-    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    again = second_attempt(site)
     assert again.run().error == "NodeLost"
     assert site.aws.s3.sent("commits/") == commits
 
