@@ -53,7 +53,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """The item that a node replaces every `report_every_s`; only AWS's clock tells its age."""
+    """The node's own item in the table of state, replaced every `report_every_s`. Its age is by AWS's clock: the node dates it by the
+    answers of DynamoDB."""
 
     job: str
     attempt: int
@@ -79,7 +80,7 @@ class NodeReport:
     restored_step: int = -1
     """Step of the restored checkpoint, -1 for a fresh start."""
     order: Order | None = None
-    """The order that the node obeys, wherever it came from."""
+    """The order that the node obeys, wherever it came from, or its own, which it asks the attendant to give to every node."""
     outcome: Exit | None = None
     """How the work ended, if with an error or by an order; reported at once, while the last commits are being uploaded."""
     exit: Exit | None = None
