@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 ACCOUNT = "123456789012"
@@ -20,11 +20,12 @@ class Clock(Protocol):
 
 
 class Refused(Exception):
-    """A service's error answer: its code, its words, the HTTP status."""
+    """A service's error answer: its code, its words, the HTTP status, and the further members that some errors have."""
 
-    def __init__(self, code: str, message: str, status: int = 400) -> None:
+    def __init__(self, code: str, message: str, status: int = 400, *, details: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message, self.status = code, message, status
+        self.details: Mapping[str, Any] = details or {}
 
 
 def moment(seconds: float) -> datetime:

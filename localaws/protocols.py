@@ -112,7 +112,7 @@ class _Exact:
 
     def _serialize_type_structure(self, serialized: Any, value: Any, shape: Any, key: str) -> None:
         if isinstance(value, Refused):
-            return
+            value = value.details
         wrapper: Any = {} if key else serialized
         for name, one in value.items():
             if one is not None:

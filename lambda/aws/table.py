@@ -66,7 +66,9 @@ class Table:
         """The items that exist, in any order, and the time of the first answer by AWS's clock."""
         found, now = list[Item](), None
         for start in range(0, len(keys), BATCH):
-            wanted: Any = {self.name: {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}}
+            wanted: Any = {
+                self.name: {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
+            }
             for pause in (*AGAIN_S, None):
                 answer = self._client.batch_get_item(RequestItems=wanted)
                 now = now or _date(answer)
@@ -74,18 +76,28 @@ class Table:
                 if not (wanted := answer.get("UnprocessedKeys")):
                     break
                 if pause is None:
-                    raise Unanswered(f"DynamoDB left {len(wanted[self.name]['Keys'])} keys of {self.name} out, again and again")
+                    raise Unanswered(
+                        f"DynamoDB left {len(wanted[self.name]['Keys'])} keys of {self.name} out, again and again"
+                    )
                 time.sleep(pause)
         return found, now or time.time()
 
     def query(self, partition: str, begins: str = "", *, newest_first: bool = False) -> Iterator[Item]:
         """The items of a partition whose sort key begins with `begins`, in the order of that key."""
-        wanted: dict[str, Any] = {"KeyConditionExpression": f"{PARTITION} = :p", "ExpressionAttributeValues": {":p": {"S": partition}}}
-        if begins:
-            wanted["KeyConditionExpression"] += f" AND begins_with({SORT}, :b)"
-            wanted["ExpressionAttributeValues"][":b"] = {"S": begins}
+        return self._queried(partition, f"begins_with({SORT}, :b)" if begins else "", newest_first, b=begins)
+
+    def between(self, partition: str, first: str, last: str) -> Iterator[Item]:
+        """The items of a partition from one sort key to another, both included."""
+        return self._queried(partition, f"{SORT} BETWEEN :f AND :l", f=first, l=last)
+
+    def _queried(self, partition: str, condition: str, newest_first: bool = False, **values: str) -> Iterator[Item]:
+        wanted = {name: one for name, one in {"p": partition, **values}.items() if one}
         pages = self._client.get_paginator("query").paginate(
-            TableName=self.name, ConsistentRead=True, ScanIndexForward=not newest_first, **wanted
+            TableName=self.name,
+            ConsistentRead=True,
+            ScanIndexForward=not newest_first,
+            KeyConditionExpression=f"{PARTITION} = :p" + (f" AND {condition}" if condition else ""),
+            ExpressionAttributeValues={f":{name}": {"S": one} for name, one in wanted.items()},
         )
         for page in pages:
             yield from map(_item, page["Items"])

@@ -23,6 +23,7 @@ from tests.fakes.logs import Logs
 from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
+from tests.fakes.table import FakeTable
 from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, connected
 
@@ -47,6 +48,7 @@ class Aws:
         self.events = Events(self.clock, HOME)
         self.s3 = S3(self.clock, self.events.publish)
         self.states = States(self.clock, self.events.publish)
+        self.table = FakeTable(HOME, self.clock)
         self.queue = Queue(self.clock)
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
@@ -127,6 +129,10 @@ class Aws:
                 return self.codebuild.answer(call.operation, call.params)
             case "s3":
                 return self.s3.answer(call)
+            case "dynamodb":
+                if call.region != HOME:
+                    raise Refused("ResourceNotFoundException", "Requested resource not found")
+                return self.table.answer(call.operation, call.params)
             case "stepfunctions":
                 return self.states.answer(call)
             case "sqs":

@@ -1,0 +1,296 @@
+"""DynamoDB of one region: conditional writes, reads that lag, pages, streams, items that expire, and the units of it all."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localaws.model import Clock, Refused
+from localaws.services.dynamodb_expressions import Condition, check_used, condition
+from localaws.services.dynamodb_reads import batch_get, query
+from localaws.services.dynamodb_table import Partition, Place, Schema, State, Table, place
+from localaws.services.dynamodb_values import Item, checked, invalid, read_units, told, write_units
+
+FORGOTTEN_S = 5 * 365 * 86400.0
+"""TTL does not touch an item that expired longer ago."""
+TAKEN: dict[str, frozenset[str]] = {
+    "PutItem": frozenset({"Item", "ReturnValues"}),
+    "DeleteItem": frozenset({"Key", "ReturnValues"}),
+    "GetItem": frozenset({"Key", "ConsistentRead"}),
+    "Query": frozenset(
+        {
+            *("KeyConditionExpression", "FilterExpression", "ConsistentRead", "ScanIndexForward"),
+            *("Limit", "ExclusiveStartKey", "ExpressionAttributeNames", "ExpressionAttributeValues"),
+        }
+    ),
+    "BatchGetItem": frozenset({"RequestItems"}),
+}
+"""Parameters beside the table's name that the model knows; others are refused, not ignored."""
+CONDITIONS = frozenset(
+    {
+        *("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"),
+        "ReturnValuesOnConditionCheckFailure",
+    }
+)
+THROTTLES = ("ThrottlingException", "ProvisionedThroughputExceededException")
+"""An on-demand table throttles with either."""
+EXPIRY = {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
+"""Who deletes what has expired, as the stream names it."""
+
+
+@dataclass(kw_only=True)
+class Knobs:
+    """How rude DynamoDB is. Durations are in seconds of the clock; shares lie between 0 and 1."""
+
+    lag_s: float = 1.0
+    """The greatest age of what a read shows that is not strongly consistent. AWS: "usually one second or less"."""
+    short_pages: float = 0.2
+    """Share of queries whose page ends early; the last page may then be empty."""
+    unprocessed: float = 0.1
+    """Share of a batch's keys that the answer leaves in UnprocessedKeys, never all."""
+    throttled: float = 0.0
+    """Share of calls that are throttled."""
+    conflicts: int = 0
+    """So many writes meet a transaction on their item, and nothing is written."""
+    expiry_s: tuple[float, float] = (60.0, 48 * 3600.0)
+    """From an item's expiry to its deletion: "within a few days", formerly "typically within 48 hours"."""
+    partition_read: float = 3000.0
+    """Read units a second of one partition key."""
+    partition_written: float = 1000.0
+
+    @staticmethod
+    def plain() -> Knobs:
+        """Returns knobs for whoever measures: no lag, full pages, no throttles; the limits of a partition remain."""
+        return Knobs(lag_s=0.0, short_pages=0.0, unprocessed=0.0)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What calls of one kind used."""
+
+    calls: int = 0
+    read: float = 0.0
+    """Read request units."""
+    written: float = 0.0
+
+
+class DynamoDb(ABC):
+    """One region. Whoever creates one says which tables there are, and receives their streams' records."""
+
+    def __init__(self, region: str, clock: Clock, chance: random.Random, knobs: Knobs | None = None) -> None:
+        self.region, self.clock, self.chance, self.knobs = region, clock, chance, knobs or Knobs()
+        self.spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
+        """By operation and kind of key: the partition key up to its first `#`."""
+        self.lock = threading.RLock()
+        self._tables: dict[str, Table] = {}
+        self._expiring: list[tuple[float, int, str, Place]] = []
+        self._number = 0
+
+    @abstractmethod
+    def schema(self, name: str) -> Schema | None:
+        """Returns the table of that name."""
+
+    @abstractmethod
+    def tell(self, schema: Schema, record: dict[str, Any]) -> None:
+        """Takes a record of a table's stream, in the form in which functions receive it, in the order of the changes."""
+
+    @abstractmethod
+    def expires(self, when: float) -> None:
+        """Takes the time at which an item is to be deleted; `sweep` deletes it then, as does any later call."""
+
+    # for tests and benchmarks
+
+    def items(self, name: str) -> list[dict[str, Any]]:
+        """Returns what the table truly holds, in DynamoDB's form."""
+        with self.lock:
+            return [dict(one) for one in self.table(self.found(name)).items()]
+
+    def total(self) -> Spent:
+        """Returns what all calls used together."""
+        with self.lock:
+            every = list(self.spent.values())
+        return Spent(sum(one.calls for one in every), sum(one.read for one in every), sum(one.written for one in every))
+
+    # what AWS's API does
+
+    def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        with self.lock:
+            self.sweep()
+            if operation not in TAKEN:
+                raise Refused("UnknownOperationException", f"The model has no {operation}")
+            known = TAKEN[operation] | {"TableName", "ReturnConsumedCapacity"}
+            if extra := params.keys() - (known | CONDITIONS if operation in {"PutItem", "DeleteItem"} else known):
+                raise Refused("UnknownOperationException", f"The model's {operation} has no {', '.join(sorted(extra))}")
+            if operation == "BatchGetItem":
+                return batch_get(self, params)
+            schema = self.found(params["TableName"])
+            match operation:
+                case "PutItem":
+                    return self._put(schema, params)
+                case "DeleteItem":
+                    return self._write(schema, operation, params, place(schema, params["Key"], alone=True), None, 0)
+                case "GetItem":
+                    return self._get(schema, params)
+            return query(self, schema, params)
+
+    def found(self, name: str) -> Schema:
+        """Returns the schema of a table, by its name or ARN. Raises Refused."""
+        schema = self.schema(name.rpartition("/")[2])
+        if schema is None:
+            raise Refused("ResourceNotFoundException", "Requested resource not found")
+        return schema
+
+    def table(self, schema: Schema) -> Table:
+        table = self._tables.get(schema.name)
+        if table is None or table.made != schema.made:
+            table = self._tables[schema.name] = Table(schema.made)
+        return table
+
+    def sight(self, consistent: bool) -> float:
+        """Returns the time whose state a read shows."""
+        now = self.clock.time()
+        return now if consistent or not self.knobs.lag_s else now - self.chance.uniform(0, self.knobs.lag_s)
+
+    def spend(self, operation: str, key: Any, partition: Partition, *, read: float = 0.0, written: float = 0.0) -> None:
+        """Counts the units of a call, or of a part of one. Raises Refused if the call is throttled."""
+        second = int(self.clock.time())
+        if partition.second != second:
+            partition.second, partition.read, partition.written = second, 0.0, 0.0
+        most = (
+            partition.read + read > self.knobs.partition_read,
+            partition.written + written > self.knobs.partition_written,
+        )
+        if any(most) or (self.knobs.throttled and self.chance.random() < self.knobs.throttled):
+            raise Refused(
+                self.chance.choice(THROTTLES), "Throughput exceeds the current capacity of your table or index."
+            )
+        partition.read += read
+        partition.written += written
+        one = self.spent[operation, _kind(key)]
+        one.calls += 1
+        one.read += read
+        one.written += written
+
+    def _get(self, schema: Schema, params: Mapping[str, Any]) -> dict[str, Any]:
+        where, consistent = place(schema, params["Key"], alone=True), params.get("ConsistentRead", False)
+        table = self.table(schema)
+        state = table.row(where).at(self.sight(consistent))
+        units = read_units(state.size, consistent=consistent)
+        self.spend("GetItem", where[0], table.partition(where[0]), read=units)
+        return {"Item": state.item} | self.consumed(schema, params, units)
+
+    def _put(self, schema: Schema, params: Mapping[str, Any]) -> dict[str, Any]:
+        item, size = checked(params["Item"])
+        return self._write(schema, "PutItem", params, place(schema, item, alone=False), item, size)
+
+    def _write(
+        self, schema: Schema, operation: str, params: Mapping[str, Any], where: Place, item: Item | None, size: int
+    ) -> dict[str, Any]:
+        """A call whose condition fails uses the units of the item that is there."""
+        wanted, values = _wanted(params), params.get("ExpressionAttributeValues", {})
+        table = self.table(schema)
+        old, partition = table.row(where).newest, table.partition(where[0])
+        if self.knobs.conflicts:
+            self.knobs.conflicts -= 1
+            raise Refused("TransactionConflictException", "Transaction is ongoing for the item")
+        holds = wanted is None or wanted.holds(old.item, values)
+        units = write_units(max(size, old.size) if holds else old.size)
+        self.spend(operation, where[0], partition, written=units)
+        if not holds:
+            shown = old.item if params.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD" else None
+            raise Refused(
+                "ConditionalCheckFailedException", "The conditional request failed", details={"Item": shown or None}
+            )
+        self._change(schema, where, old, State(self.clock.time(), item, size))
+        before = old.item if params.get("ReturnValues") == "ALL_OLD" else None
+        return {"Attributes": before} | self.consumed(schema, params, units)
+
+    def _change(
+        self, schema: Schema, where: Place, old: State, new: State, by: Mapping[str, str] | None = None
+    ) -> None:
+        """A write that changes nothing leaves no record in the stream."""
+        if old.item == new.item:
+            return
+        self.table(schema).put(where, new, new.since - self.knobs.lag_s)
+        until = _expiry(schema, new.item)
+        if until is not None:
+            due = max(new.since, until) + self.chance.uniform(*self.knobs.expiry_s)
+            self._number += 1
+            heapq.heappush(self._expiring, (due, self._number, schema.name, where))
+            self.expires(due)
+        if schema.stream:
+            self.tell(schema, self._record(schema, old, new, by))
+
+    def _record(self, schema: Schema, old: State, new: State, by: Mapping[str, str] | None) -> dict[str, Any]:
+        self._number += 1
+        either: Any = new.item if new.item is not None else old.item
+        changed: dict[str, Any] = {
+            "ApproximateCreationDateTime": int(new.since),
+            "Keys": told({name: either[name] for name in schema.keys}),
+            "SequenceNumber": str(1100000000017454423009 + self._number),
+            "SizeBytes": old.size + new.size,
+            "StreamViewType": schema.view,
+        }
+        if new.item is not None and schema.view in {"NEW_IMAGE", "NEW_AND_OLD_IMAGES"}:
+            changed["NewImage"] = told(new.item)
+        if old.item is not None and schema.view in {"OLD_IMAGE", "NEW_AND_OLD_IMAGES"}:
+            changed["OldImage"] = told(old.item)
+        record = {
+            "eventID": hashlib.md5(f"{schema.stream} {self._number}".encode(), usedforsecurity=False).hexdigest(),
+            "eventName": "REMOVE" if new.item is None else "INSERT" if old.item is None else "MODIFY",
+            "eventVersion": "1.1",
+            "eventSource": "aws:dynamodb",
+            "awsRegion": self.region,
+            "dynamodb": changed,
+            "eventSourceARN": schema.stream,
+        }
+        return record | ({"userIdentity": dict(by)} if by else {})
+
+    def sweep(self) -> None:
+        """Deletes what expired long enough ago. An item that was given more time meanwhile stays."""
+        now = self.clock.time()
+        with self.lock:
+            while self._expiring and self._expiring[0][0] <= now:
+                _, _, name, where = heapq.heappop(self._expiring)
+                if schema := self.schema(name):
+                    old = self.table(schema).row(where).newest
+                    until = _expiry(schema, old.item)
+                    if until is not None and now - FORGOTTEN_S < until <= now:
+                        self._change(schema, where, old, State(now, None), EXPIRY)
+
+    def consumed(self, schema: Schema, params: Mapping[str, Any], units: float) -> dict[str, Any]:
+        if params.get("ReturnConsumedCapacity", "NONE") == "NONE":
+            return {}
+        return {"ConsumedCapacity": {"TableName": schema.name, "CapacityUnits": units}}
+
+
+def _wanted(params: Mapping[str, Any]) -> Condition | None:
+    names, values = params.get("ExpressionAttributeNames", {}), params.get("ExpressionAttributeValues", {})
+    text = params.get("ConditionExpression")
+    if text is None:
+        if names or values:
+            given = "ExpressionAttributeNames" if names else "ExpressionAttributeValues"
+            raise invalid(f"{given} can only be specified when using expressions: ConditionExpression is null")
+        return None
+    found = condition(text, names, values)
+    check_used(values, found.values, "ExpressionAttributeValues")
+    check_used(names, found.names, "ExpressionAttributeNames")
+    return found
+
+
+def _expiry(schema: Schema, item: Item | None) -> float | None:
+    """Only a number of seconds is a time; an item with anything else never expires."""
+    text = (item or {}).get(schema.ttl, {}).get("N") if schema.ttl else None
+    return None if text is None else float(text)
+
+
+def _kind(key: Any) -> str:
+    text = key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+    return text.partition("#")[0]
