@@ -140,7 +140,7 @@ class ReaperStack(cdk.Stack):
             self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
             *self._grid.end_everywhere(),
             item_rights.query_regions(rights),
-            item_rights.item_right(rights, "KeepMarks", ["GetItem", "PutItem", "DeleteItem"], items.MARKS),
+            item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),
             *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
             *rights.figures(),
             rights.leave_letters(letters.queue_arn),

@@ -67,6 +67,7 @@ LIMITS = Limits(
 ADMISSION = AdmissionEnvironment(
     deployment="yard",
     bucket="yard-home",
+    table="yard-state",
     log_group="/trainyard/yard/nodes",
     home_region="eu-central-1",
     regions=("eu-central-1",),

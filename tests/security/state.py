@@ -49,7 +49,7 @@ MAY: dict[str, dict[str, set[str]]] = {
         "PutItem": {CLOSED, ADMISSION},
         "DeleteItem": {ADMISSION},
     },
-    "Reaper": {"GetItem": {MARKS}, "Query": {REGIONS}, "PutItem": {MARKS}, "DeleteItem": {MARKS}},
+    "Reaper": {"GetItem": {MARKS}, "Query": {MARKS, REGIONS}, "PutItem": {MARKS}, "DeleteItem": {MARKS}},
     "RegionCheck": {"Query": {REGIONS}},
     "GridPlan": {"GetItem": {ADMISSION}, "PutItem": {REGIONS}},
 }
