@@ -90,8 +90,8 @@ def test_nothing_can_fail_after_the_protected_table_was_made_but_what_tells_of_i
     while left:
         if (one := left.pop()) not in before:
             before.add(one)
-            left += every[one].get("DependsOn", [])
-    later = {kind for one, made in every.items() if one not in {*before, name} and (kind := made["Type"])}
+            left += [other for other in every if f'"{other}"' in json.dumps(every[one])]
+    later = {made["Type"] for one, made in every.items() if one not in {*before, name}}
     assert later <= {"AWS::CloudWatch::Alarm", "AWS::CDK::Metadata"}
 
 
