@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from aws.clients import PATIENT, client
 from aws.errors import Raced
 from contract.aws_errors import code_of
-from contract.items import DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
+from contract.items import ADMISSION_CLOSED, DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
 
 NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
@@ -50,7 +50,7 @@ class Table:
     def exists(self) -> bool:
         """Whether there is such a table."""
         try:
-            self._client.get_item(TableName=self.name, Key=_key(ItemKey("exists", "exists")))
+            self._client.get_item(TableName=self.name, Key=_key(ADMISSION_CLOSED))
         except ClientError as problem:
             if code_of(problem) == NO_TABLE:
                 return False
