@@ -6,6 +6,7 @@ whoever has to wait for a second look hands it over to an invocation of its own.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
 from collections import Counter
@@ -128,16 +129,21 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
         verdicts = _look_at(invocation, invocation.state.tokens(job))
         done += verdicts
         waiting = {verdict.awaits for verdict in verdicts} - {""}
-        for report in told:  # whose error waits to be explained: only this invocation has its record
-            if report.instance in waiting:
-                invoke_later(invocation.function, {"action": "await", "job": job, "instance": report.instance})
+        # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
+        for instance in waiting & {report.instance for report in told}:
+            invoke_later(invocation.function, {"action": "await", "job": job, "instance": instance})
     return done
 
 
 def _report(record: Mapping[str, Any]) -> NodeReport | None:
+    """The report in a record, in which bytes are written in base64."""
     try:
-        return decode(NodeReport, record["dynamodb"]["NewImage"][items.DOCUMENT]["S"])
-    except (Garbled, KeyError, TypeError):
+        image = record["dynamodb"]["NewImage"]
+        packed = image[items.DOCUMENT].get("B")
+        return decode(
+            NodeReport, items.unpacked({items.DOCUMENT: {"B": base64.b64decode(packed)}} if packed else image)
+        )
+    except (Garbled, KeyError, TypeError, ValueError, AttributeError):
         logger.warning("a record of the stream that is not a report", keys=record.get("dynamodb", {}).get("Keys"))
         return None
 

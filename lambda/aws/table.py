@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -15,7 +14,18 @@ from botocore.exceptions import ClientError
 from aws.clients import PATIENT, client
 from aws.errors import Raced
 from contract.aws_errors import code_of
-from contract.items import ADMISSION_CLOSED, DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
+from contract.items import (
+    ADMISSION_CLOSED,
+    DOCUMENT,
+    EXPIRES,
+    PARTITION,
+    SORT,
+    VERSION,
+    WRITTEN_AT,
+    ItemKey,
+    packed,
+    unpacked,
+)
 
 NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
@@ -23,10 +33,6 @@ BATCH = 100
 """Keys of a BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
 """Pauses before keys are asked for again that a BatchGetItem left out; they begin anew once it gives any."""
-PLAIN = 1024
-"""Bytes of a document that is stored as text; a longer one is compressed."""
-MOST_READ = 16 * 1024**2
-"""Bytes of a document, at most: a compressed one may claim to be of any length."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,10 +164,9 @@ def _key(key: ItemKey) -> dict[str, Any]:
 
 
 def _stored(key: ItemKey, document: bytes, version: int, expires: float | None) -> dict[str, Any]:
-    plain = len(document) <= PLAIN
     return {
         **_key(key),
-        DOCUMENT: {"S": document.decode()} if plain else {"B": zlib.compress(document)},
+        DOCUMENT: packed(document),
         VERSION: {"N": str(version)},
         WRITTEN_AT: {"N": f"{time.time():.3f}"},
         **({} if expires is None else {EXPIRES: {"N": str(round(expires))}}),
@@ -170,10 +175,9 @@ def _stored(key: ItemKey, document: bytes, version: int, expires: float | None) 
 
 def _item(stored: Mapping[str, Any]) -> Item:
     """Reads what this class, or a node, wrote. What a node wrote may lack anything but the key: it then counts as empty and old."""
-    document = stored.get(DOCUMENT, {})
     return Item(
         key=ItemKey(stored[PARTITION]["S"], stored[SORT]["S"]),
-        document=document["S"].encode() if "S" in document else _unpacked(document.get("B", b"")),
+        document=unpacked(stored),
         version=int(_number(stored, VERSION)),
         at=_number(stored, WRITTEN_AT),
     )
@@ -181,14 +185,6 @@ def _item(stored: Mapping[str, Any]) -> Item:
 
 def _number(stored: Mapping[str, Any], name: str) -> float:
     return float(stored.get(name, {}).get("N", 0))
-
-
-def _unpacked(packed: bytes) -> bytes:
-    """The document, cut off where it is longer than any of ours; empty where zlib cannot read it."""
-    try:
-        return zlib.decompressobj().decompress(packed, MOST_READ)
-    except zlib.error:
-        return b""
 
 
 def _date(answer: Mapping[str, Any]) -> float:

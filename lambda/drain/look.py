@@ -57,11 +57,12 @@ class DrainPass:
 
     def _left(self) -> list[str]:
         state = State(self.env.table)
-        there = state.exists()  # where the table is missing nothing was ever admitted
+        there = state.exists()  # where the table is missing no job was ever admitted
         regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})
         instances, dark = self._instances(regions)
         refuse_protected(instances, self.env.deployment)
-        grids = Grids(env=self.env, since=self.since, there=there, regions=regions)
+        bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
+        grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
         left = dark + self._executions(state if there else None) + self._end(instances, regions) + grids.end()
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
 

@@ -49,7 +49,9 @@ def clear(end: Ending, execution: str) -> Aftermath:
 
 
 def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) -> None:
-    """Writes the report, unless the machine itself reported this end: its report says more."""
+    """Writes the report, unless the machine itself reported this end, whose report says more, or the bucket is gone for good."""
+    if not end.home.exists():
+        return
 
     def told(before: object, _tag: str) -> dict[str, Any] | None:
         ours = report(job, attempts, cause_of_end(status), ended.intents, ended.kept, before)

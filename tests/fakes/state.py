@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 from contract import items, names
@@ -18,10 +17,7 @@ TABLE = names.state_table(JOB.deployment)
 def stored(aws: Aws, key: ItemKey) -> bytes | None:
     """The document of an item; None where there is no such item."""
     found = stored_item(aws, key)
-    if found is None:
-        return None
-    document = found[items.DOCUMENT]
-    return document["S"].encode() if "S" in document else zlib.decompress(document["B"])
+    return None if found is None else items.unpacked(found)
 
 
 def stored_item(aws: Aws, key: ItemKey) -> dict[str, Any] | None:
@@ -30,11 +26,12 @@ def stored_item(aws: Aws, key: ItemKey) -> dict[str, Any] | None:
 
 
 def store(aws: Aws, key: ItemKey, document: bytes, *, urgent: bool = False, at: float | None = None) -> None:
-    """Writes an item, whatever is there."""
+    """Writes an item, whatever is there, as its next version."""
+    before = stored_item(aws, key) or {items.VERSION: {"N": "0"}}
     item = {
         **_key(key),
-        items.DOCUMENT: {"S": document.decode()},
-        items.VERSION: {"N": "1"},
+        items.DOCUMENT: items.packed(document),
+        items.VERSION: {"N": str(int(before[items.VERSION]["N"]) + 1)},
         items.WRITTEN_AT: {"N": str(aws.clock.now if at is None else at)},
         **({items.URGENT: {"N": "1"}} if urgent else {}),
     }

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from contract import items
 from contract.keys import JobPrefix
 from contract.reports import Exit
-from tests.fakes.events import Event
+from localaws.services.dynamodb_values import told
+from tests.builders import NODE_ROLE
 from tests.fakes.faults import Mishap
-from tests.properties.world import World
+from tests.fakes.state import stored_item
+from tests.properties.world import Node, World
 
 NINE_MINUTES = 540.0
 """Shorter than Terminate's patience of ten."""
@@ -150,29 +154,54 @@ def test_peers_that_die_of_a_lost_node_cost_an_attempt_and_the_report_keeps_why(
     assert "Rank 0 exited with code 1 after it: RuntimeError: Connection reset by peer." in recovered["cause"]
 
 
-def error_of(world: World, rank: int) -> Event:
-    """What S3 tells of the urgent report of a rank."""
-    detail = {"bucket": {"name": world.job.home_bucket}, "object": {"key": JobPrefix(world.job.id).urgent(1, rank)}}
-    return world.aws.events.event("aws.s3", "Object Created", detail)
+def error_of(world: World, *nodes: Node) -> dict[str, Any]:
+    """What the table's stream tells of these nodes' reports."""
+    written = [stored_item(world.aws, items.node_report(NODE_ROLE, node.machine.id)) for node in nodes]
+    return {"Records": [{"eventSource": "aws:dynamodb", "dynamodb": {"NewImage": told(one)}} for one in written if one]}
 
 
-def test_the_look_that_an_error_woke_waits_until_the_others_were_heard(world: World) -> None:
-    """It does not leave the verdict to the clock, which looks up to a minute later."""
+def handed_over(world: World) -> list[dict[str, Any]]:
+    """What the attendant asked of invocations of its own."""
+    return [json.loads(call.params["Payload"]) for call in world.aws.calls if call.name == "lambda:Invoke"]
+
+
+def test_an_error_is_waited_for_by_an_invocation_of_its_own_until_the_others_were_heard(world: World) -> None:
+    """It leaves the verdict neither to the clock, which looks up to a minute later, nor holds up the stream, behind which others wait."""
     first, second = world.living()
     world.attendant_dead = True
     since = world.aws.clock.now
     world.leave(second, Exit(code=3))
+    outcome = world.invoke("attendant", error_of(world, second))
+    assert outcome.value == {"await": 1}
+    assert world.aws.clock.now - since < world.job.timing.report_every_s / 2
+    (asked,) = handed_over(world)
     world.aws.clock.at(since + 20, lambda: world.report(first))
-    assert world.invoke("attendant", error_of(world, 1)).value == {"fail": 1}
+    assert world.invoke("attendant", asked).value == {"fail": 1}
     assert 20 < world.aws.clock.now - since < 35
 
 
 def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(world: World) -> None:
-    """A thousand nodes that die of one host wake a thousand looks; those that each waited would read millions of reports."""
+    """A thousand nodes that die of one host wake looks; those that each waited would read millions of reports."""
     first, second = world.living()
     second.silent = True
     world.leave(first, Exit(code=1))
-    since = world.aws.clock.now
-    outcome = world.invoke("attendant", error_of(world, 1))
-    assert outcome.value == {"await": 1}
-    assert world.aws.clock.now - since < world.job.timing.report_every_s / 2
+    for _ in range(3):
+        world.invoke("attendant", error_of(world, second))
+    assert handed_over(world) == []
+    world.invoke("attendant", error_of(world, *[first] * 3))
+    assert handed_over(world) == [{"action": "await", "job": world.job.id, "instance": first.machine.id}]
+
+
+@pytest.mark.parametrize(
+    "image", [None, {}, {"doc": {"S": "{"}}, {"doc": {"B": "no base64!"}}, {"doc": {"B": "eJw="}}, {"doc": None}]
+)
+def test_a_record_of_the_stream_that_says_nothing_wakes_nobody_and_keeps_no_other_from_it(
+    world: World, image: dict[str, Any] | None
+) -> None:
+    first, _ = world.living()
+    world.attendant_dead = True
+    world.leave(first, Exit(code=1))
+    strange = {"dynamodb": {} if image is None else {"NewImage": image}}
+    event = error_of(world, first)
+    outcome = world.invoke("attendant", {"Records": [strange, *event["Records"], strange]})
+    assert (outcome.error, outcome.value) == ("", {"await": 1})

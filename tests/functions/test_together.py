@@ -135,7 +135,7 @@ def test_what_is_left_of_a_cluster_gets_no_second_one_beside_it(yard: Yard) -> N
 @pytest.mark.parametrize("kind", [Kind.LOST, Kind.ERROR_AFTER])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_a_write_whose_answer_is_lost_is_no_race_against_itself(yard: Yard, kind: Kind, nth: int) -> None:
-    assert yard.launch(Mishap("s3:PutObject", nth, fault=kind)).error == ""
+    assert yard.launch(Mishap("dynamodb:PutItem", nth, fault=kind)).error == ""
     assert len(yard.running()) == 2
 
 
@@ -151,7 +151,7 @@ def test_a_launcher_whose_walk_was_taken_over_is_asked_again_and_fails_nothing(y
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.THROTTLED, Kind.DENIED])
 @pytest.mark.parametrize(
-    "call", ["ec2:DescribeInstances", "ec2:TerminateInstances", "s3:ListObjectsV2", "s3:PutObject"]
+    "call", ["ec2:DescribeInstances", "ec2:TerminateInstances", "dynamodb:Query", "dynamodb:PutItem", "s3:PutObject"]
 )
 def test_a_terminate_that_cannot_ask_says_that_something_may_run(yard: Yard, kind: Kind, call: str) -> None:
     yard.launch()

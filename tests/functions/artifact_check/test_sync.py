@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from tests.fakes.state import store
-from tests.fakes.state import report as tell
-from contract import items
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from aws.state import State
+from contract import items
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
 from contract.intents import LaunchAnswer, LaunchOutcome
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Exit, NodeReport, Phase
-from tests.builders import INTENT, JOB, NOW, PLACE
+from tests.builders import INTENT, JOB, NODE_ROLE, NOW, PLACE
 from tests.fakes.functions import Functions
 from tests.fakes.functions import Outcome as Ended
+from tests.fakes.state import TABLE, store
+from tests.fakes.state import report as tell
 from tests.fakes.yard import admitted, deployed
 
 KEYS, BYTES = JobPrefix(JOB.id), BytesPrefix(JOB.id)
@@ -56,11 +57,11 @@ class Trained:
     def file(kind: CommitKind, rank: int) -> str:
         return BYTES.artifact(rank, "model") if kind is CommitKind.ARTIFACTS else BYTES.checkpoint(rank, "ab", "model")
 
-    def report(self, rank: int, **fields: str) -> None:
+    def report(self, rank: int, **fields: Any) -> None:
         report = NodeReport(
             job=JOB.id, attempt=1, rank=rank, instance=f"i-{rank}", phase=Phase.ENDED, sent_at=NOW, exit=Exit(code=0)
         )
-        tell(self.aws, replace(report, **fields))  # type: ignore[arg-type]
+        tell(self.aws, replace(report, **fields))
 
     def lose(self, bucket: str, key: str) -> None:
         del self.aws.s3.buckets[bucket].objects[key]
@@ -114,12 +115,12 @@ def test_a_commit_that_a_report_names_is_there(trained: Trained, kind: CommitKin
 
 
 def test_no_rank_may_be_without_its_report(trained: Trained) -> None:
-    trained.lose(JOB.home_bucket, KEYS.report(1, 1))
+    State(TABLE).delete(items.node_report(NODE_ROLE, "i-1"))
     outcome = trained.sync()
     assert (outcome.error, outcome.cause) == ("SyncIncomplete", "no report of ranks 1")
 
 
-@pytest.mark.parametrize("fields", [{"instance": "i-9"}, {"job": "job-10"}])
-def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, str]) -> None:
+@pytest.mark.parametrize("fields", [{"attempt": 2}, {"phase": "dancing"}, {"job": "job-10"}])
+def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, Any]) -> None:
     trained.report(1, **fields)
     assert trained.sync().cause == "no report of ranks 1"

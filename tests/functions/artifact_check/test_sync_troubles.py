@@ -74,7 +74,9 @@ def test_a_finished_job_has_its_artifacts_listed(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.ERROR, Kind.UNREACHABLE, Kind.DENIED])
-@pytest.mark.parametrize("call", ["s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"])
+@pytest.mark.parametrize(
+    "call", ["s3:GetObject", "s3:ListObjectsV2", "s3:PutObject", "dynamodb:Query", "dynamodb:BatchGetItem"]
+)
 @pytest.mark.parametrize("nth", [1, 2])
 def test_no_trouble_of_aws_is_a_verdict_about_artifacts(yard: Yard, call: str, kind: Kind, nth: int) -> None:
     """The machine tries again what is not a verdict."""

@@ -189,7 +189,9 @@ def test_an_order_that_only_a_node_knows_of_explains_what_its_peers_died_of() ->
     assert judge(replace(TRAINING, nodes=nodes), now=NOW + 100).error == "DeadlineReached"
 
 
-def test_an_order_that_a_node_gave_itself_before_its_peers_failed_explains_them_however_late_it_became_the_order_of_all() -> None:
+def test_an_order_that_a_node_gave_itself_before_its_peers_failed_explains_them_however_late_it_became_the_order_of_all() -> (
+    None
+):
     nodes = {0: heard(0, age_s=2, order=ORDER, ordered_s=40), 1: ended(1, 1, ago_s=30, **RESET)}
     facts = replace(TRAINING, nodes=nodes, order=Given(order=ORDER, age_s=0.5))
     assert judge(facts, now=NOW + 100).action is Action.HEARTBEAT

@@ -85,5 +85,5 @@ def test_a_function_whose_store_does_not_answer_ends_its_step_when_its_patience_
         entered = datetime.fromtimestamp(aws.clock.now - ago_s, timezone.utc)
         patience = {"entered_at": entered.isoformat(), "seconds": 600}
         event = {"job": JOB.id, "attempt": 1, "patience": patience}
-        outcome = functions.invoke(function, event, [Mishap("s3:*", times=99, fault=Kind.ERROR)])
+        outcome = functions.invoke(function, event, [Mishap("dynamodb:*", times=99, fault=Kind.ERROR)])
     assert outcome.error == error

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from tests.fakes.state import store
-from contract import items
-
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from contract import items
 from contract.codec import encode
 from tests.builders import JOB
+from tests.fakes.state import store
 from tests.functions.cleanup.cleaning import AGAIN_S, PREFIX, PROVEN_S, Yard, cleaning
 
 

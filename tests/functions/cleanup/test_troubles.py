@@ -107,7 +107,9 @@ def test_repeated_cleanups_do_not_close_one_attempt_after_the_other(yard: Yard) 
     [
         "ec2:DescribeInstances",
         "ec2:TerminateInstances",
-        "s3:ListObjectsV2",
+        "dynamodb:Query",
+        "dynamodb:PutItem",
+        "dynamodb:GetItem",
         "s3:PutObject",
         "s3:GetObject",
         "stepfunctions:DescribeExecution",

@@ -89,7 +89,7 @@ def test_a_delete_is_not_answered_before_its_machine_is_done(yard: Yard) -> None
 def test_a_request_that_fails_is_answered_with_the_reason_and_not_in_an_hour(
     yard: Yard, kind: str, fault: Kind
 ) -> None:
-    yard.aws.faults.add(fault, "s3:*", times=50)
+    yard.aws.faults.add(fault, "dynamodb:*", times=50)
     yard.ask(kind)
     answer = yard.cloudformation.answers[-1]
     assert answer["Status"] == "FAILED"

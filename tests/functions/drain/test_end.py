@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from aws.state import State
 from contract import items, keys, tags
 from contract.errors import StillRunning
 from drain.policy import NotDrained
@@ -13,7 +14,7 @@ from tests.builders import JOB
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Outcome
-from tests.fakes.state import store
+from tests.fakes.state import TABLE, store
 from tests.fakes.yard import ABROAD, catalogue, home
 from tests.functions.drain.draining import AGAIN_S, DRAIN, Yard
 
@@ -127,7 +128,7 @@ def test_an_execution_that_ended_between_list_and_stop_is_no_error(yard: Yard) -
 def test_instances_of_no_execution_that_is_known_are_ended_too(yard: Yard) -> None:
     yard.train()
     yard.aws.states.executions.known.clear()
-    yard.aws.s3.buckets[JOB.home_bucket].objects.clear()
+    State(TABLE).delete(items.job(JOB.id))
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
 
@@ -150,7 +151,7 @@ def test_another_deployments_instances_and_executions_stay(yard: Yard) -> None:
     other = yard.aws.states.executions.begin("job-1", theirs)
     kept = yard.left()[0]
     kept.tags[tags.DEPLOYMENT] = "other"
-    yard.aws.s3.buckets[JOB.home_bucket].objects.clear()
+    State(TABLE).delete(items.job(JOB.id))
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == [kept]
     assert other.status == "RUNNING"
@@ -234,7 +235,7 @@ def test_a_drain_that_cannot_look_never_says_that_nothing_is_there(yard: Yard, k
 
 
 @pytest.mark.parametrize("kind", [Kind.DENIED, Kind.THROTTLED, Kind.UNREACHABLE, Kind.ERROR])
-@pytest.mark.parametrize("call", ["ec2:*", "s3:*", "stepfunctions:*"])
+@pytest.mark.parametrize("call", ["ec2:*", "s3:*", "dynamodb:*", "stepfunctions:*"])
 def test_a_drain_that_aws_does_not_answer_for_a_while_goes_on_when_it_does(yard: Yard, kind: Kind, call: str) -> None:
     yard.train()
     yard.ask("Delete")
@@ -289,6 +290,14 @@ def test_where_nothing_is_deployed_a_delete_succeeds_at_once(yard: Yard) -> None
 def test_without_a_home_bucket_what_runs_is_ended_all_the_same(yard: Yard) -> None:
     yard.train()
     yard.aws.s3.buckets.clear()
+    assert yard.destroy()["Status"] == "SUCCESS"
+    assert yard.left() == []
+
+
+def test_without_the_table_of_state_what_runs_is_ended_all_the_same(yard: Yard) -> None:
+    """A first deploy that failed may have made a machine, and no table."""
+    yard.train()
+    yard.aws.table.tables.clear()
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
 

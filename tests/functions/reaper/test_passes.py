@@ -93,7 +93,7 @@ def test_an_execution_that_comes_back_between_verdict_and_kill_is_asked_for_agai
         yard.fake.clock.spend(31)
         yard.fake.states.executions.redrive(yard.execution)
 
-    outcome = yard.reaping.run(mishaps=[Mishap("s3:PutObject", meanwhile=redriven)])
+    outcome = yard.reaping.run(mishaps=[Mishap("dynamodb:PutItem", meanwhile=redriven)])
     assert outcome.error == ""
     assert alive(machine)
 
