@@ -29,7 +29,7 @@ from tests.fakes.wire import HOME, Call, connected
 
 ACCOUNT = "123456789012"
 CALL_S = 0.02
-READING = ("Get", "Head", "List", "Describe", "BatchGet")
+READING = ("Get", "Head", "List", "Describe", "BatchGet", "Query")
 """How calls begin that change nothing."""
 
 
