@@ -97,8 +97,8 @@ class Items(Service[Region]):
 
     def answer(self, call: Call, environ: Environ) -> Answer | None:
         """Writes of functions and nodes sometimes meet a transaction on their item, as if somebody else had one."""
-        meets = call.throttled and self._aws.chance.random() < self._aws.conditions.table_conflicts
-        if meets and self.takes(call) and call.action in WRITES:
+        writes = call.throttled and call.action in WRITES and self.takes(call)
+        if writes and self._aws.chance.random() < self._aws.conditions.table_conflicts:
             told = {
                 "__type": f"com.amazonaws.dynamodb.v20120810#{CONFLICT}",
                 "message": "Transaction is ongoing for the item",
