@@ -58,15 +58,21 @@ class Looker:
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
         """Makes the attempt's order if the verdict has one, and gives it to every node that does not have it yet."""
+        untold = facts.untold
         if order is not None:
             try:
                 self.state.create_order(job, facts.attempt, order)
             except Raced:
                 logger.info("ordered before", job=job.id, attempt=facts.attempt)
-            facts = replace(facts, order=self.state.order(job.id, facts.attempt))
-        if facts.order is not None:
-            untold = [facts.ids[rank] for rank in facts.untold]
-            self.state.give_order(job, self.node_role, untold, facts.order.order)
+            given, untold = self.state.order(job.id, facts.attempt), list(range(len(facts.ids)))
+        else:
+            given = facts.order
+        if given is None:
+            return
+        # A node that asked for the order obeys once it has its copy, and its peers' trainers fail when its own stops: so it comes last.
+        asking = [rank for rank in untold if given.order.author == f"rank {rank}"]
+        for ranks in ([rank for rank in untold if rank not in asking], asking):
+            self.state.give_order(job, self.node_role, [facts.ids[rank] for rank in ranks], given.order)
 
     def _verdict(self, facts: AttemptFacts, region: str, now: float) -> Verdict:
         verdict = judge(facts, now=now)

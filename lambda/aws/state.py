@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -19,6 +20,8 @@ from contract.orders import Order
 from contract.reports import NodeReport
 
 T = TypeVar("T")
+AT_ONCE = 10
+"""Orders written side by side: as many as a client has connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +122,9 @@ class State(Table):
 
     def give_order(self, job: Job, role: str, instances: Sequence[str], order: Order) -> None:
         """Writes each node's copy of the order, whatever is there."""
-        for instance in instances:
-            self.put(items.node_order(role, instance), encode(order), expires=_expiry(job))
+        document, expires = encode(order), _expiry(job)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda one: self.put(items.node_order(role, one), document, expires=expires), instances))
 
     def reports(self, role: str, instances: Sequence[str]) -> list[Seen]:
         """The reports of these instances that there are; aws.heard says what they mean together."""

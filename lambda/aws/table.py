@@ -29,6 +29,8 @@ from contract.items import (
 
 NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
+CONFLICT = "TransactionConflictException"
+"""A transaction is under way on the item. We have none, but a person may; botocore does not try such a write again."""
 BATCH = 100
 """Keys of a BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)

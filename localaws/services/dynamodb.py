@@ -12,6 +12,7 @@ from moto.dynamodb.models.table import Table
 
 from localaws.api import Service
 from localaws.recorder import Answer
+from localaws.services import dynamodb_expressions
 from localaws.services.dynamodb_model import TAKEN, DynamoDb, Knobs
 from localaws.services.dynamodb_table import Schema
 
@@ -45,7 +46,7 @@ class Region(DynamoDb):
             partition_read=Knobs.partition_read * speed,
             partition_written=Knobs.partition_written * speed,
         )
-        super().__init__(region, time, aws.chance, knobs)
+        super().__init__(region, time, aws.chance, dynamodb_expressions, knobs)
         self._account, self._hear = aws.account, hear
 
     def schema(self, name: str) -> Schema | None:
@@ -96,8 +97,8 @@ class Items(Service[Region]):
 
     def answer(self, call: Call, environ: Environ) -> Answer | None:
         """Writes of functions and nodes sometimes meet a transaction on their item, as if somebody else had one."""
-        meets = call.throttled and self._aws.chance.random() < self._aws.conditions.table_conflicts
-        if meets and self.takes(call) and call.action in WRITES:
+        writes = call.throttled and call.action in WRITES and self.takes(call)
+        if writes and self._aws.chance.random() < self._aws.conditions.table_conflicts:
             told = {
                 "__type": f"com.amazonaws.dynamodb.v20120810#{CONFLICT}",
                 "message": "Transaction is ongoing for the item",

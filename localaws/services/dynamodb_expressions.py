@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,10 +19,9 @@ from moto.dynamodb.comparisons import (
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.parsing.key_condition_expression import parse_expression
 
-from localaws.services.dynamodb_values import Item, Value, invalid, order
+from localaws.services.dynamodb_language import Names, Values
+from localaws.services.dynamodb_values import Item, invalid, order
 
-Values = Mapping[str, Value]
-Names = Mapping[str, str]
 KINDS = tuple[tuple[str, str], ...]
 
 
@@ -56,7 +55,7 @@ class Condition:
         return bool(self.tree.expr(_Attributes(item)))
 
 
-def condition(expression: str, names: Names, values: Values, what: str = "ConditionExpression") -> Condition:
+def condition(expression: str, names: Names, values: Values, what: str) -> Condition:
     """Raises Refused for an expression that DynamoDB does not take."""
     return _condition(expression, tuple(sorted(names.items())), _kinds(values), what)
 
@@ -151,10 +150,3 @@ def _key_condition(
                 f"attribute value: {name}"
             )
     return KeyCondition(found[0]["S"], comparison, tuple(one["S"] for one in found[1:]))
-
-
-def check_used(given: Values | Names, used: frozenset[str], what: str) -> None:
-    """Raises Refused for a value or name that no expression of the call has."""
-    if extra := sorted(set(given) - used):
-        word = "Value" if what == "ExpressionAttributeValues" else "Name"
-        raise invalid(f"{word} provided in {what} unused in expressions: keys: {{{', '.join(extra)}}}")

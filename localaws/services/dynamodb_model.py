@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import random
 import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localaws.model import Clock, Refused
-from localaws.services.dynamodb_expressions import Condition, check_used, condition
+from localaws.services.dynamodb_language import Chance, Condition, Language, check_used
 from localaws.services.dynamodb_reads import batch_get, query
 from localaws.services.dynamodb_table import Partition, Place, Schema, State, Table, place
 from localaws.services.dynamodb_values import Item, checked, invalid, read_units, told, write_units
@@ -84,8 +83,11 @@ class Spent:
 class DynamoDb(ABC):
     """One region. Whoever creates one says which tables there are, and receives their streams' records."""
 
-    def __init__(self, region: str, clock: Clock, chance: random.Random, knobs: Knobs | None = None) -> None:
-        self.region, self.clock, self.chance, self.knobs = region, clock, chance, knobs or Knobs()
+    def __init__(
+        self, region: str, clock: Clock, chance: Chance, language: Language, knobs: Knobs | None = None
+    ) -> None:
+        self.region, self.clock, self.chance, self.language = region, clock, chance, language
+        self.knobs = knobs or Knobs()
         self.spent: dict[tuple[str, str], Spent] = defaultdict(Spent)
         """By operation and kind of key: the partition key up to its first `#`."""
         self.lock = threading.RLock()
@@ -194,7 +196,7 @@ class DynamoDb(ABC):
         self, schema: Schema, operation: str, params: Mapping[str, Any], where: Place, item: Item | None, size: int
     ) -> dict[str, Any]:
         """A call whose condition fails uses the units of the item that is there."""
-        wanted, values = _wanted(params), params.get("ExpressionAttributeValues", {})
+        wanted, values = _wanted(self.language, params), params.get("ExpressionAttributeValues", {})
         table = self.table(schema)
         old, partition = table.row(where).newest, table.partition(where[0])
         if self.knobs.conflicts:
@@ -271,7 +273,7 @@ class DynamoDb(ABC):
         return {"ConsumedCapacity": {"TableName": schema.name, "CapacityUnits": units}}
 
 
-def _wanted(params: Mapping[str, Any]) -> Condition | None:
+def _wanted(language: Language, params: Mapping[str, Any]) -> Condition | None:
     names, values = params.get("ExpressionAttributeNames", {}), params.get("ExpressionAttributeValues", {})
     text = params.get("ConditionExpression")
     if text is None:
@@ -279,7 +281,7 @@ def _wanted(params: Mapping[str, Any]) -> Condition | None:
             given = "ExpressionAttributeNames" if names else "ExpressionAttributeValues"
             raise invalid(f"{given} can only be specified when using expressions: ConditionExpression is null")
         return None
-    found = condition(text, names, values)
+    found = language.condition(text, names, values, "ConditionExpression")
     check_used(values, found.values, "ExpressionAttributeValues")
     check_used(names, found.names, "ExpressionAttributeNames")
     return found

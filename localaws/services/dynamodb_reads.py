@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from localaws.services.dynamodb_expressions import check_used, condition, key_condition
+from localaws.services.dynamodb_language import check_used
 from localaws.services.dynamodb_table import Schema, place
 from localaws.services.dynamodb_values import Item, invalid, order, read_units
 
@@ -24,9 +24,9 @@ def query(model: DynamoDb, schema: Schema, params: Mapping[str, Any]) -> dict[st
     names, values = params.get("ExpressionAttributeNames", {}), params.get("ExpressionAttributeValues", {})
     if "KeyConditionExpression" not in params:
         raise invalid("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
-    keys = key_condition(params["KeyConditionExpression"], names, values, schema.keys)
+    keys = model.language.key_condition(params["KeyConditionExpression"], names, values, schema.keys)
     text = params.get("FilterExpression")
-    kept = condition(text, names, values, "FilterExpression") if text else None
+    kept = model.language.condition(text, names, values, "FilterExpression") if text else None
     used = frozenset({keys.partition, *keys.sorts}) | (kept.values if kept else frozenset())
     check_used(values, used, "ExpressionAttributeValues")
     for kind, group in zip(schema.kinds, ((keys.partition,), keys.sorts), strict=False):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from decimal import Context, Decimal
 from typing import Any
-
-from moto.core.exceptions import JsonRESTError
-from moto.dynamodb.models.table import Table as MotoTable
 
 from localaws.model import Refused
 
@@ -20,6 +18,7 @@ READ_BYTES, WRITE_BYTES = 4096, 1024
 """Bytes of one unit."""
 DIGITS = 38
 EXACT = Context(prec=1000)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 Value = Mapping[str, Any]
 """One value with its type: {"S": "text"}."""
 Item = Mapping[str, Value]
@@ -70,11 +69,12 @@ def number(text: str) -> str:
     """Returns a number as DynamoDB keeps it: without the zeros that say nothing."""
     if text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0") and len(text) <= DIGITS:
         return text
-    try:
-        MotoTable._validate_number_type(None, text)
-    except JsonRESTError as problem:
-        raise invalid(str(problem.message)) from None
+    if not NUMBER.fullmatch(text):
+        raise invalid(f"The parameter cannot be converted to a numeric value: {text}")
     value = EXACT.normalize(Decimal(text))
+    if value and not -130 <= value.adjusted() <= 125:
+        size, flow = ("larger", "overflow") if value.adjusted() > 0 else ("smaller", "underflow")
+        raise invalid(f"Number {flow}. Attempting to store a number with magnitude {size} than supported range")
     if len(value.as_tuple().digits) > DIGITS:
         raise invalid("Attempting to store more than 38 significant digits in a Number")
     return format(value, "f") if value else "0"

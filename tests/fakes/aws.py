@@ -31,7 +31,7 @@ from tests.fakes.wire import HOME, Call, connected
 ACCOUNT = "123456789012"
 CALL_S = 0.02
 INVOKED_S = 0.1
-READING = ("Get", "Head", "List", "Describe", "BatchGet")
+READING = ("Get", "Head", "List", "Describe", "BatchGet", "Query")
 """How calls begin that change nothing."""
 
 

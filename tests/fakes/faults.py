@@ -109,7 +109,7 @@ def raised(kind: Kind, call: Call) -> tuple[Exception, float]:
         code, status = THROTTLE.get(call.service, ("ThrottlingException", 400))
         return Refused(code, "Request limit exceeded.", status), 0.0
     if kind is Kind.DENIED:
-        status = 400 if call.service == "stepfunctions" else 403
+        status = 400 if call.service in {"stepfunctions", "dynamodb"} else 403
         return Refused(DENIED.get(call.service, "AccessDeniedException"), "You are not authorized", status), 0.0
     if kind in {Kind.ERROR, Kind.ERROR_AFTER}:
         return Refused("InternalError", "An internal error has occurred", 500), 0.0

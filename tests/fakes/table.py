@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from localaws.services import dynamodb_expressions
 from localaws.services.dynamodb_mapping import Failed, Mapping, Record, Settings
 from localaws.services.dynamodb_model import DynamoDb, Knobs
 from localaws.services.dynamodb_table import Schema
@@ -70,7 +71,7 @@ class FakeTable(DynamoDb):
     clock: Clock
 
     def __init__(self, region: str, clock: Clock, *, knobs: Knobs | None = None, seed: int = 0) -> None:
-        super().__init__(region, clock, random.Random(seed), knobs)
+        super().__init__(region, clock, random.Random(seed), dynamodb_expressions, knobs)
         self.tables: dict[str, Schema] = {}
         self.weather: Weather = Rude()
         self.letters: list[dict[str, Any]] = []
