@@ -17,7 +17,7 @@ from contract.reports import Exit, NodeReport, Phase
 from tests.builders import JOB, NOW
 from tests.node.fakes import refusal
 from tests.node.table import NAME, ROLE, NodeTable
-from tests.node.test_order_watch import Notices, watch
+from tests.node.watching import Notices, watch
 
 INSTANCE = "i-0123456789abcdef0"
 FAILED = Exit(code=1, error="TrainingFailed", reason="rank 0: the command exited with code 1")
