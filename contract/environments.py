@@ -68,6 +68,8 @@ class Limits:
 class AdmissionEnvironment(Environment):
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
     log_group: str
     home_region: str
     regions: tuple[str, ...]
@@ -91,6 +93,10 @@ class AdmissionEnvironment(Environment):
 class LauncherEnvironment(Environment):
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
+    node_role: str
+    """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
     home_region: str
     instance_profile: str
     timing: LauncherTiming
@@ -99,7 +105,10 @@ class LauncherEnvironment(Environment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttendantEnvironment(Environment):
     deployment: str
-    bucket: str
+    table: str
+    """Name of the table of state."""
+    node_role: str
+    """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
     timing: AttendantTiming
 
 
@@ -107,12 +116,18 @@ class AttendantEnvironment(Environment):
 class ArtifactCheckEnvironment(Environment):
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
+    node_role: str
+    """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminatorEnvironment(Environment):
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
     regions: tuple[str, ...]
     """Where jobs may run."""
     timing: TerminatorTiming
@@ -123,7 +138,8 @@ class RegionCheckEnvironment(Environment):
     """Environment of the function that rejects removing a region while its stack exists."""
 
     deployment: str
-    bucket: str
+    table: str
+    """Name of the table of state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +163,8 @@ class CleanupEnvironment(Environment):
 
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
     regions: tuple[str, ...]
     queue: str
     """URL of the queue; the second cleanup is a delayed message to this same queue."""
@@ -156,10 +174,11 @@ class CleanupEnvironment(Environment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaperEnvironment(Environment):
     deployment: str
-    bucket: str
+    table: str
+    """Name of the table of state."""
     home_region: str
     regions: tuple[str, ...]
-    """All regions of the settings; the reaper also reads every region in which anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
+    """All regions of the settings; the reaper also reads every region in which anything was ever launched (`items.REGIONS`)."""
     instance_profile: str
     """ARN."""
     machine: str
@@ -182,6 +201,8 @@ class ReaperEnvironment(Environment):
 class DrainEnvironment(Environment):
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
     regions: tuple[str, ...]
     """All regions of the settings."""
     machine: str
@@ -269,6 +290,8 @@ class GridEnvironment(Environment):
 
     deployment: str
     bucket: str
+    table: str
+    """Name of the table of state."""
     account: str
     suffix: str
     """The domain of the AWS partition, usually `amazonaws.com`."""

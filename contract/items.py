@@ -22,8 +22,6 @@ URGENT = "urgent"
 """1 on a report that wakes the attendant; absent on every other."""
 EXPIRES = "expires"
 """From this time on (UTC epoch seconds, whole) DynamoDB may delete the item, usually within days."""
-PARTS = "parts"
-"""Sort keys of the items that go on with a document which is too long for one item."""
 
 JOBS, LAUNCHES, CLOSED, ORDERS = "job#", "launch#", "closed#", "order#"
 """Beginnings of the partition keys that end with a job's id."""
@@ -106,7 +104,7 @@ def region(region: str) -> ItemKey:
 
 
 def marks(region: str) -> ItemKey:
-    """What the reaper's last complete look at a region found suspicious."""
+    """What the reaper's last complete look at a region found suspicious; pieces of a long one follow it."""
     return ItemKey(MARKS, region)
 
 

@@ -1,9 +1,9 @@
-"""CloudWatch metrics of the reaper: written by the function as embedded metrics, read by its alarms and its weekly summary.
+"""CloudWatch metrics of the functions: written as embedded metrics, read by their alarms; the reaper's also by its weekly summary.
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, with one value per pass.
 
 CloudWatch reads embedded metrics from any log line, so a node's log could write into this namespace; IAM only keeps
-PutMetricData from it. The reaper's own log is the evidence; an alarm is a hint.
+PutMetricData from it. The function's own log is the evidence; an alarm is a hint.
 """
 
 DEPLOYMENT = "deployment"
@@ -27,3 +27,7 @@ FAILED_REGIONS = "ReaperFailedRegions"
 """Regions that could not be read completely."""
 
 ALL = (PASSES, SEEN, ENDED, WOULD_END, TOLD, REFUSED, LIMITED, FAILED_REGIONS)
+"""The reaper's."""
+
+OVERDUE_LOOKS = "AttendantOverdueLooks"
+"""Attempts at which a pass of the attendant looked later than it should have, or not at all."""

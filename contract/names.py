@@ -79,6 +79,11 @@ def home_bucket(deployment: str, account: str, region: str) -> str:
     return f"{deployment}-home-{account}-{region}"
 
 
+def state_table(deployment: str) -> str:
+    """The table of state, in the home region."""
+    return f"{deployment}-state"
+
+
 def bytes_bucket(deployment: str, account: str, region: str) -> str:
     """Name of a region's bucket of checkpoints and artifacts; home knows the name before the stack exists."""
     return f"{deployment}-bytes-{account}-{region}"

@@ -69,6 +69,8 @@ class NodeReport:
     wrong date can move."""
     failed_s: float = 0.0
     """Seconds since its work ended, when it sent the report; 0 unless `outcome` is set."""
+    ordered_s: float = 0.0
+    """Seconds since `order` came, when it sent the report; 0 unless `order` is set."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""

@@ -1,4 +1,4 @@
-"""The Foundation stack (home region): the bucket of decisions, the nodes' log, their role, and the topic for people."""
+"""The Foundation stack (home region): the table of state, the home bucket, the nodes' log, their role, and the topic for people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from constructs import Construct
 
 from contract import agents, keys, names
 from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
+from stacks.parts.item_rights import own_items
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
 from stacks.parts.right import grant
 from stacks.parts.service_roles import ServiceRoles
+from stacks.parts.table import Table
 from stacks.parts.topic import Topic
 
 
@@ -24,8 +27,10 @@ class FoundationExports:
     """What the workflow and the reaper use of the foundation."""
 
     home: Bucket
+    table: Table
     topic: Topic
     node_role: iam.IRole
+    node_role_id: str
     instance_profile: iam.IInstanceProfile
 
 
@@ -43,15 +48,17 @@ class FoundationStack(cdk.Stack):
     ) -> None:
         rights, deployment = common.rights, common.deployment
         super().__init__(
-            scope, name, env=common.env, description=f"Trainyard {deployment}: bucket of decisions, node role, log"
+            scope,
+            name,
+            env=common.env,
+            description=f"Trainyard {deployment}: table of state, home bucket, node role, log",
         )
         home = Bucket(
             self,
             "Home",
             physical_name=rights.home_bucket,
-            days=7,  # reports are replaced every half minute: a month of versions would be 100,000 objects per node
+            days=7,  # long enough to undo a mistake
             keep=keep_data,
-            events=True,
             forgets={keys.AGENTS: agents.KEPT_DAYS},
         )
         log = log_group(self, "NodeLog", days=common.log_retention_days, physical_name=names.log_group(deployment))
@@ -69,14 +76,35 @@ class FoundationStack(cdk.Stack):
                 log_group_arn=log.log_group_arn,
                 data_buckets=data_buckets,
             ),
+            own_items(rights),
             measure(rights),
         )
-        ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
+        account = ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
+        table = Table(self, "State", physical_name=names.state_table(deployment), keep=keep_data)
+        # The last one, because a table under deletion protection stays when a later resource cannot be created.
+        table.node.add_dependency(home, log, topic, role, profile, account)
+        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
+        for name, metric in (
+            ("table-reads-throttled", "ReadThrottleEvents"),
+            ("table-writes-throttled", "WriteThrottleEvents"),
+        ):
+            alarms.on_any(
+                name,
+                table.metric(metric, statistic="Sum"),
+                "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
+                "late; a table on demand grows within minutes, unless a quota of the account is reached.",
+            )
         self.exports = FoundationExports(
-            home=home, topic=topic, node_role=interfaces.role(role), instance_profile=profile
+            home=home,
+            table=table,
+            topic=topic,
+            node_role=interfaces.role(role),
+            node_role_id=role.role_id,
+            instance_profile=profile,
         )
 
-        cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Jobs, reports and results")
+        cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Uploads, jobs and results")
+        cdk.CfnOutput(self, "StateTable", value=table.table_name, description="State of jobs: facts and decisions")
         cdk.CfnOutput(
             self,
             "UploadPrefix",

@@ -75,6 +75,7 @@ class GridStack(cdk.Stack):
         planning = GridEnvironment(
             deployment=deployment,
             bucket=foundation.home.bucket_name,
+            table=foundation.table.table_name,
             account=cdk.Aws.ACCOUNT_ID,
             suffix=cdk.Aws.URL_SUFFIX,
             home_region=rights.home_region,

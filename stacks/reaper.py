@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import aws_cdk as cdk
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from contract import keys, metrics, names
+from contract import items, keys, metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import drain_machine, interfaces
-from stacks.parts.alarms import Alarms
+from stacks.parts import drain_machine, interfaces, item_rights
+from stacks.parts.alarms import Alarms, counted
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
@@ -107,7 +106,7 @@ class ReaperStack(cdk.Stack):
             description="Ends what runs after its time, and tells people",
             environment=ReaperEnvironment(
                 deployment=rights.deployment,
-                bucket=foundation.home.bucket_name,
+                table=foundation.table.table_name,
                 home_region=rights.home_region,
                 regions=self._regions,
                 instance_profile=profile,
@@ -140,8 +139,8 @@ class ReaperStack(cdk.Stack):
             self._grid.list_grids(),
             self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
             *self._grid.end_everywhere(),
-            rights.home("StoreMarks", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
-            rights.list_home(),
+            item_rights.query_regions(rights),
+            item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),
             *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
             *rights.figures(),
             rights.leave_letters(letters.queue_arn),
@@ -168,12 +167,11 @@ class ReaperStack(cdk.Stack):
         schedules.add("Week", EVERY_WEEK, description="The week's figures, for people", given={"action": "weekly"})
 
     def _alarms(self, reaper: Function, letters: DeadLetters) -> None:
-        alarms = Alarms(
-            self, "Alarms", deployment=self._rights.deployment, topic=interfaces.topic(self._foundation.topic)
-        )
+        deployment = self._rights.deployment
+        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(self._foundation.topic))
         alarms.on_silence(
             "reaper-silent",
-            self._counted(metrics.PASSES),
+            counted(metrics.PASSES, deployment),
             "For 15 minutes no pass of the reaper has read every region completely: machines may run that should have ended. "
             "Find the last pass and its error in the reaper's log, and look for running machines by hand until it works again.",
         )
@@ -185,19 +183,19 @@ class ReaperStack(cdk.Stack):
         )
         alarms.on_any(
             "reaper-refused",
-            self._counted(metrics.REFUSED),
+            counted(metrics.REFUSED, deployment),
             "AWS did not end something that the reaper asked it to end: it still runs and costs money. "
             "The reaper's message names it; end it by hand.",
         )
         alarms.on_any(
             "reaper-limited",
-            self._counted(metrics.LIMITED),
+            counted(metrics.LIMITED, deployment),
             "The reaper would end more things before their deadline than one pass may. Either many executions ended at once, or the "
             "reaper is wrong: read its message before the next pass ends more, and set report_only if it is wrong.",
         )
         alarms.on_any(
             "reaper-failed-regions",
-            self._counted(metrics.FAILED_REGIONS),
+            counted(metrics.FAILED_REGIONS, deployment),
             "In three of four passes a region could not be read completely, so machines may run there that should have ended. "
             "The reaper's log has AWS's own error; look at the region by hand.",
             steps=3,
@@ -210,16 +208,8 @@ class ReaperStack(cdk.Stack):
             "Read the letters, correct what they name, and purge the queue.",
         )
 
-    def _counted(self, name: str) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=names.METRICS,
-            metric_name=name,
-            dimensions_map={metrics.DEPLOYMENT: self._rights.deployment},
-            statistic="Sum",
-        )
-
     def _drain(self, keep_data: bool) -> Function:
-        rights, home = self._rights, self._foundation.home
+        rights, foundation = self._rights, self._foundation
         function = Function(
             self,
             "Drain",
@@ -227,7 +217,8 @@ class ReaperStack(cdk.Stack):
             description="Ends everything that runs, before a destroy takes anything away",
             environment=DrainEnvironment(
                 deployment=rights.deployment,
-                bucket=home.bucket_name,
+                bucket=foundation.home.bucket_name,
+                table=foundation.table.table_name,
                 regions=self._regions,
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
@@ -239,9 +230,12 @@ class ReaperStack(cdk.Stack):
             log_retention_days=self._log_retention_days,
         )
         function.may(
-            rights.home("OpenAndCloseAdmission", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], keys.ADMISSION),
-            rights.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
-            rights.home("CloseJobs", ["s3:PutObject"], keys.ANY_CLOSED, keys.ANY_RESULT),
+            item_rights.item_right(
+                rights, "OpenAndCloseAdmission", ["GetItem", "PutItem", "DeleteItem"], items.ADMISSION
+            ),
+            item_rights.query_regions(rights),
+            *item_rights.end_attempts(rights),
+            rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
             rights.list_home(),
             rights.look_everywhere("ec2:DescribeInstances"),
             rights.terminate_everywhere(),

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import aws_cdk as cdk
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from contract import keys, names
+from contract import items, keys, metrics, names
 from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
@@ -25,9 +23,9 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces
+from stacks.parts import interfaces, item_rights
 from stacks.parts.agent import Agent
-from stacks.parts.alarms import Alarms
+from stacks.parts.alarms import Alarms, counted
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -39,10 +37,8 @@ from stacks.parts.queue import DeadLetters, Queue
 from stacks.parts.right import Right
 from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
+from stacks.parts.wakes import Wakes
 
-CLOCK = cdk.Duration.minutes(1)
-"""The finest period that EventBridge allows."""
-ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
@@ -75,6 +71,8 @@ class WorkflowStack(cdk.Stack):
         self._foundation, self._rights, self._timing = foundation, rights, timing
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
 
+        self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
+
         attendant = self._attendant()
         train = TrainMachine(
             self,
@@ -90,7 +88,7 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        self._wake(interfaces.function(attendant))
+        missed = self._wake(attendant)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -101,6 +99,12 @@ class WorkflowStack(cdk.Stack):
             "CleanupDeadLetters",
             value=letters.queue_url,
             description="Executions whose end could not be cleaned up",
+        )
+        cdk.CfnOutput(
+            self,
+            "AttendantDeadLetters",
+            value=missed.queue_url,
+            description="Urgent reports at which the attendant failed again and again",
         )
         cdk.CfnOutput(self, "TrainMachine", value=arn, description="The state machine that trains a job")
         how = "Open this, press Start execution, name it like the job, paste the job's JSON"
@@ -117,6 +121,7 @@ class WorkflowStack(cdk.Stack):
             AdmissionEnvironment(
                 deployment=rights.deployment,
                 bucket=foundation.home.bucket_name,
+                table=foundation.table.table_name,
                 log_group=names.log_group(rights.deployment),
                 home_region=rights.home_region,
                 regions=rights.regions,
@@ -141,7 +146,8 @@ class WorkflowStack(cdk.Stack):
                 keys.ANY_CODE,
             ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
-            rights.home("ReadAdmission", ["s3:GetObject"], keys.ADMISSION),
+            item_rights.read_admission(rights),
+            item_rights.item_right(rights, "WriteAndReadJobItems", ["GetItem", "PutItem"], f"{items.JOBS}*"),
             rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
             Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
             rights.list_home(),
@@ -167,6 +173,8 @@ class WorkflowStack(cdk.Stack):
             LauncherEnvironment(
                 deployment=rights.deployment,
                 bucket=foundation.home.bucket_name,
+                table=foundation.table.table_name,
+                node_role=foundation.node_role_id,
                 home_region=rights.home_region,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 timing=self._timing.of(LauncherTiming),
@@ -175,9 +183,10 @@ class WorkflowStack(cdk.Stack):
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
         )
         function.may(
-            *self._jobs("WriteLaunchIntents", keys.ANY_INTENT),
-            rights.home("WriteLaunchedRegions", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
-            rights.list_home(),
+            *item_rights.read_attempts(rights),
+            item_rights.item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*"),
+            item_rights.item_right(rights, "ReadClosed", ["GetItem"], f"{items.CLOSED}*"),
+            item_rights.note_regions(rights),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             *rights.launch(),
             *rights.launch_spot(),
@@ -186,40 +195,47 @@ class WorkflowStack(cdk.Stack):
         return function
 
     def _attendant(self) -> Function:
-        rights = self._rights
+        rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
             "attendant",
             "Looks at the nodes of every running job and answers Train",
             AttendantEnvironment(
                 deployment=rights.deployment,
-                bucket=self._foundation.home.bucket_name,
+                table=foundation.table.table_name,
+                node_role=foundation.node_role_id,
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=cdk.Duration.minutes(1),
         )
         function.may(
-            *self._jobs("WriteOrders", keys.ANY_ORDER),
-            rights.home("StoreTaskTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
-            rights.list_home(),
+            *item_rights.attend(rights, foundation.node_role_id),
+            *item_rights.follow(rights, foundation.table.stream_arn),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             read_consoles(rights),
             rights.answer_train(),
         )
+        function.may_invoke_itself()
         return function
 
     def _artifact_check(self) -> Function:
-        rights = self._rights
+        rights, foundation = self._rights, self._foundation
         function = self._function(
             "ArtifactCheck",
             "artifact_check",
             "Checks that what nodes committed is in S3",
-            ArtifactCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
+            ArtifactCheckEnvironment(
+                deployment=rights.deployment,
+                bucket=foundation.home.bucket_name,
+                table=foundation.table.table_name,
+                node_role=foundation.node_role_id,
+            ),
             timeout=cdk.Duration.minutes(5),
         )
         function.may(
-            *self._jobs("WriteArtifactLists", keys.ANY_LIST),
-            rights.list_home(),
+            *item_rights.read_attempts(rights),
+            item_rights.read_reports(rights, foundation.node_role_id),
+            rights.home("WriteArtifactLists", ["s3:PutObject"], keys.ANY_LIST),
             rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
             rights.list_bytes(),
         )
@@ -234,6 +250,7 @@ class WorkflowStack(cdk.Stack):
             TerminatorEnvironment(
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
+                table=self._foundation.table.table_name,
                 regions=rights.regions,
                 timing=self._timing.of(TerminatorTiming),
             ),
@@ -262,6 +279,7 @@ class WorkflowStack(cdk.Stack):
             CleanupEnvironment(
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
+                table=self._foundation.table.table_name,
                 regions=rights.regions,
                 queue=queue.queue_url,
                 timing=timing.of(CleanupTiming),
@@ -281,14 +299,13 @@ class WorkflowStack(cdk.Stack):
             letters=letters,
             description="An execution of the Train machine ended, and not well",
         )
-        alarms = Alarms(self, "Alarms", deployment=rights.deployment, topic=interfaces.topic(self._foundation.topic))
-        alarms.on_any(
+        self._alarms.on_any(
             "cleanup-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
             "An execution ended, and the cleanup could not prove in time that its machines ended: they may still run. "
             "The letter names the execution; the reaper ends its machines about ten minutes after it ended.",
         )
-        alarms.on_any(
+        self._alarms.on_any(
             "cleanup-errors",
             function.metric_errors(statistic="Sum"),
             "The function that cleans up after executions broke or ran out of time; its message is tried again after twelve minutes. "
@@ -303,10 +320,10 @@ class WorkflowStack(cdk.Stack):
             "RegionCheck",
             "region_check",
             "Rejects removing a region while its stack exists",
-            RegionCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
+            RegionCheckEnvironment(deployment=rights.deployment, table=self._foundation.table.table_name),
             timeout=cdk.Duration.minutes(2),
         )
-        function.may(rights.list_home(), rights.descriptions(), rights.own_stack(self.stack_name))
+        function.may(item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name))
         cdk.CustomResource(
             self,
             "Regions",
@@ -319,17 +336,11 @@ class WorkflowStack(cdk.Stack):
     def _end_jobs(self) -> list[Right]:
         rights = self._rights
         return [
-            *self._jobs("CloseJobs", keys.ANY_CLOSED, keys.ANY_RESULT),
+            *item_rights.end_attempts(rights),
+            rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
             rights.list_home(),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             rights.terminate(),
-        ]
-
-    def _jobs(self, name: str, *written: str) -> list[Right]:
-        """Allows to read all documents of jobs, and to write a few kinds of them."""
-        return [
-            self._rights.home("ReadJobs", ["s3:GetObject"], EVERY_JOB),
-            self._rights.home(name, ["s3:PutObject"], *written),
         ]
 
     def _function(
@@ -354,39 +365,21 @@ class WorkflowStack(cdk.Stack):
             files=files,
         )
 
-    def _wake(self, attendant: lambda_.IFunction) -> None:
-        """Wakes the attendant every minute; the other two rules only make it look sooner, and their events may be lost."""
-        # A missed minute is made up by the next one, so no tick is retried.
-        clock = targets.LambdaFunction(attendant, retry_attempts=0, max_event_age=CLOCK)
-        events.Rule(
-            self,
-            "Clock",
-            description="The attendant looks at every running job",
-            schedule=events.Schedule.rate(CLOCK),
-            targets=[interfaces.target(clock)],
+    def _wake(self, attendant: Function) -> DeadLetters:
+        """Wakes the attendant, and raises an alarm where it fails at urgent reports or looks late."""
+        letters = DeadLetters(self, "AttendantLetters")
+        attendant.may(self._rights.leave_letters(letters.queue_arn))
+        Wakes(self, "Wakes", attendant=attendant, stream_arn=self._foundation.table.stream_arn, letters=letters)
+        self._alarms.on_any(
+            "attendant-letters",
+            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "The attendant failed again and again when urgent reports of nodes woke it. The clock wakes it every minute all the same, "
+            "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
         )
-        events.Rule(
-            self,
-            "UrgentReport",
-            description="A node has something to say that cannot wait",
-            event_pattern=events.EventPattern(
-                source=["aws.s3"],
-                detail_type=["Object Created"],
-                detail={
-                    "bucket": {"name": [self._foundation.home.bucket_name]},
-                    "object": {"key": [{"wildcard": keys.ANY_URGENT}]},
-                },
-            ),
-            targets=[interfaces.target(targets.LambdaFunction(attendant))],
+        self._alarms.on_any(
+            "attendant-overdue",
+            counted(metrics.OVERDUE_LOOKS, self._rights.deployment),
+            "The attendant did not look at every running job in time. A job at which it does not look for five minutes "
+            "loses a heartbeat, and one that loses too many fails. Its log says which jobs are late and why.",
         )
-        events.Rule(
-            self,
-            "InstanceEnding",
-            description="An instance of the account ends, perhaps one of ours",
-            event_pattern=events.EventPattern(
-                source=["aws.ec2"],
-                detail_type=["EC2 Instance State-change Notification"],
-                detail={"state": ENDING_STATES},
-            ),
-            targets=[interfaces.target(targets.LambdaFunction(attendant))],
-        )
+        return letters

@@ -10,6 +10,8 @@ from contract.places import Place, Zone
 from contract.timing import Timing
 
 NOW = 1_800_000_000.0
+NODE_ROLE = "AROAEXAMPLENODE"
+"""Id of the nodes' role."""
 IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
 ZONES = tuple(
     Zone(
@@ -67,6 +69,7 @@ LIMITS = Limits(
 ADMISSION = AdmissionEnvironment(
     deployment="yard",
     bucket="yard-home",
+    table="yard-state",
     log_group="/trainyard/yard/nodes",
     home_region="eu-central-1",
     regions=("eu-central-1",),

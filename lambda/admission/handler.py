@@ -26,11 +26,12 @@ from admission.policy import (
 from admission.request import read
 from aws import pinned, secrets
 from aws.ec2 import Ec2
-from aws.errors import CHANGED, S3_DENIED
+from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.facts import Object
 from aws.patience import patient
-from aws.s3 import Bucket, JobStore, Raced
+from aws.s3 import Bucket, HomeBucket
 from aws.ssm import parameter
+from aws.state import State
 from contract import keys, links, names
 from contract.aws_errors import code_of
 from contract.codec import decode
@@ -56,15 +57,16 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         name=event["execution"]["name"],
         started_at=datetime.fromisoformat(event["execution"]["started_at"].replace("Z", "+00:00")).timestamp(),
     )
-    store = JobStore(env.bucket)
-    if (reason := store.admission_closed()) is not None:
-        raise refusal([shut(reason, env.bucket)])
-    job = store.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
+    home, state = HomeBucket(env.bucket), State(env.table)
+    if (reason := state.admission_closed()) is not None:
+        raise refusal([shut(reason, env.table)])
+    job = home.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
         decided = _decide(event["request"], execution, env, held_by=job)
-        _keep_agent(store, env)
-        job = _write(store, decided, execution)
-    _copy_code(store, job)
+        _keep_agent(home, env)
+        job = _write(home, decided, execution)
+    _copy_code(home, job)
+    state.keep_job(job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
     return {
         "job": job.id,
@@ -83,36 +85,36 @@ def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, hel
     return admit(request, execution, facts, env, problems)
 
 
-def _write(store: JobStore, job: Job, execution: Execution) -> Job:
+def _write(home: HomeBucket, job: Job, execution: Execution) -> Job:
     """Claims the job's name; another writer, such as a second run of this step, may have been first."""
     try:
-        store.create_job(job)
+        home.create_job(job)
     except Raced:
-        written = store.job(job.id)
+        written = home.job(job.id)
         if written is None or not written.belongs_to(execution.arn, execution.started_at):
             raise refusal([taken(execution, written)]) from None
         return written
     return job
 
 
-def _keep_agent(store: JobStore, env: AdmissionEnvironment) -> None:
+def _keep_agent(home: HomeBucket, env: AdmissionEnvironment) -> None:
     """Keeps this deployment's agent in the home bucket for longer, from now on, than the longest job."""
     key = keys.agent(env.agent)
-    age_s = next((age for found, _, age in store.listed(key) if found == key), None)
+    age_s = next((age for found, _, age in home.listed(key) if found == key), None)
     match care(age_s):
         case Care.COPY:
-            store.copy(Object(bucket=env.agent_bucket, key=env.agent_key, size=0, version=""), key)
+            home.copy(Object(bucket=env.agent_bucket, key=env.agent_key, size=0, version=""), key)
         case Care.RENEW:
-            store.renew(key)
+            home.renew(key)
 
 
-def _copy_code(store: JobStore, job: Job) -> None:
+def _copy_code(home: HomeBucket, job: Job) -> None:
     """Copies the code, so that every attempt runs the bytes that were there at admission."""
-    if store.head(job.code.key) is not None:
+    if home.head(job.code.key) is not None:
         return
     source = Address.parse(job.code.source)
     try:
-        store.copy(
+        home.copy(
             Object(bucket=source.bucket, key=source.key, size=job.code.size, version=job.code.source_version),
             job.code.key,
         )

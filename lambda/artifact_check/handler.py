@@ -8,9 +8,11 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from artifact_check.policy import missing, told
+from aws.facts import Heard
 from aws.heard import heard
 from aws.patience import patient
-from aws.s3 import Bucket, JobStore, as_json
+from aws.s3 import Bucket, as_json
+from aws.state import State
 from contract import keys
 from contract.codec import decode
 from contract.commits import Commit
@@ -24,14 +26,17 @@ logger = Logger(service="artifact_check")
 
 @patient
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-    store = JobStore(ArtifactCheckEnvironment.read().bucket)
-    job, attempt = store.job(event["job"]), int(event["attempt"])
+    env = ArtifactCheckEnvironment.read()
+    state, home = State(env.table), Bucket(env.bucket)
+    job, attempt = state.job(event["job"]), int(event["attempt"])
     if job is None:
-        raise SyncIncomplete(f"job {event['job']} has no job.json")
-    step = _launch(store, job, attempt)
+        raise SyncIncomplete(f"job {event['job']} is not in the table {env.table}")
+    step = _launch(state, job, attempt)
     place = job.places[step.rung.region]
     bucket = Bucket(place.bucket, place.region)
-    checkpoints, artifacts = _commits(store, bucket, job, attempt, step.answer.instances if step.answer else ())
+    ids = step.answer.instances if step.answer else ()
+    reports = heard(state.reports(env.node_role, ids), job=job.id, attempt=attempt, ids=ids)
+    checkpoints, artifacts = _commits(reports, bucket, job)
     sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
     if lines := missing([*checkpoints, *artifacts], sizes):
         raise SyncIncomplete(f"{len(lines)} committed files are not whole in {bucket.name}:\n{told(lines)}")
@@ -47,27 +52,24 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         for file in commit.files
     ]
     key = keys.JobPrefix(job.id).artifacts(attempt)
-    store.put(key, as_json({"job": job.id, "attempt": attempt, "artifacts": files}))
+    home.put(key, as_json({"job": job.id, "attempt": attempt, "artifacts": files}))
     logger.info("synced", job=job.id, attempt=attempt, artifacts=len(files))
     return {
         "artifacts": len(files),
         "bytes": sum(int(str(file["size"])) for file in files),
-        "list": f"s3://{store.name}/{key}",
+        "list": f"s3://{home.name}/{key}",
     }
 
 
-def _launch(store: JobStore, job: Job, attempt: int) -> Step:
-    step = store.launch(job.id, attempt)
+def _launch(state: State, job: Job, attempt: int) -> Step:
+    step = state.launch(job.id, attempt)
     if step is None:
         raise SyncIncomplete(f"attempt {attempt} has no launch on record")
     return step
 
 
-def _commits(
-    store: JobStore, bucket: Bucket, job: Job, attempt: int, ids: tuple[str, ...]
-) -> tuple[list[Commit], list[Commit]]:
+def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[list[Commit], list[Commit]]:
     """Checkpoints and artifacts that the nodes' last reports name."""
-    reports = heard(store.reports(job.id, attempt), job=job.id, attempt=attempt, ids=ids)
     if absent := sorted(set(range(job.nodes)) - reports.keys()):
         raise SyncIncomplete(f"no report of ranks {', '.join(map(str, absent))}")
     checkpoints: list[Commit] = []

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aws.facts import Given, Heard, Instance
-from contract.errors import DeadlineReached
 from contract.jobs import Job
-from contract.orders import Order, OrderKind
+from contract.orders import Order
 from contract.reports import Exit
 
 
@@ -38,21 +37,22 @@ class AttemptFacts:
 
     @property
     def obeyed(self) -> Order | None:
-        """The attempt's order, or one that a node obeys and could not write to S3 for the others."""
+        """The attempt's order, or one that a node gave itself and the others do not have yet."""
         if self.order is not None:
             return self.order.order
         given = (node.report.order for _, node in sorted(self.nodes.items()))
-        return next((order for order in given if order is not None), None) or self._told()
+        return next((order for order in given if order is not None), None)
+
+    @property
+    def untold(self) -> list[int]:
+        """The ranks that work on without the attempt's order."""
+        if self.order is None:
+            return []
+        known = {rank for rank, node in self.nodes.items() if node.end is not None or node.report.order is not None}
+        return [rank for rank in range(len(self.ids)) if rank not in known]
 
     @property
     def ordered_s(self) -> float:
-        """How long ago the order came; infinite for an order that only nodes know of, so that it precedes every error."""
-        return float("inf") if self.order is None else self.order.age_s
-
-    def _told(self) -> Order | None:
-        """The order of a node whose agent does not have the report's field `order` yet."""
-        end = next((end for end in self.ends.values() if end.ordered), None)
-        if end is None:
-            return None
-        error, by = end.error or DeadlineReached.__name__, self.job.deadline
-        return Order(kind=OrderKind.STOP, error=error, reason=end.reason, by=by, author="a node")
+        """How long ago the order came: to the first node that has it, or to the table."""
+        nodes = [node.report.ordered_s + node.age_s for node in self.nodes.values() if node.report.order == self.obeyed]
+        return max([*nodes, 0.0 if self.order is None else self.order.age_s])

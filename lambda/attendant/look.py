@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
@@ -11,39 +11,99 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant import console
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
-from aws import states
+from aws import breaker, states
+from aws.clients import IN_PASSING
 from aws.ec2 import Ec2
+from aws.errors import Raced
 from aws.facts import Instance
 from aws.heard import heard, strange
-from aws.s3 import JobStore, Raced, Token
+from aws.state import State, Token
 from contract.errors import NodeLost
 from contract.intents import LaunchAnswer
 from contract.jobs import Job
+from contract.orders import Order
 
 logger = Logger(service="attendant")
 TOLD = 20
 """Lines of a log entry, at most."""
 
 
-def look(store: JobStore, token: Token, *, now: float, gaps_s: tuple[float, ...]) -> Verdict:
-    """Judges the attempt that `token` waits for, and acts. May run twice, late, or at the same time: a dead token is not an error."""
-    verdict = _verdict(store, token, now, gaps_s=gaps_s)
-    logger.info(
-        "judged",
-        job=token.job,
-        attempt=token.attempt,
-        action=verdict.action,
-        error=verdict.error,
-        reason=verdict.reason,
-    )
-    if verdict.order is not None:
-        try:
-            store.create_order(token.job, token.attempt, verdict.order)
-        except Raced:
-            logger.info("ordered before", job=token.job, attempt=token.attempt)
-    if not _send(token, verdict):
-        store.delete(token.key)
-    return verdict
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looker:
+    """What every look of an invocation shares."""
+
+    state: State
+    node_role: str
+    """The id of the nodes' role."""
+    gaps_s: tuple[float, ...]
+    """Seconds between the attendant's passes over all jobs, from now backwards."""
+
+    def look(self, token: Token, *, now: float) -> Verdict:
+        """Judges the attempt that `token` waits for, and acts. May run twice, late, or at the same time: a dead token is not an error."""
+        job, facts, region = self._facts(token)
+        verdict = self._verdict(facts, region, now) if isinstance(facts, AttemptFacts) else facts
+        logger.info(
+            "judged",
+            job=token.job,
+            attempt=token.attempt,
+            action=verdict.action,
+            error=verdict.error,
+            reason=verdict.reason,
+        )
+        if job is not None and isinstance(facts, AttemptFacts):
+            self._order(job, facts, verdict.order)
+        if not _send(token, verdict):
+            self.state.delete(token.key)
+        return verdict
+
+    def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
+        """Makes the attempt's order if the verdict has one, and gives it to every node that does not have it yet."""
+        if order is not None:
+            try:
+                self.state.create_order(job, facts.attempt, order)
+            except Raced:
+                logger.info("ordered before", job=job.id, attempt=facts.attempt)
+            facts = replace(facts, order=self.state.order(job.id, facts.attempt))
+        if facts.order is not None:
+            untold = [facts.ids[rank] for rank in facts.untold]
+            self.state.give_order(job, self.node_role, untold, facts.order.order)
+
+    def _verdict(self, facts: AttemptFacts, region: str, now: float) -> Verdict:
+        verdict = judge(facts, now=now)
+        if not verdict.unheard:
+            return verdict
+        return judge(replace(facts, console=_consoles(facts, verdict.unheard, region)), now=now)
+
+    def _facts(self, token: Token) -> tuple[Job | None, AttemptFacts | Verdict, str]:
+        """The job, the attempt's facts and its region; a verdict where there is nothing to judge."""
+        job = self.state.job(token.job)
+        if job is None:
+            return None, _lost(f"job {token.job} is not in the table any more"), ""
+        step = self.state.launch(job.id, token.attempt)
+        if step is None or step.answer is None:
+            return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
+        answer, timing, region = step.answer, job.timing, step.rung.region
+        job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
+        # Instances before reports: a node that is gone has sent its last report by then.
+        instances = _instances(job, region, answer)
+        reports = self.state.reports(self.node_role, answer.instances)
+        if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
+            logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
+        facts = AttemptFacts(
+            job=job,
+            attempt=token.attempt,
+            launched_at=answer.at,
+            ids=answer.instances,
+            instances=instances,
+            nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
+            order=self.state.order(job.id, token.attempt),
+            gaps_s=self.gaps_s,
+        )
+        return job, facts, region
+
+
+def _lost(reason: str) -> Verdict:
+    return Verdict(action=Action.FAIL, error=NodeLost.__name__, reason=reason)
 
 
 def _send(token: Token, verdict: Verdict) -> bool:
@@ -57,54 +117,24 @@ def _send(token: Token, verdict: Verdict) -> bool:
     return states.heartbeat(token.token)
 
 
-def _verdict(store: JobStore, token: Token, now: float, *, gaps_s: tuple[float, ...]) -> Verdict:
-    job = store.job(token.job)
-    if job is None:
-        return Verdict(action=Action.FAIL, error=NodeLost.__name__, reason=f"job {token.job} has no job.json any more")
-    step = store.launch(job.id, token.attempt)
-    if step is None or step.answer is None:
-        return Verdict(
-            action=Action.FAIL, error=NodeLost.__name__, reason=f"attempt {token.attempt} has no launch on record"
-        )
-    answer, timing = step.answer, job.timing
-    job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
-    # Instances before reports: a node that is gone has sent its last report by then.
-    instances = _instances(job, step.rung.region, answer)
-    reports = store.reports(job.id, token.attempt)
-    if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
-        logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
-    facts = AttemptFacts(
-        job=job,
-        attempt=token.attempt,
-        launched_at=answer.at,
-        ids=answer.instances,
-        instances=instances,
-        nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
-        order=store.order(job.id, token.attempt),
-        gaps_s=gaps_s,
-    )
-    verdict = judge(facts, now=now)
-    if not verdict.unheard:
-        return verdict
-    return judge(replace(facts, console=_consoles(facts, verdict.unheard, step.rung.region)), now=now)
-
-
 def _consoles(facts: AttemptFacts, ranks: Sequence[int], region: str) -> dict[int, str]:
     """The consoles of ranks that are lost. A console that cannot be read does not change the verdict."""
     found = {}
     for rank in ranks:
         instance, output = facts.ids[rank], ""
         try:
-            output = Ec2(region).console(instance)
-        except (ClientError, BotoCoreError) as problem:
+            output = breaker.asked(region, lambda one=instance: Ec2(region).console(one))  # type: ignore[misc]
+        except (ClientError, BotoCoreError, breaker.Silent) as problem:
             logger.warning("no console", job=facts.job.id, instance=instance, problem=str(problem))
         found[rank] = console.told(instance, region, output)
     return found
 
 
 def _instances(job: Job, region: str, answer: LaunchAnswer) -> dict[str, Instance] | None:
+    """What EC2 shows of the nodes; None where it does not answer, which proves nothing."""
     try:
-        return {one.id: one for one in Ec2(region).by_id(answer.instances)}
-    except (ClientError, BotoCoreError) as problem:
+        found = breaker.asked(region, lambda: Ec2(region, IN_PASSING).by_id(answer.instances))
+    except (ClientError, BotoCoreError, breaker.Silent) as problem:
         logger.warning("EC2 could not be asked; nothing is concluded", job=job.id, problem=str(problem))
         return None
+    return {one.id: one for one in found}

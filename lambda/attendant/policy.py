@@ -13,13 +13,12 @@ from enum import Enum
 from attendant import words
 from attendant.facts import AttemptFacts
 from attendant.silence import why_lost
-from contract import keys
 from contract.errors import BY_NAME, DeadlineReached, NodeLost, Stalled, TrainingFailed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
 
 SURE_S = 2.0
-"""S3's times have whole seconds: of two that are closer than this, it is not known which came first."""
+"""The times of AWS's answers have whole seconds: of two that are closer than this, it is not known which came first."""
 
 
 class Action(str, Enum):
@@ -46,7 +45,7 @@ class Verdict:
     unheard: tuple[int, ...] = ()
     """Lost ranks that never reported: only their console can say why."""
     awaits: str = ""
-    """The key of the urgent report whose error is not explained yet."""
+    """The instance whose error is not explained yet."""
 
 
 def judge(facts: AttemptFacts, *, now: float) -> Verdict:
@@ -98,13 +97,13 @@ def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
                 action=Action.AWAIT,
                 reason=words.waiting(facts, first, unheard),
                 progress=words.progress(facts),
-                awaits=keys.JobPrefix(facts.job.id).urgent(facts.attempt, first),
+                awaits=facts.ids[first],
             )
     return _fail(end.error or TrainingFailed.__name__, words.own_failure(facts, first, others))
 
 
 def _first(facts: AttemptFacts, ranks: list[int]) -> int:
-    """The rank whose error came first by S3's clock. Among errors too close to tell, one that a node reports as NodeLost explains
+    """The rank whose error came first by AWS's clock. Among errors too close to tell, one that a node reports as NodeLost explains
     the others; otherwise the nodes' own clocks decide."""
     earliest = max(facts.nodes[rank].failed_s for rank in ranks)
     close = [rank for rank in ranks if facts.nodes[rank].failed_s >= earliest - SURE_S]
@@ -185,8 +184,14 @@ def _stalled(facts: AttemptFacts) -> Verdict | None:
 
 
 def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
-    """Orders a last checkpoint shortly before the deadline, once in an attempt."""
-    if facts.order is not None or now < facts.job.stop_at:
+    """Orders a last checkpoint, once in an attempt: what a node orders itself, after a spot notice, becomes the order of all; and
+    shortly before the deadline."""
+    if facts.order is not None:
+        return None
+    if facts.obeyed is not None:
+        reason = f"{facts.obeyed.author} stops: {facts.obeyed.reason}"
+        return Verdict(action=Action.ORDER, reason=reason, order=facts.obeyed, progress=words.progress(facts))
+    if now < facts.job.stop_at:
         return None
     order = Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,

@@ -16,7 +16,7 @@ KEPT = 15
 """Passes that are remembered, a minute each: more than twice the allowed silence."""
 TOGETHER = 2.0
 """The allowed silence is multiplied by this where several nodes fall silent together while EC2 says that all of them run: their
-connection to S3 has more likely failed than all of their hosts."""
+connection to DynamoDB has more likely failed than all of their hosts."""
 
 
 def gaps(before: Pass | None) -> tuple[float, ...]:
@@ -27,7 +27,7 @@ def gaps(before: Pass | None) -> tuple[float, ...]:
 def counted(silent_s: float, facts: AttemptFacts) -> float:
     """How much of a silence counts against the node.
 
-    While S3 does not answer, nodes cannot report and the attendant cannot look. So between two passes at most half of the allowed
+    While DynamoDB does not answer, nodes cannot report and the attendant cannot look. So between two passes at most half of the allowed
     silence counts: after a gap of any length, a node that lives can report before it counts as lost. A clock that is always late
     delays the end of a lost node, but does not prevent it.
     """

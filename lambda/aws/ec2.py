@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from aws.clients import IN_PASSING, ONE_ATTEMPT, client
+from aws.clients import IN_PASSING, ONE_ATTEMPT, PATIENT, client
 from aws.facts import Instance, InstanceType
 from contract import tags
 from contract.aws_errors import code_of
@@ -29,9 +30,9 @@ WITHOUT_LATEST = frozenset({"UnsupportedOperation", "IncorrectInstanceState", "I
 class Ec2:
     """EC2 in one region."""
 
-    def __init__(self, region: str) -> None:
+    def __init__(self, region: str, config: Config = PATIENT) -> None:
         self.region = region
-        self._client: EC2Client = client("ec2", region)
+        self._client: EC2Client = client("ec2", region, config)
         self._once: EC2Client = client("ec2", region, ONE_ATTEMPT)
 
     def run(self, request: Mapping[str, Any], *, user_data: str, token: str) -> list[Instance]:

@@ -83,17 +83,18 @@ class Object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One object with a node's report, and its age in seconds by S3's clock."""
+    """The report of an instance, and its age in seconds by AWS's clock."""
 
-    key: str
+    instance: str
     report: NodeReport | None
     """None where it cannot be read."""
     age_s: float
+    """Below zero where the node says that it wrote the report in the future."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """A node's newest report, and how long ago by S3's clock the node last wrote one."""
+    """A node's report, and how long ago by AWS's clock the node wrote it."""
 
     report: NodeReport
     age_s: float
@@ -110,7 +111,7 @@ class Heard:
 
     @property
     def failed_s(self) -> float:
-        """How long ago its work ended, by S3's clock and a duration of the node's."""
+        """How long ago its work ended, by AWS's clock and a duration of the node's."""
         return self.report.failed_s + self.age_s
 
 
@@ -119,14 +120,13 @@ class Pass:
     """A pass of the attendant over all jobs."""
 
     age_s: float
-    """By S3's clock."""
     gaps_s: tuple[float, ...]
     """Seconds between the passes before it, the newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An attempt's order, and its age in seconds by S3's clock."""
+    """An attempt's order, and its age in seconds."""
 
     order: Order
     age_s: float

@@ -9,7 +9,8 @@ from itertools import groupby, islice
 from typing import IO
 
 from aws.clients import SIDE_BY_SIDE
-from aws.s3 import Bucket, Raced, as_json
+from aws.errors import Raced
+from aws.s3 import Bucket, as_json
 from contract.codec import decode, encode
 from contract.grid import SHARD, Grid, GridPrefix, Line, Record
 

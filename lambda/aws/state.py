@@ -137,8 +137,11 @@ class State(Table):
 
     def tokens(self, job: str | None = None) -> list[Token]:
         """Every Train state that waits, or those of one job."""
-        found = self.query(items.WAITING, items.waiting_of(job) if job else "")
-        return [Token(**json.loads(item.document), key=item.key) for item in found]
+        return list(map(_token, self.query(items.WAITING, items.waiting_of(job) if job else "")))
+
+    def tokens_between(self, first: str, last: str) -> list[Token]:
+        """Those whose sort keys lie between these two, both included."""
+        return list(map(_token, self.between(items.WAITING, first, last)))
 
     def last_pass(self) -> Pass | None:
         """The attendant's last pass over all jobs, None where none is known."""
@@ -152,6 +155,10 @@ class State(Table):
 
     def note_pass(self, gaps_s: Sequence[float]) -> None:
         self.put(items.LAST_PASS, _as_json({"gaps_s": gaps_s}))
+
+
+def _token(item: Item) -> Token:
+    return Token(**json.loads(item.document), key=item.key)
 
 
 def _read(kind: type[T], item: Item) -> T | None:

@@ -15,14 +15,14 @@ from botocore.exceptions import ClientError
 from aws.clients import PATIENT, client
 from aws.errors import Raced
 from contract.aws_errors import code_of
-from contract.items import DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
+from contract.items import ADMISSION_CLOSED, DOCUMENT, EXPIRES, PARTITION, SORT, VERSION, WRITTEN_AT, ItemKey
 
 NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
 BATCH = 100
 """Keys of a BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
-"""Pauses before keys are asked for again that a BatchGetItem left out."""
+"""Pauses before keys are asked for again that a BatchGetItem left out; they begin anew once it gives any."""
 PLAIN = 1024
 """Bytes of a document that is stored as text; a longer one is compressed."""
 MOST_READ = 16 * 1024**2
@@ -50,7 +50,7 @@ class Table:
     def exists(self) -> bool:
         """Whether there is such a table."""
         try:
-            self._client.get_item(TableName=self.name, Key=_key(ItemKey("exists", "exists")))
+            self._client.get_item(TableName=self.name, Key=_key(ADMISSION_CLOSED))
         except ClientError as problem:
             if code_of(problem) == NO_TABLE:
                 return False
@@ -66,26 +66,34 @@ class Table:
         """The items that exist, in any order, and the time of the first answer by AWS's clock."""
         found, now = list[Item](), None
         for start in range(0, len(keys), BATCH):
-            wanted: Any = {self.name: {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}}
-            for pause in (*AGAIN_S, None):
-                answer = self._client.batch_get_item(RequestItems=wanted)
+            wanted: Any = {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
+            pauses = iter(AGAIN_S)
+            while wanted:
+                answer = self._client.batch_get_item(RequestItems={self.name: wanted})
                 now = now or _date(answer)
-                found += [_item(one) for one in answer["Responses"].get(self.name, [])]
-                if not (wanted := answer.get("UnprocessedKeys")):
-                    break
-                if pause is None:
-                    raise Unanswered(f"DynamoDB left {len(wanted[self.name]['Keys'])} keys of {self.name} out, again and again")
-                time.sleep(pause)
+                if came := [_item(one) for one in answer["Responses"].get(self.name, [])]:
+                    pauses = iter(AGAIN_S)
+                found += came
+                if wanted := answer.get("UnprocessedKeys", {}).get(self.name):
+                    time.sleep(_next(pauses, len(wanted["Keys"])))
         return found, now or time.time()
 
     def query(self, partition: str, begins: str = "", *, newest_first: bool = False) -> Iterator[Item]:
         """The items of a partition whose sort key begins with `begins`, in the order of that key."""
-        wanted: dict[str, Any] = {"KeyConditionExpression": f"{PARTITION} = :p", "ExpressionAttributeValues": {":p": {"S": partition}}}
-        if begins:
-            wanted["KeyConditionExpression"] += f" AND begins_with({SORT}, :b)"
-            wanted["ExpressionAttributeValues"][":b"] = {"S": begins}
+        return self._queried(partition, f"begins_with({SORT}, :b)" if begins else "", newest_first, b=begins)
+
+    def between(self, partition: str, first: str, last: str) -> Iterator[Item]:
+        """The items of a partition from one sort key to another, both included."""
+        return self._queried(partition, f"{SORT} BETWEEN :f AND :l", f=first, l=last)
+
+    def _queried(self, partition: str, condition: str, newest_first: bool = False, **values: str) -> Iterator[Item]:
+        wanted = {name: one for name, one in {"p": partition, **values}.items() if one}
         pages = self._client.get_paginator("query").paginate(
-            TableName=self.name, ConsistentRead=True, ScanIndexForward=not newest_first, **wanted
+            TableName=self.name,
+            ConsistentRead=True,
+            ScanIndexForward=not newest_first,
+            KeyConditionExpression=f"{PARTITION} = :p" + (f" AND {condition}" if condition else ""),
+            ExpressionAttributeValues={f":{name}": {"S": one} for name, one in wanted.items()},
         )
         for page in pages:
             yield from map(_item, page["Items"])
@@ -135,7 +143,14 @@ class Table:
 
 
 class Unanswered(Exception):
-    """DynamoDB left keys of a batch out as often as they were asked for."""
+    """DynamoDB left keys of a batch out again and again."""
+
+
+def _next(pauses: Iterator[float], left: int) -> float:
+    """The next pause. Raises Unanswered after the last one."""
+    for pause in pauses:
+        return pause
+    raise Unanswered(f"DynamoDB left {left} keys of a batch out again and again")
 
 
 def _key(key: ItemKey) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from aws.queue import Queue
-from aws.s3 import JobStore
+from aws.s3 import HomeBucket
+from aws.state import State
 from contract import names
 from contract.environments import CleanupEnvironment
 from contract.errors import StillRunning
@@ -39,7 +40,8 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
         logger.warning("dropped: the event is another machine's", body=body)
         return
     ending = Ending(
-        store=JobStore(env.bucket),
+        state=State(env.table),
+        home=HomeBucket(env.bucket),
         deployment=env.deployment,
         regions=env.regions,
         visibility_s=env.timing.visibility_s,

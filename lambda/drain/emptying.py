@@ -10,16 +10,15 @@ RESERVE_S = 30.0
 """Part of the function's time that is kept for what follows a page of a thousand deletes."""
 
 
-def emptied(bucket: Bucket, *, spare: str, left: Callable[[], float]) -> list[str]:
-    """Deletes every version of every object but `spare`, as long as `left` seconds allow. The list of what is left is empty only
+def emptied(bucket: Bucket, *, left: Callable[[], float]) -> list[str]:
+    """Deletes every version of every object, as long as `left` seconds allow. The list of what is left is empty only
     after a whole listing that found nothing to delete. A bucket that does not exist is empty."""
     if not bucket.exists():
         return []
     deleted, stayed = 0, dict[str, str]()
     for page in bucket.versions():
-        doomed = [one for one in page if one.key != spare]
-        stayed |= bucket.delete_versions(doomed)
-        deleted += len(doomed)
+        stayed |= bucket.delete_versions(page)
+        deleted += len(page)
         if left() < RESERVE_S:
             break
     lines = [f"- bucket {bucket.name}: {key} could not be deleted: {code}" for key, code in stayed.items()]

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from aws import executions
 from aws.cloudformation import REQUEST, send
-from aws.s3 import JobStore
+from aws.state import State
 from contract import names
 from contract.aws_errors import code_of
 from contract.environments import DrainEnvironment
@@ -44,7 +44,7 @@ def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
     logger.info("asked", request=kind)
     try:
         if kind != "Delete":
-            JobStore(env.bucket).open_admission(closed(env.deployment))
+            State(env.table).open_admission(closed(env.deployment))
         elif event["PhysicalResourceId"] == _physical(env) and _begun(event, env, context):
             return
     except Exception as error:
@@ -56,9 +56,9 @@ def _asked(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaConte
 
 def _begun(event: Mapping[str, Any], env: DrainEnvironment, context: LambdaContext) -> bool:
     """Closes admission and starts the drain machine. False where that machine does not exist, so that nobody waits for it."""
-    store, since = JobStore(env.bucket), time.time()
-    if store.exists():
-        store.close_admission(closed(env.deployment))
+    state, since = State(env.table), time.time()
+    if state.exists():
+        state.close_admission(closed(env.deployment))
     machine = env.machine.rpartition(":")[0] + ":" + names.drain_machine(env.deployment)
     given = {"request": {name: event[name] for name in REQUEST}, "since": since}
     try:

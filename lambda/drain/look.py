@@ -13,8 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws import executions
 from aws.ec2 import Ec2
 from aws.facts import Instance, Status
-from aws.s3 import Bucket, JobStore
-from contract import keys, names
+from aws.s3 import Bucket, HomeBucket
+from aws.state import State
+from contract import items, names
 from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
@@ -55,13 +56,13 @@ class DrainPass:
             raise unfinished(left, now=time.time(), since=self.since, patience_s=patience)
 
     def _left(self) -> list[str]:
-        store = JobStore(self.env.bucket)
-        there = store.exists()  # where the bucket is missing nothing was ever admitted
-        regions = sorted({*self.env.regions, *(store.launched_regions() if there else ())})
+        state = State(self.env.table)
+        there = state.exists()  # where the table is missing nothing was ever admitted
+        regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})
         instances, dark = self._instances(regions)
         refuse_protected(instances, self.env.deployment)
         grids = Grids(env=self.env, since=self.since, there=there, regions=regions)
-        left = dark + self._executions(store if there else None) + self._end(instances, regions) + grids.end()
+        left = dark + self._executions(state if there else None) + self._end(instances, regions) + grids.end()
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
@@ -71,22 +72,26 @@ class DrainPass:
             try:
                 found += Ec2(region).every(self.env.deployment)
             except (ClientError, BotoCoreError) as problem:
-                note = "" if region in self.env.regions else f" (looked at because of {keys.launched_region(region)})"
+                note = (
+                    ""
+                    if region in self.env.regions
+                    else f" (looked at because something was launched there: {_noted(region)})"
+                )
                 dark.append(f"- {region} could not be asked{note}: {problem}")
         return found, dark
 
-    def _executions(self, store: JobStore | None) -> list[str]:
+    def _executions(self, state: State | None) -> list[str]:
         """Stops the executions that run, and ends what they and those that ended lately left behind."""
         listed = executions.lately(self.env.machine, self.since - IN_FLIGHT_S)
         if listed is None:
             return []
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            told = pool.map(lambda one: self._execution(store, *one), listed.items())
+            told = pool.map(lambda one: self._execution(state, *one), listed.items())
             left = [line for line in told if line]
         settle = self.env.timing.cleanup_again_s
         return left + settling(now=time.time(), since=self.since, settle_s=settle)
 
-    def _execution(self, store: JobStore | None, arn: str, status: str) -> str:
+    def _execution(self, state: State | None, arn: str, status: str) -> str:
         """Why the execution is not cleaned up yet; empty when it is. A failure here does not keep the others from ending."""
         if self.left() < RESERVE_S:
             return f"- {arn} was not looked at yet"
@@ -94,7 +99,7 @@ class DrainPass:
             if status in Status.RUNS:
                 logger.info("stopped", execution=arn)
                 executions.stop(arn, *STOP_REASON)
-            if store is not None and clear(self._ending(store), arn) is Aftermath.RUNS:
+            if state is not None and clear(self._ending(state), arn) is Aftermath.RUNS:
                 return f"- {arn} still runs"
         except StillRunning as problem:
             return f"- {problem}"
@@ -103,9 +108,15 @@ class DrainPass:
             return f"- {arn} could not be dealt with: {problem}"
         return ""
 
-    def _ending(self, store: JobStore) -> Ending:
+    def _ending(self, state: State) -> Ending:
         env = self.env
-        return Ending(store=store, deployment=env.deployment, regions=env.regions, visibility_s=env.timing.visibility_s)
+        return Ending(
+            state=state,
+            home=HomeBucket(env.bucket),
+            deployment=env.deployment,
+            regions=env.regions,
+            visibility_s=env.timing.visibility_s,
+        )
 
     def _end(self, before: list[Instance], regions: list[str]) -> list[str]:
         """Ends every instance of the deployment, whatever its job. Returns a line for each that is not terminated yet."""
@@ -122,12 +133,15 @@ class DrainPass:
         return any(map(executions.exists, (self.env.machine, self.env.grid_machine)))
 
     def _empty(self) -> list[str]:
-        """Empties every bucket; the note that closes admission is deleted last."""
-        home = Bucket(self.env.bucket)
+        """Empties every bucket; the table goes with its stack."""
         env = self.env
+        home = Bucket(env.bucket)
         account = env.machine.split(":")[4]
         others = [Bucket(names.bytes_bucket(env.deployment, account, one), one) for one in sorted(env.regions)]
-        left = [line for one in (*others, home) for line in emptied(one, spare=keys.ADMISSION, left=self.left)]
-        if not left:
-            emptied(home, spare="", left=self.left)
-        return left
+        return [line for one in (*others, home) for line in emptied(one, left=self.left)]
+
+
+def _noted(region: str) -> str:
+    """The item that says so, for a person who knows better."""
+    key = items.region(region)
+    return f"item {key.partition}/{key.sort}"

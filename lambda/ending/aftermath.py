@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Any
 
 from aws import executions
+from aws.errors import Raced
 from aws.facts import Status
-from aws.s3 import Raced
 from contract import names
 from contract.errors import StillRunning
 from ending.instances import Ended, Ending
@@ -39,10 +39,10 @@ def clear(end: Ending, execution: str) -> Aftermath:
     if status.name == "SUCCEEDED":
         return Aftermath.SUCCEEDED
     name = execution.rpartition(":")[2]
-    job = end.store.job(name) if names.JOB_PATTERN.fullmatch(name) else None
+    job = end.state.job(name) if names.JOB_PATTERN.fullmatch(name) else None
     if job is None or not job.belongs_to(execution, status.started_at):
         return Aftermath.NO_JOB
-    last = end.store.last_attempt(name)
+    last = end.state.last_attempt(name)
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
     _tell(end, name, last, status, ended)
     return Aftermath.CLEARED
@@ -56,6 +56,6 @@ def _tell(end: Ending, job: str, attempts: int, status: Status, ended: Ended) ->
         return None if tells_of(before, ours) else ours
 
     try:
-        end.store.tell_result(job, told)
+        end.home.tell_result(job, told)
     except Raced as problem:
         raise StillRunning(f"others write the report of job {job} again and again") from problem

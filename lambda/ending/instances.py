@@ -13,7 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
 from aws.facts import Instance
-from aws.s3 import JobStore
+from aws.s3 import HomeBucket
+from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent
@@ -37,7 +38,8 @@ class Ended:
 class Ending:
     """Ends jobs of one deployment."""
 
-    store: JobStore
+    state: State
+    home: HomeBucket
     deployment: str
     regions: tuple[str, ...]
     """Looked at for a job of which nobody knows where it was to run."""
@@ -56,8 +58,8 @@ class Ending:
     def _end(self, job: str, attempt: int) -> Ended:
         numbers = range(1, attempt + 1)
         for number in numbers:  # before intents are read: a launch that missed the closing has written its own by then
-            self.store.close(job, number)
-        intents = [held.intent for number in numbers for held in self.store.intents(job, number)]
+            self.state.close(job, number)
+        intents = [held.intent for number in numbers for held in self.state.intents(job, number)]
         looked_at = time.time()  # before a region is asked: a slow one must not make an unseen launch seem old enough
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
         for region in self._regions(job, intents):
@@ -81,7 +83,7 @@ class Ending:
     def _regions(self, job: str, intents: list[Intent]) -> list[str]:
         """The regions where the job may have launched, and no others: a region that does not answer delays only its own jobs."""
         try:
-            admitted = self.store.job(job)
+            admitted = self.state.job(job)
         except Garbled:  # somebody changed the document: every region has to be asked
             admitted = None
         planned = {step.rung.region for intent in intents for step in intent.steps}

@@ -10,9 +10,10 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from aws import pinned, registry
-from aws.errors import CHANGED, S3_DENIED
-from aws.s3 import JobStore, Raced, as_json
-from contract import keys, names
+from aws.errors import CHANGED, S3_DENIED, Raced
+from aws.s3 import Bucket
+from aws.state import State
+from contract import names
 from contract.aws_errors import code_of
 from contract.codec import decode, encode
 from contract.environments import GridEnvironment
@@ -38,13 +39,13 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     run = GridRun(
         grid=execution["name"], execution=execution["arn"], started_at=execution["started_at"], owner=asked.owner
     )
-    store, prefix = JobStore(env.bucket), GridPrefix(run.grid)
+    store, prefix = Bucket(env.bucket), GridPrefix(run.grid)
     planner = Planner(asked, run, env, wrong_defaults)
     grid = findings = None
     if names.GRID_PATTERN.fullmatch(run.grid):
         grid, findings = _known(store, prefix, run)
     if grid is None:
-        findings = findings or _found(planner, asked, run, env, store, problems)
+        findings = findings or _found(planner, asked, run, env, problems)
         grid = _write(planner, _once(store, prefix, findings, run), run, env, store)
     logger.info("planned", grid=grid.id, lines=grid.lines, regions=grid.regions, cost_at_most_usd=grid.cost_at_most_usd)
     return {
@@ -57,7 +58,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     }
 
 
-def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, CheckedManifest | None]:
+def _known(store: Bucket, prefix: GridPrefix, run: GridRun) -> tuple[Grid | None, CheckedManifest | None]:
     """Reads what an earlier run of this step wrote. Raises InvalidRequest where another execution has the name."""
     body, facts = store.get(prefix.description), store.get(prefix.facts)
     grid = decode(Grid, body) if body else None
@@ -69,11 +70,11 @@ def _known(store: JobStore, prefix: GridPrefix, run: GridRun) -> tuple[Grid | No
 
 
 def _found(
-    planner: Planner, asked: GridRequest, run: GridRun, env: GridEnvironment, store: JobStore, problems: list[str]
+    planner: Planner, asked: GridRequest, run: GridRun, env: GridEnvironment, problems: list[str]
 ) -> CheckedManifest:
     """Makes the first pass, and checks everything beside the lines. Raises InvalidRequest."""
     manifest, found = _manifest(asked, env)
-    problems = [*_closed(store, env), *_name(run), *problems, *found, *_child(env)]
+    problems = [*_closed(env), *_name(run), *problems, *found, *_child(env)]
     if manifest is None:
         raise _refused(problems)
     try:
@@ -111,9 +112,9 @@ def _told(report: Report) -> Exception:
     return report.refusal()
 
 
-def _closed(store: JobStore, env: GridEnvironment) -> list[str]:
-    reason = store.admission_closed()
-    return [] if reason is None else [shut(reason, env.bucket)]
+def _closed(env: GridEnvironment) -> list[str]:
+    reason = State(env.table).admission_closed()
+    return [] if reason is None else [shut(reason, env.table)]
 
 
 def _name(run: GridRun) -> list[str]:
@@ -162,7 +163,7 @@ def _manifest(asked: GridRequest, env: GridEnvironment) -> tuple[pinned.Pinned |
     return found, []
 
 
-def _once(store: JobStore, prefix: GridPrefix, findings: CheckedManifest, run: GridRun) -> CheckedManifest:
+def _once(store: Bucket, prefix: GridPrefix, findings: CheckedManifest, run: GridRun) -> CheckedManifest:
     """Writes the findings once: when this step runs twice at the same time, both runs continue with the first run's findings."""
     try:
         store.create(prefix.facts, encode(findings))
@@ -181,7 +182,7 @@ def _again(findings: CheckedManifest) -> pinned.Pinned:
     )
 
 
-def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridEnvironment, store: JobStore) -> Grid:
+def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridEnvironment, store: Bucket) -> Grid:
     """Writes the lines, and last the document that says that they are complete."""
     prefix, where = GridPrefix(run.grid), findings.manifest
     grid = Grid(
@@ -209,7 +210,7 @@ def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridE
         raise RuntimeError(f"{grid.lines} lines were checked, and {written} written")
     for region in sorted(grid.regions):
         # Trainings outlive the settings of their region: the reaper and the drain read every region in which anything was launched.
-        store.ensure(keys.launched_region(region), as_json({"region": region}))
+        State(env.table).note_region(region)
     try:
         store.create(prefix.description, encode(grid))
     except Raced:

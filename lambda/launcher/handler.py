@@ -12,7 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws.ec2 import Ec2
 from aws.patience import patient
-from aws.s3 import JobStore
+from aws.state import State
 from contract import keys
 from contract.environments import LauncherEnvironment
 from contract.errors import InvalidRequest
@@ -28,12 +28,12 @@ SCRIPT = Path(__file__).with_name("user_data.sh")
 @patient
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     env = LauncherEnvironment.read()
-    store = JobStore(env.bucket)
-    job = store.job(event["job"])
+    state = State(env.table)
+    job = state.job(event["job"])
     if job is None:
-        raise InvalidRequest(f"job {event['job']} has no job.json in {env.bucket}")
+        raise InvalidRequest(f"job {event['job']} is not in the table {env.table}")
     walker = Walker(
-        store=store,
+        state=state,
         ec2={region: Ec2(region) for region in job.places},
         holder=context.aws_request_id,
         profile=env.instance_profile,
@@ -66,6 +66,8 @@ def _user_data(env: LauncherEnvironment, job: Job) -> str:
             "TRAINYARD_AGENT_SHA256": job.agent,
             "TRAINYARD_HOME_REGION": env.home_region,
             "TRAINYARD_HOME_BUCKET": env.bucket,
+            "TRAINYARD_TABLE": env.table,
+            "TRAINYARD_NODE_ROLE": env.node_role,
             "TRAINYARD_POWER_OFF_S": str(round(env.timing.power_off_unknown_s)),
         },
     )

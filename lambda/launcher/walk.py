@@ -9,9 +9,10 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
+from aws.errors import Raced
 from aws.facts import ENDING
-from aws.s3 import Held, JobStore, Raced, as_json
-from contract import keys, tags
+from aws.state import Held, State
+from contract import tags
 from contract.aws_errors import code_of
 from contract.errors import CapacityPending, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
@@ -34,7 +35,7 @@ NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
 class Walker:
     """One invocation. `left` is what remains of its time in seconds."""
 
-    store: JobStore
+    state: State
     ec2: Mapping[str, Ec2]
     """By region."""
     holder: str
@@ -57,18 +58,18 @@ class Walker:
 
     def _walk(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         held = self._claim(job, attempt)
-        if self.store.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
-            self._release(held)
+        if self.state.closed(job.id, attempt):  # after the claim: Terminate waits for a claim that it sees
+            self._release(job, held)
             raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
         noted = set[str]()
         while (place := policy.next_step(held.intent)) is not None:
             region = held.intent.steps[place].rung.region
             if region not in noted:  # before the first call there: the reaper looks where anything was ever launched
-                self.store.ensure(keys.launched_region(region), as_json({"region": region}))
+                self.state.note_region(region)
                 noted.add(region)
             held = self._ask(job, held, place)
         step = held.intent.launched
-        held = self._release(held)
+        held = self._release(job, held)
         if step is None:
             raise policy.ending(held.intent, self.now())
         self._name_master(job, step)
@@ -76,19 +77,19 @@ class Walker:
 
     def _claim(self, job: Job, attempt: int) -> Held:
         """Claims the walk to go on with, or a new one, for this invocation alone."""
-        walks = self.store.intents(job.id, attempt)
+        walks = self.state.intents(job.id, attempt)
         last = walks[-1] if walks else None
         if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
-            return self.store.create_intent(self._new(job, attempt, last.intent if last else None))
+            return self.state.create_intent(job, self._new(job, attempt, last.intent if last else None))
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
                 f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
             )
         claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
-        return self.store.replace_intent(claimed, last.etag)
+        return self.state.replace_intent(job, claimed, last)
 
-    def _release(self, held: Held) -> Held:
-        return self.store.replace_intent(replace(held.intent, held_until=0.0), held.etag)
+    def _release(self, job: Job, held: Held) -> Held:
+        return self.state.replace_intent(job, replace(held.intent, held_until=0.0), held)
 
     def _new(self, job: Job, attempt: int, before: Intent | None) -> Intent:
         now = self.now()
@@ -111,7 +112,7 @@ class Walker:
         pause, longest = UNKNOWN_PAUSE_S
         while True:
             if self.left() < RESERVE_S:
-                self._release(held)
+                self._release(job, held)
                 raise CapacityPending(
                     "the function's time is nearly over; the next invocation goes on where this one stops"
                 )
@@ -120,7 +121,7 @@ class Walker:
                 self._check_all_gone(job, held, place)
             intent = held.intent
             recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
-            held = self.store.replace_intent(policy.answered(intent, place, answer, recovering=recovering), held.etag)
+            held = self.state.replace_intent(job, policy.answered(intent, place, answer, recovering=recovering), held)
             logger.info(
                 "asked",
                 job=job.id,
@@ -134,8 +135,8 @@ class Walker:
                 return held
             if self.now() >= intent.patience_until:
                 closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
-                return self.store.replace_intent(
-                    policy.answered(held.intent, place, closed, recovering=False), held.etag
+                return self.state.replace_intent(
+                    job, policy.answered(held.intent, place, closed, recovering=False), held
                 )
             self.sleep(pause)
             pause = min(2 * pause, longest)
@@ -147,7 +148,7 @@ class Walker:
         every = self.ec2[region].of_job(job.deployment, job.id)
         left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
         if left:
-            self._release(held)
+            self._release(job, held)
             raise NodeLost(f"nodes ended before their launch was known, and {', '.join(left)} run without them")
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from aws.s3 import Bucket, Raced
-from contract import keys
+from aws import pieces
+from aws.errors import Raced
+from aws.table import Item, Table
+from contract import items
 from contract.codec import Garbled, decode, encode
 from reaper.policy import Rule, Suspect
 
@@ -31,23 +33,23 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """The document at `keys.marks(region)`."""
+    """The document at `items.marks(region)`."""
 
     written_by: str = ""
-    """The pass that wrote it: S3 compares contents, so two passes must not write the same ones."""
+    """The pass that wrote it: a conditional write that meets the same document counts as done, so two passes must not write the same."""
     sections: dict[str, Section] = field(default_factory=dict)
 
 
 class Book:
     """A region's marks as one pass holds them. Of two passes at once, the one that writes first wins; the other ends nothing."""
 
-    def __init__(self, bucket: Bucket, region: str, writer: str) -> None:
+    def __init__(self, table: Table, region: str, writer: str) -> None:
         """Raises ClientError or BotoCoreError. A document that cannot be understood counts as empty, and is replaced."""
-        self._bucket, self._key, self._writer = bucket, keys.marks(region), writer
-        found = bucket.get_tagged(self._key)
-        self._etag = found[1] if found else None
+        self._table, self._key, self._writer = table, items.marks(region), writer
+        found = pieces.read(table, self._key)
+        self._head: Item | None = found[0] if found else None
         try:
-            self._marks = decode(Marks, found[0]) if found else Marks()
+            self._marks = decode(Marks, found[1]) if found else Marks()
         except Garbled:
             self._marks = Marks()
 
@@ -68,10 +70,7 @@ class Book:
             return True
         marks = replace(self._marks, written_by=self._writer, sections=whole)
         try:
-            if self._etag is None:
-                self._etag = self._bucket.create(self._key, encode(marks))
-            else:
-                self._etag = self._bucket.replace(self._key, encode(marks), self._etag)
+            self._head = pieces.write(self._table, self._key, self._head, encode(marks), writer=self._writer)
         except Raced:
             return False
         self._marks = marks

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.belongings import FILTER_VALUES
 from aws.clients import BRISK
 from aws.facts import Belonging
-from aws.s3 import JobStore
+from aws.state import State
 from contract.environments import ReaperEnvironment
 from reaper.findings import Case, Findings
 from reaper.kinds import kinds
@@ -66,7 +66,7 @@ class ReaperPass:
         self.findings = Findings()
         self._env, self._rules = env, Rules.of(env)
         self._report_only, self._writer, self._left = report_only, writer, left
-        self._store = JobStore(env.bucket, config=BRISK)
+        self._state = State(env.table, BRISK)
         self._owners = Owners((env.machine, env.grid_machine), clock=clock, has_time=lambda: left() >= ASK_S)
         self._regions: list[RegionPass] = []
 
@@ -88,7 +88,7 @@ class ReaperPass:
         """The regions of the settings, and every other one where anything was ever launched."""
         regions = set(self._env.regions)
         with self._going_on("the list of regions"):
-            regions |= self._store.launched_regions()
+            regions |= self._state.launched_regions()
         return sorted(regions)
 
     def _look_at(self, name: str) -> None:
@@ -117,7 +117,7 @@ class ReaperPass:
 
     def _book(self, region: str) -> Book | None:
         try:
-            return Book(self._store, region, self._writer)
+            return Book(self._state, region, self._writer)
         except (ClientError, BotoCoreError) as problem:
             self.findings.fail(region, f"its marks could not be read: {problem}")
             return None

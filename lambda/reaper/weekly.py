@@ -13,7 +13,7 @@ from aws.belongings import Belongings, tagged
 from aws.clients import BRISK
 from aws.facts import Belonging
 from aws.figures import sums
-from aws.s3 import JobStore
+from aws.state import State
 from aws.topic import publish
 from contract import metrics
 from contract.environments import ReaperEnvironment
@@ -95,7 +95,7 @@ def _shown(running: Running) -> list[str]:
 
 def _running(env: ReaperEnvironment) -> Running:
     found = Running()
-    for region in sorted({*env.regions, *JobStore(env.bucket, config=BRISK).launched_regions()}):
+    for region in sorted({*env.regions, *State(env.table, BRISK).launched_regions()}):
         try:
             for page in Belongings(region).instances(tagged(env.deployment)):
                 found.counts.update(f"{region} ({one.state})" for one in alive(page.things))

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from contract import keys
 from contract.errors import InvalidRequest
+from contract.items import ADMISSION_CLOSED
 
 SHOWN = 80
 """The most characters of a value, or of a name, that a line repeats."""
@@ -112,10 +112,11 @@ def denial(code: str) -> str:
     return f"S3 answers {code}"
 
 
-def shut(reason: str, bucket: str) -> str:
+def shut(reason: str, table: str) -> str:
     """Says why no request is admitted."""
     again = (
-        f"any request, once a person has deleted s3://{bucket}/{keys.ADMISSION}, or once a destroy has come to its end and a "
+        f"any request, once a person has deleted the item {ADMISSION_CLOSED.partition}/{ADMISSION_CLOSED.sort} of the table "
+        f"{table}, or once a destroy has come to its end and a "
         "deploy has made its stacks anew"
     )
     return f"request: nothing is admitted at present: {plain(reason)}; allowed: {again}"

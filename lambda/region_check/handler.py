@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import BRISK
 from aws.cloudformation import rolls_back, send
-from aws.s3 import JobStore
 from aws.ssm import parameter
+from aws.state import State
 from contract import names
 from contract.environments import RegionCheckEnvironment
 from region_check.policy import forgotten, refusals, told
@@ -39,7 +39,7 @@ def _against(event: Mapping[str, Any], env: RegionCheckEnvironment) -> str | Non
         return None
     before = event.get("OldResourceProperties", {}).get("Regions", [])
     settings = event["ResourceProperties"]["Regions"]
-    gone = forgotten(settings, before, JobStore(env.bucket).launched_regions())
+    gone = forgotten(settings, before, State(env.table).launched_regions())
     against = told(refusals(env.deployment, _exists(env.deployment, gone)))
     logger.info("checked", request=event["RequestType"], settings=settings, forgotten=gone, against=against)
     return against

@@ -97,6 +97,7 @@ class Reporter:
                     progress=self._progress(),
                     phase_s=_since(self._entered),
                     failed_s=_since(self._failed) if self._report.outcome else 0.0,
+                    ordered_s=_since(self._ordered) if self._report.order else 0.0,
                 )
                 report = self._report
             try:

@@ -8,6 +8,7 @@ from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
+from contract import metrics, names
 from stacks.parts import interfaces
 
 SILENT_MINUTES = 15
@@ -19,6 +20,16 @@ It counts minutes because one period of 15 minutes might begin at any time, and 
 """
 STEP = cdk.Duration.minutes(5)
 """The period of every count; equal to the time between two looks of the reaper."""
+
+
+def counted(name: str, deployment: str) -> cloudwatch.Metric:
+    """A count of contract.metrics that a function writes into its log."""
+    return cloudwatch.Metric(
+        namespace=names.METRICS,
+        metric_name=name,
+        dimensions_map={metrics.DEPLOYMENT: deployment},
+        statistic="Sum",
+    )
 
 
 class Alarms(Construct):

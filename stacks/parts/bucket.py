@@ -14,7 +14,7 @@ GIVE_UP_UPLOADS = cdk.Duration.days(7)
 
 
 class Bucket(s3.Bucket):
-    """Overwritten and deleted objects stay for `days`; `events` sends object events to EventBridge.
+    """Overwritten and deleted objects stay for `days`.
 
     A bucket without `keep` is deleted with its stack once it is empty, and the drain empties it. A kept bucket is also deleted
     when its stack's first deploy fails: it is still empty, and its name would block every further deploy.
@@ -28,7 +28,6 @@ class Bucket(s3.Bucket):
         physical_name: str,
         days: int,
         keep: bool,
-        events: bool = False,
         forgets: Mapping[str, int] | None = None,
     ) -> None:
         """`forgets` maps a prefix to the days after which S3 deletes the objects under it."""
@@ -60,10 +59,3 @@ class Bucket(s3.Bucket):
             "AwsSolutions-S1",
             "CKV_AWS_18",
         )
-        if events:
-            plain = self.node.default_child
-            assert isinstance(plain, s3.CfnBucket)
-            # The construct's own option adds a custom-resource function that calls S3 after the deploy; the property needs no function.
-            plain.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
-                event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
-            )

@@ -98,6 +98,13 @@ class Function(lambda_.Function):
         for finding, reason in ACKNOWLEDGED.items():
             acknowledge(self, reason, finding)
 
+    def may_invoke_itself(self) -> None:
+        """Uses a policy of its own: the function waits for the policy of its other rights, so that one cannot name the function."""
+        invoking = iam.PolicyStatement(
+            sid="InvokeItself", actions=["lambda:InvokeFunction"], resources=[self.function_arn]
+        )
+        iam.Policy(self, "Itself", statements=[invoking], roles=[interfaces.role(self._role)])
+
     def may(self, *rights: Right) -> None:
         """Adds rights to the function's role."""
         grant(self._role, *rights)

@@ -11,6 +11,7 @@ from aws_cdk import region_info
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
 from stacks.parts.image_rights import PULL
+from stacks.parts.item_rights import note_regions, read_admission
 from stacks.parts.right import Right
 from stacks.parts.rights import READ, UNPROTECTED, Rights
 
@@ -35,10 +36,12 @@ class GridRights:
     def plan(self) -> list[Right]:
         """Reads everything that lines name and writes the plan; starts nothing."""
         rights = self.rights
-        manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID, keys.ADMISSION)
+        manifests = (f"{keys.UPLOADS}*", grid.ANY_GRID)
         return [
             rights.home("ReadManifests", READ, *manifests),
-            rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED, keys.ANY_LAUNCHED_REGION),
+            rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
+            read_admission(rights),
+            note_regions(rights),
             rights.list_home(),
             rights.list_bytes(),
             *rights.data(self.data_buckets),

@@ -18,6 +18,9 @@ MOST_ZONES = 6
 PUBLIC_PREFIX = 28
 """A public subnet holds a NAT gateway and nothing else: 11 addresses are more than enough."""
 
+GATEWAYS = {"S3": ec2.GatewayVpcEndpointAwsService.S3, "DynamoDb": ec2.GatewayVpcEndpointAwsService.DYNAMODB}
+"""Gateway endpoints. Each serves its own region alone: nodes elsewhere reach the table through their NAT gateway."""
+
 
 class Network(Construct):
     """`vpc` and `security_group`. The default security group stays as AWS makes it: closing it takes a function in every
@@ -61,8 +64,11 @@ class Network(Construct):
                     map_public_ip_on_launch=False,
                 ),
             ],
-            # Traffic to the region's bucket is free through this endpoint; through a NAT gateway each gigabyte costs.
-            gateway_endpoints={"S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3)},
+            # Traffic to the region's bucket, and in the home region to the table of state, is free through these endpoints, which cost
+            # nothing; through a NAT gateway each gigabyte costs.
+            gateway_endpoints={
+                name: ec2.GatewayVpcEndpointOptions(service=service) for name, service in GATEWAYS.items()
+            },
         )
         acknowledge(
             self.vpc,
@@ -87,7 +93,7 @@ class Network(Construct):
             self._endpoints(interface_endpoints)
 
     def _more(self, zones: Sequence[str], cidr: str) -> list[ec2.ISubnet]:
-        """Makes the subnets of further zones. They use the NAT gateways and the S3 endpoint of the first zones."""
+        """Makes the subnets of further zones. They use the NAT gateways and the gateway endpoints of the first zones."""
         subnets = [
             ec2.PrivateSubnet(
                 self.vpc,
@@ -102,10 +108,10 @@ class Network(Construct):
         gateways = [one for one in self.vpc.node.find_all() if isinstance(one, ec2.CfnNatGateway)]
         for index, subnet in enumerate(subnets):
             subnet.add_default_nat_route(gateways[index % len(gateways)].ref)
-        if subnets:
-            endpoint = self.vpc.node.find_child("S3").node.default_child
+        every = [*self.vpc.private_subnets, *self.vpc.public_subnets, *subnets]
+        for name in GATEWAYS if subnets else ():
+            endpoint = self.vpc.node.find_child(name).node.default_child
             assert isinstance(endpoint, ec2.CfnVPCEndpoint)
-            every = [*self.vpc.private_subnets, *self.vpc.public_subnets, *subnets]
             endpoint.route_table_ids = list(dict.fromkeys(one.route_table.route_table_id for one in every))
         return [*map(interfaces.subnet, subnets)]
 

@@ -312,14 +312,13 @@ class Rights:
         return Right("DescribeSecrets", [action], wanted, reason, self._here())
 
     def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
-        """Everything that a node may do. A node has no right on EC2 or Step Functions."""
+        """What a node may do, beside its own items and metrics. A node has no right on EC2 or Step Functions."""
         jobs = {"s3:prefix": f"{keys.JOBS}*"}
         return [
             self.home("ReadAgents", ["s3:GetObject"], keys.ANY_AGENT),
-            self.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
+            self.home("ReadJobs", ["s3:GetObject"], keys.ANY_DESCRIPTION, keys.ANY_CODE),
             # IfExists: S3 checks this right, without a prefix, before it answers that an object is missing.
             Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),
-            self.home("WriteReports", ["s3:PutObject"], keys.ANY_REPORT, keys.ANY_ORDER),
             self.bytes(
                 "WriteAndReadCheckpoints",
                 ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],

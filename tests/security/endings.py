@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract import keys, names, tags
+from contract import names, tags
 from tests.security.asking import (
     BYTES,
     EC2,
@@ -35,8 +35,6 @@ THEIR_RUN = f"{EXECUTIONS}:other-train:resnet"
 DRAIN = f"{STATES}:{names.drain_machine('trainyard')}"
 
 ALLOWED = [
-    Ask("Admission", "s3:GetObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{keys.launched_region(REGION)}"),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:spot-instances-request/*", LAUNCHING),
     Ask("Cleanup", "logs:PutLogEvents", log_stream("CleanupLog", "x")),
     Ask("Cleanup", "sqs:ReceiveMessage", queue("CleanupQueue")),
@@ -45,9 +43,8 @@ ALLOWED = [
     Ask("Cleanup", "sqs:ChangeMessageVisibility", queue("CleanupQueue")),
     Ask("Cleanup", "sqs:SendMessage", queue("CleanupQueue")),
     Ask("Cleanup", "states:DescribeExecution", RUN),
-    Ask("Cleanup", "s3:GetObject", f"{HOME}/{JOB.intent(1, 1)}"),
     Ask("Cleanup", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
-    Ask("Cleanup", "s3:PutObject", f"{HOME}/{JOB.closed(2)}"),
+    Ask("Cleanup", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Cleanup", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Cleanup", "ec2:DescribeInstances", "*", HERE),
     Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
@@ -67,9 +64,6 @@ ALLOWED = [
     Ask("Reaper", "ec2:CancelSpotInstanceRequests", f"{EC2}:spot-instances-request/sir-1", OURS),
     Ask("Reaper", "states:ListExecutions", f"{STATES}:trainyard-train"),
     Ask("Reaper", "states:DescribeExecution", RUN),
-    Ask("Reaper", "s3:GetObject", f"{HOME}/{keys.marks(REGION)}"),
-    Ask("Reaper", "s3:PutObject", f"{HOME}/{keys.marks(AWAY)}"),
-    Ask("Reaper", "s3:ListBucket", HOME, {"s3:prefix": keys.LAUNCHED_REGIONS}),
     Ask("Reaper", "sns:Publish", TOPIC),
     Ask("Reaper", "kms:GenerateDataKey", TOPIC_KEY, BY_SNS),
     Ask("Reaper", "kms:Decrypt", TOPIC_KEY, BY_SNS),
@@ -79,12 +73,8 @@ ALLOWED = [
     Ask("Schedule", "lambda:InvokeFunction", function("Reaper")),
     Ask("Schedule", "sqs:SendMessage", queue("Letters")),
     Ask("Drain", "logs:PutLogEvents", log_stream("DrainLog", "x")),
-    Ask("Drain", "s3:GetObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Drain", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Drain", "s3:DeleteObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Drain", "s3:GetObject", f"{HOME}/{JOB.description}"),
-    Ask("Drain", "s3:ListBucket", HOME, {"s3:prefix": keys.LAUNCHED_REGIONS}),
-    Ask("Drain", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
+    Ask("Drain", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
+    Ask("Drain", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Drain", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Drain", "states:ListExecutions", f"{STATES}:trainyard-train"),
     Ask("Drain", "states:DescribeExecution", RUN),
@@ -116,10 +106,8 @@ DENIED = [
             ("states:StopExecution", THEIR_RUN, {}),
             ("states:DescribeExecution", THEIR_RUN, {}),
             ("states:ListExecutions", f"{STATES}:other-train", {}),
-            ("s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json", {}),
             ("s3:GetObject", f"{BYTES}/jobs/resnet/checkpoints/x", {}),
             ("s3:DeleteObject", f"{HOME}/{JOB.description}", {}),
-            ("s3:PutObject", f"{HOME}/{keys.launched_region(REGION)}", {}),
             ("s3:GetObject", f"arn:aws:s3:::{names.home_bucket('other', ACCOUNT, REGION)}/{JOB.description}", {}),
         )
     ),
@@ -131,7 +119,6 @@ DENIED = [
     Ask("Cleanup", "sqs:ReceiveMessage", queue("CleanupLetters")),
     Ask("Cleanup", "sqs:SendMessage", queue("CleanupLetters")),
     Ask("Cleanup", "sqs:PurgeQueue", queue("CleanupQueue")),
-    Ask("Cleanup", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
     Ask("Cleanup", "sns:Publish", TOPIC),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS | PROTECTED),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", UNDER_OURS | THEIRS | THERE),
@@ -147,10 +134,9 @@ DENIED = [
     Ask("Reaper", "ec2:DetachVolume", f"{EC2}:volume/vol-1", OURS),
     Ask("Reaper", "ec2:DeleteSnapshot", f"arn:aws:ec2:{REGION}::snapshot/snap-1", OURS),
     Ask("Reaper", "states:StopExecution", RUN),
-    Ask("Reaper", "s3:GetObject", f"{HOME}/{JOB.description}"),
-    Ask("Reaper", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
-    Ask("Reaper", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Reaper", "s3:DeleteObject", f"{HOME}/{keys.marks(REGION)}"),
+    *(Ask(one, "s3:GetObject", f"{HOME}/{JOB.description}") for one in ("Cleanup", "Reaper", "Drain")),
+    Ask("Reaper", "s3:ListBucket", HOME),
+    Ask("Reaper", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Reaper", "sns:Publish", f"arn:aws:sns:{REGION}:{ACCOUNT}:somebody-elses"),
     Ask("Reaper", "sns:Subscribe", TOPIC),
     Ask("Reaper", "kms:Decrypt", TOPIC_KEY),
@@ -170,7 +156,6 @@ DENIED = [
     Ask("Schedule", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
     Ask("Drain", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS),
     Ask("Drain", "ec2:DeleteVolume", f"{EC2}:volume/vol-1", OURS),
-    Ask("Drain", "s3:PutObject", f"{HOME}/{keys.marks(REGION)}"),
     Ask("Drain", "s3:DeleteObjectVersion", f"{HOME}/{JOB.description}"),
     Ask("Drain", "s3:DeleteObject", f"{BYTES}/jobs/resnet/checkpoints/x"),
     Ask("Drain", "s3:DeleteBucket", HOME),
@@ -180,12 +165,6 @@ DENIED = [
     Ask("DrainMachine", "lambda:InvokeFunction", f"{function('Drain')}:1"),
     Ask("DrainMachine", "states:StartExecution", DRAIN),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:spot-instances-request/sir-1", TAGGED),
-    Ask("Launcher", "s3:DeleteObject", f"{HOME}/{keys.launched_region(REGION)}"),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Admission", "s3:PutObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Admission", "s3:DeleteObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Node", "s3:GetObject", f"{HOME}/{keys.ADMISSION}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{keys.marks(REGION)}"),
     Ask("Node", "sqs:SendMessage", queue("CleanupQueue")),
     Ask("Node", "sns:Publish", TOPIC),
 ]

@@ -66,7 +66,6 @@ ALLOWED = [
     Ask("Images", "lambda:InvokeFunction", function("ImageBuild")),
     Ask("Images", "codebuild:StartBuild", PROJECT),
     Ask("Images", "events:PutRule", RULE),
-    Ask("RegionCheck", "s3:ListBucket", HOME, {"s3:prefix": keys.LAUNCHED_REGIONS}),
     Ask("RegionCheck", "ssm:GetParameter", f"{SSM}:{ACCOUNT}:parameter{names.region_parameter('trainyard', REGION)}"),
     Ask(
         "RegionCheck",
@@ -93,7 +92,6 @@ DENIED = [
     Ask("Build", "ecr:BatchDeleteImage", OURS_OF_IMAGES),
     Ask("Build", "ecr:SetRepositoryPolicy", OURS_OF_IMAGES),
     Ask("Build", "s3:GetObject", f"{HOME}/{JOB.description}"),
-    Ask("Build", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("ServiceRoles", "iam:CreateServiceLinkedRole", ECS_ROLE),
     Ask("ServiceRoles", "iam:CreateServiceLinkedRole", ECS_ROLE, {"iam:AWSServiceName": "batch.amazonaws.com"}),
     Ask("ServiceRoles", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "spot.amazonaws.com"}),
@@ -124,7 +122,6 @@ DENIED = [
     ),
     Ask("RegionCheck", "cloudformation:DeleteStack", STACK),
     Ask("RegionCheck", "cloudformation:DescribeStacks", STACK.replace("trainyard-workflow", "other-workflow")),
-    Ask("RegionCheck", "s3:PutObject", f"{HOME}/{keys.launched_region(REGION)}"),
     # Our regions alone, by the region of the request, and buckets of this account alone, whatever they are called.
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2.replace(REGION, AWAY)}:instance/i-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2.replace(REGION, AWAY)}:subnet/subnet-1", OURS),

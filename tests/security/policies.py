@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from contract import names
 from localaws.iam.simulator import Policies
 from tests.stacks.synth import resources
 from tools.synthesis import Synthesised
@@ -16,6 +17,9 @@ PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/node"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:Notifications"
 TOPIC_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 """There is one of each in a deployment."""
+TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{names.state_table('trainyard')}"
+STREAM = f"{TABLE}/stream/2026-01-01T00:00:00.000"
+NODE_ROLE_ID = "AROAEXAMPLEOFANODE01"
 KNOWN_BY_ARN = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine")
 """Types whose Ref is an ARN."""
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::Region": REGION}
@@ -86,6 +90,10 @@ def _resolved(value: Any, template: Mapping[str, Any], exports: Mapping[str, Any
             return exports[name]
         case {"Fn::GetAtt": [name, "Arn"]}:
             return _arn(name, template["Resources"][name])
+        case {"Fn::GetAtt": [name, "RoleId"]}:
+            return NODE_ROLE_ID
+        case {"Fn::GetAtt": [name, "StreamArn"]}:
+            return STREAM
     return {key: _resolved(inner, template, exports) for key, inner in value.items()}
 
 

@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images
+from tests.security import endings, grids, images, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -77,33 +77,19 @@ ALLOWED = [
     Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
     Ask("Launcher", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "spot.amazonaws.com"}),
     Ask("Launcher", "ec2:DescribeInstances", "*", HERE),
-    Ask("Launcher", "s3:GetObject", f"{HOME}/{JOB.description}"),
-    Ask("Launcher", "s3:GetObject", f"{HOME}/{JOB.intent(1, 1)}"),
-    Ask("Launcher", "s3:ListBucket", HOME, {"s3:prefix": JOB.intents(1)}),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.intent(12, 345)}"),
     Ask("Attendant", "states:SendTaskSuccess", f"{STATES}:trainyard-train"),
     Ask("Attendant", "states:SendTaskFailure", f"{STATES}:trainyard-train"),
     Ask("Attendant", "ec2:DescribeInstances", "*", HERE),
     Ask("Attendant", "ec2:GetConsoleOutput", f"{EC2}:instance/i-1", OURS),
-    Ask("Attendant", "s3:GetObject", f"{HOME}/{JOB.report(1, 0)}"),
-    Ask("Attendant", "s3:PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("Attendant", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("Attendant", "s3:ListBucket", HOME, {"s3:prefix": keys.TOKENS}),
     Ask("Attendant", "states:SendTaskHeartbeat", f"{STATES}:trainyard-train"),
-    Ask("Attendant", "s3:DeleteObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
     Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/artifacts/x.json"),
     Ask("ArtifactCheck", "s3:ListBucket", BYTES),
     Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
     Ask("Terminator", "ec2:DescribeInstances", "*", HERE),
-    Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.intent(1, 1)}"),
-    Ask("Terminator", "s3:ListBucket", HOME, {"s3:prefix": JOB.intents(1)}),
-    Ask("ArtifactCheck", "s3:GetObject", f"{HOME}/{JOB.report(1, 0)}"),
-    Ask("ArtifactCheck", "s3:ListBucket", HOME, {"s3:prefix": JOB.reports(1)}),
+    Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.result}"),
-    Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
+    Ask("Terminator", "s3:ListBucket", HOME, {"s3:prefix": JOB.result}),
     Ask("Train", "lambda:InvokeFunction", function("Admission")),
     Ask("Train", "lambda:InvokeFunction", function("Launcher")),
     Ask("Train", "lambda:InvokeFunction", function("Attendant")),
@@ -114,7 +100,6 @@ ALLOWED = [
     Ask("Node", "s3:GetObject", f"{HOME}/{AGENT}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.description}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
-    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.order(1)}"),
     Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
     Ask(
         "Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"
@@ -124,9 +109,6 @@ ALLOWED = [
     Ask("Node", "logs:CreateLogStream", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
     Ask("Node", "s3:ListBucket", HOME),
     Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.urgent(1, 0)}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
     Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
     Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
     Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"),
@@ -140,14 +122,21 @@ DENIED = [
     Ask("Admission", "s3:DeleteObject", f"{HOME}/{AGENT}"),
     Ask("Admission", "s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}/{'0' * 64}.zip"),
     Ask("Launcher", "s3:PutObject", f"{HOME}/{AGENT}"),
-    Ask("Node", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.CONTROL}),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.description}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.artifacts(1)}"),
+    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.result}"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.attempt(1)}nodes/0000.json"),
+    Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.AGENTS}),
+    *(
+        Ask(one, action, f"{HOME}/{JOB.description}")
+        for one in ("Launcher", "Attendant", "ArtifactCheck", "Terminator")
+        for action in ("s3:GetObject", "s3:PutObject")
+    ),
+    Ask("Attendant", "s3:ListBucket", HOME),
+    Ask("Launcher", "s3:ListBucket", HOME),
+    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.code('code.zip')}"),
-    Ask("Node", "s3:DeleteObject", f"{HOME}/{JOB.report(1, 0)}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
     Ask("Node", "s3:GetObject", "arn:aws:s3:::somebody-elses/data"),
     Ask("Node", "s3:GetObject", f"arn:aws:s3:::{names.bytes_bucket('other', ACCOUNT, REGION)}/jobs/a/checkpoints/x"),
@@ -180,7 +169,6 @@ DENIED = [
     Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "lambda.amazonaws.com"}),
     Ask("Launcher", "iam:PassRole", NODE_ROLE),
     Ask("Launcher", "iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {"iam:PassedToService": "ec2.amazonaws.com"}),
-    Ask("Launcher", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9", THEIRS),
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9"),
     Ask("Terminator", "ec2:StopInstances", f"{EC2}:instance/i-1", OURS),
@@ -208,8 +196,6 @@ DENIED = [
     Ask("Admission", "s3:AbortMultipartUpload", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
     Ask("ArtifactCheck", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/rank-0000/model.pt"),
     Ask("ArtifactCheck", "s3:DeleteObject", f"{BYTES}/jobs/resnet/checkpoints/x"),
-    Ask("ArtifactCheck", "s3:GetObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
-    Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.description}"),
     Ask("Train", "states:StartExecution", f"{STATES}:trainyard-train"),
     Ask("Train", "lambda:InvokeFunction", function("SomebodyElses")),
     Ask("Train", "lambda:InvokeFunction", f"{function('Launcher')}:1"),
@@ -222,15 +208,6 @@ DENIED = [
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-9", THEIRS),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:volume/*", {"ec2:CreateAction": "RunInstances"}),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", TAGGED | {"ec2:CreateAction": "CreateVolume"}),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.description}"),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.order(1)}"),
-    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
-    Ask("Launcher", "s3:DeleteObject", f"{HOME}/{JOB.intent(1, 1)}"),
-    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.intent(1, 1)}"),
-    Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
-    Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.description}"),
-    Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.report(1, 0)}"),
     Ask("Admission", "s3:DeleteObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
     Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter/aws/service/deeplearning/ami/arm64/x/latest/ami-id"),
     Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
@@ -238,8 +215,8 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
-EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED]
-EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED]
+EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED]
+EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}

@@ -19,6 +19,7 @@ TWENTY_MINUTES_S = 1200
 EVALUATED_LATE_S = 180
 """CloudWatch looks every minute, and a number may be two minutes late."""
 COUNTED = {
+    "attendant-overdue": metrics.OVERDUE_LOOKS,
     "reaper-refused": metrics.REFUSED,
     "reaper-limited": metrics.LIMITED,
     "reaper-failed-regions": metrics.FAILED_REGIONS,
@@ -126,7 +127,7 @@ def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]])
     assert others == {"notBreaching"}
 
 
-def test_alarms_read_the_metrics_that_the_reaper_writes(alarms: dict[str, dict[str, Any]]) -> None:
+def test_alarms_read_the_metrics_that_functions_write(alarms: dict[str, dict[str, Any]]) -> None:
     dimensions = [{"Name": metrics.DEPLOYMENT, "Value": "trainyard"}]
     (beats,) = [one["MetricStat"] for one in alarms["reaper-silent"]["Metrics"] if "MetricStat" in one]
     assert beats["Metric"] == {
@@ -140,7 +141,10 @@ def test_alarms_read_the_metrics_that_the_reaper_writes(alarms: dict[str, dict[s
         assert (found["Dimensions"], found["Statistic"]) == (dimensions, "Sum")
 
 
-@pytest.mark.parametrize("name", ["reaper-refused", "reaper-limited", "reaper-errors", "cleanup-errors"])
+@pytest.mark.parametrize(
+    "name",
+    ["reaper-refused", "reaper-limited", "reaper-errors", "cleanup-errors", "attendant-overdue", "attendant-letters"],
+)
 def test_one_of_these_is_enough(alarms: dict[str, dict[str, Any]], name: str) -> None:
     alarm = alarms[name]
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
@@ -157,19 +161,23 @@ def test_the_first_letter_of_any_dead_letter_queue_is_told(
 ) -> None:
     dead = {json.dumps(config) for template in deployment.stacks.values() for config in dead_letter_queues(template)}
     watched = [one for one in alarms.values() if one.get("Namespace") == "AWS/SQS"]
-    assert len(watched) == len(dead) == 3
+    assert len(watched) == len(dead) == 4
     for alarm in watched:
         assert (alarm["MetricName"], alarm["Statistic"]) == ("ApproximateNumberOfMessagesVisible", "Maximum")
-    own, grid, other = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
+    own, grid, cleanup, attendant = sorted(watched, key=lambda one: one["AlarmName"], reverse=True)
     assert "Letters" in json.dumps(own["Dimensions"])
     assert "GridLetters" in json.dumps(grid["Dimensions"])
-    assert "CleanupLetters" in json.dumps(other["Dimensions"])
+    assert "CleanupLetters" in json.dumps(cleanup["Dimensions"])
+    assert "AttendantLetters" in json.dumps(attendant["Dimensions"])
 
 
 def dead_letter_queues(template: dict[str, Any]) -> Iterator[Any]:
     for one in resources(template, "AWS::SQS::Queue").values():
         if "RedrivePolicy" in one:
             yield one["RedrivePolicy"]["deadLetterTargetArn"]
+    for one in resources(template, "AWS::Lambda::EventSourceMapping").values():
+        if "DestinationConfig" in one:
+            yield one["DestinationConfig"]["OnFailure"]["Destination"]
     for one in resources(template, "AWS::Scheduler::Schedule").values():
         yield one["Target"]["DeadLetterConfig"]["Arn"]
     for one in resources(template, "AWS::Events::Rule").values():

@@ -10,7 +10,6 @@ import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +85,10 @@ def test_no_bucket_policy_allows_anybody_anything(deployment: Synthesised) -> No
     assert effects == {"Deny"}
 
 
-def test_the_home_bucket_keeps_versions_and_tells_of_new_objects(deployment: Synthesised) -> None:
+def test_the_home_bucket_keeps_versions_and_wakes_nothing(deployment: Synthesised) -> None:
     (home,) = resources(deployment.template("foundation"), "AWS::S3::Bucket").values()
     assert home["VersioningConfiguration"] == {"Status": "Enabled"}
-    assert home["NotificationConfiguration"] == {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
+    assert "NotificationConfiguration" not in home
 
 
 def test_every_bucket_is_tidied(deployment: Synthesised) -> None:
@@ -271,19 +270,9 @@ def test_the_attendant_looks_every_minute_and_no_missed_minute_is_made_up(deploy
     )
 
 
-def test_urgent_reports_and_no_others_wake_the_attendant(deployment: Synthesised) -> None:
-    rules = resources(deployment.template("workflow"), "AWS::Events::Rule").values()
-    (pattern,) = [rule["EventPattern"] for rule in rules if rule.get("EventPattern", {}).get("source") == ["aws.s3"]]
-    (key,) = pattern["detail"]["object"]["key"]
-    prefix = keys.JobPrefix("resnet")
-    assert fnmatchcase(prefix.urgent(1, 0), key["wildcard"])
-    for other in (prefix.report(1, 0), prefix.order(1), prefix.description, prefix.artifacts(1)):
-        assert not fnmatchcase(other, key["wildcard"])
-
-
 def test_events_wake_nothing_but_the_attendant_and_the_cleanups(deployment: Synthesised) -> None:
     targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
-    assert len(targets) == 5
+    assert len(targets) == 4
     assert len({target for target in targets if target.startswith("<Attendant")}) == 1
     grid, other = sorted((target for target in targets if not target.startswith("<Attendant")), reverse=True)
     assert other.startswith("<CleanupQueue")

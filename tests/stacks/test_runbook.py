@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from contract import keys, tags
+from contract import items, tags
 from reaper.policy import Rule
 from tests.stacks.pages import commands, problems
 from tests.stacks.pages import outputs as outputs_of
@@ -19,11 +19,14 @@ SECTIONS = [
     "Turn it off now",
     "A deploy failed",
     "Take over kept buckets",
+    "Restore the table",
     "Protect an instance",
     "Alarms",
 ]
 SILENT = {Rule.ENDING, Rule.FOREIGN, Rule.PROTECTED, Rule.YOUNG, Rule.RUNNING, Rule.ENDED_LATELY}
 """Rules by which the reaper keeps without a word."""
+NAMED = (items.ADMISSION_CLOSED, items.region("eu-west-1"))
+"""Items that the runbook writes or deletes."""
 COMMANDS = list(commands(RUNBOOK))
 
 
@@ -54,8 +57,8 @@ def test_what_the_runbook_names_is_what_the_deployment_has(deployment: Synthesis
     assert named <= outputs
     assert named >= {"ReaperFunction", "ReaperDeadLetters", "NotificationTopic"}
     for word in (
-        keys.ADMISSION,
-        keys.LAUNCHED_REGIONS,
+        *(f'{{"{items.PARTITION}": {{"S": "{one.partition}"}}, "{items.SORT}": {{"S": "{one.sort}"}}' for one in NAMED),
+        f'{{":p": {{"S": "{items.REGIONS}"}}}}',
         tags.PROTECTED,
         tags.DEPLOYMENT,
         tags.DEADLINE,

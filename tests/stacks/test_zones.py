@@ -149,7 +149,9 @@ def test_no_two_subnets_overlap_and_all_lie_in_the_network(prefix: int, tmp_path
     assert [one for one in blocks if not one.subnet_of(IPv4Network(cidr))] == []
 
 
-def test_every_subnet_of_nodes_goes_out_by_a_gateway_and_reaches_s3_without_it(zoned: Synthesised) -> None:
+def test_every_subnet_of_nodes_goes_out_by_a_gateway_and_reaches_s3_and_the_table_without_it(
+    zoned: Synthesised,
+) -> None:
     template = zoned.template(f"region-{AWAY}")
     tables = {
         plain(one["SubnetId"]): plain(one["RouteTableId"])
@@ -158,12 +160,15 @@ def test_every_subnet_of_nodes_goes_out_by_a_gateway_and_reaches_s3_without_it(z
     out = {
         plain(one["RouteTableId"]) for one in resources(template, "AWS::EC2::Route").values() if "NatGatewayId" in one
     }
-    (endpoint,) = resources(template, "AWS::EC2::VPCEndpoint").values()
-    to_s3 = {plain(one) for one in endpoint["RouteTableIds"]}
+    endpoints = {
+        plain(one["ServiceName"]).rpartition(".")[2]: {plain(table) for table in one["RouteTableIds"]}
+        for one in resources(template, "AWS::EC2::VPCEndpoint").values()
+    }
     nodes = {tables[zone.subnet] for zone in place(zoned, AWAY).zones}
     assert len(nodes) == 6
     assert nodes <= out
-    assert nodes <= to_s3
+    assert endpoints.keys() == {"s3", "dynamodb"}
+    assert [name for name, to_it in endpoints.items() if not nodes <= to_it] == []
 
 
 def test_nobody_gets_a_public_address_in_a_further_zone(zoned: Synthesised) -> None:

@@ -1,0 +1,81 @@
+"""What wakes the attendant: the clock, urgent reports from the table's stream, and instances that end."""
+
+from __future__ import annotations
+
+import json
+
+import aws_cdk as cdk
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from contract import items
+from stacks.parts import interfaces
+from stacks.parts.function import Function
+from stacks.parts.queue import DeadLetters
+
+CLOCK = cdk.Duration.minutes(1)
+"""The finest period that EventBridge allows."""
+ENDING_STATES = ["stopping", "stopped", "shutting-down", "terminated"]
+URGENT_REPORTS = {"dynamodb": {"NewImage": {items.URGENT: {"N": ["1"]}}}}
+"""Streams have numbers as text."""
+AT_MOST = 100
+"""Records of an invocation: while it looks, further records gather for the next one, so many nodes that end at once cause few looks."""
+SIDE_BY_SIDE = 2
+"""Invocations a shard: a new account may run only ten functions at once, over all of its functions."""
+SECOND_TRIES = 2
+OLDEST = cdk.Duration.minutes(5)
+"""By then the clock has woken the attendant several times."""
+
+
+class Wakes(Construct):
+    """The clock wakes it every minute, and what it has to do is done by that alone; the others only make it look sooner. `letters` get
+    the batches of the stream at which the attendant failed again and again."""
+
+    def __init__(
+        self, scope: Construct, name: str, *, attendant: Function, stream_arn: str, letters: DeadLetters
+    ) -> None:
+        super().__init__(scope, name)
+        # A missed minute is made up by the next one, so neither EventBridge nor Lambda tries a tick again.
+        target = targets.LambdaFunction(interfaces.function(attendant), retry_attempts=0, max_event_age=CLOCK)
+        attendant.configure_async_invoke(retry_attempts=0, max_event_age=CLOCK)
+        events.Rule(
+            self,
+            "Clock",
+            description="The attendant looks at every running job",
+            schedule=events.Schedule.rate(CLOCK),
+            targets=[interfaces.target(target)],
+        )
+        events.Rule(
+            self,
+            "InstanceEnding",
+            description="An instance of the account ends, perhaps one of ours",
+            event_pattern=events.EventPattern(
+                source=["aws.ec2"],
+                detail_type=["EC2 Instance State-change Notification"],
+                detail={"state": ENDING_STATES},
+            ),
+            targets=[interfaces.target(targets.LambdaFunction(interfaces.function(attendant)))],
+        )
+        lambda_.CfnEventSourceMapping(
+            self,
+            "UrgentReports",
+            function_name=attendant.function_name,
+            event_source_arn=stream_arn,
+            # Whatever was written before the mapping existed, the clock finds.
+            starting_position="LATEST",
+            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
+                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=json.dumps(URGENT_REPORTS))]
+            ),
+            batch_size=AT_MOST,
+            # A window would delay the first report of many; later ones gather during the first one's look in any case.
+            maximum_batching_window_in_seconds=0,
+            parallelization_factor=SIDE_BY_SIDE,
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=SECOND_TRIES,
+            maximum_record_age_in_seconds=int(OLDEST.to_seconds()),
+            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=letters.queue_arn)
+            ),
+        )
