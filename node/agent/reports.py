@@ -34,7 +34,7 @@ class Reporter:
     ) -> None:
         self._items, self._report, self._every_s, self._expires = items, first, every_s, expires
         self._progress, self._note, self._now = progress, note, now
-        self._entered, self._failed = time.monotonic(), 0.0
+        self._entered, self._failed, self._ordered = time.monotonic(), 0.0, 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
         self._wake, self._closed = threading.Event(), False
         self._urgent = False
@@ -53,6 +53,8 @@ class Reporter:
     def change(self, **facts: Any) -> None:
         """Sets facts for the next report."""
         with self._lock:
+            if "order" in facts and self._report.order is None:
+                self._ordered = time.monotonic()
             self._report = replace(self._report, **facts)
 
     def moment(self, name: str, at: float | None = None) -> None:
