@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from email.utils import formatdate
-from typing import Any
+from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
@@ -70,7 +70,9 @@ class NodeTable(DynamoDb):
     def _call(self, call: str, operation: str, request: dict[str, Any], key: dict[str, Any]) -> dict[str, Any]:
         sort = key["sk"]["S"]
         self.calls.append((call, sort))
-        told: Any = {"ResponseMetadata": {"HTTPHeaders": {"date": formatdate(int(self.aws.time()), usegmt=True)}}}
+        told: dict[str, Any] = {
+            "ResponseMetadata": {"HTTPHeaders": {"date": formatdate(int(self.aws.time()), usegmt=True)}}
+        }
         try:
             if problem := self.fault(call, sort):
                 raise problem
@@ -81,7 +83,7 @@ class NodeTable(DynamoDb):
                 raise problem
         except Refused as refused:
             told |= {"Error": {"Code": refused.code, "Message": refused.message}}
-            raise ClientError(told, operation) from None
+            raise ClientError(cast(Any, told), operation) from None
         except ClientError as problem:
             problem.response.update(told)  # type: ignore[typeddict-item]
             raise

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from agent.metadata import Metadata
-from agent.orders import OrderWatch, deadline_order, spot_order
+from agent.orders import deadline_order, spot_order
 from agent.table import NodeItems
 from contract import items
 from contract.codec import encode
@@ -18,6 +16,7 @@ from contract.orders import Order, OrderKind
 from tests.builders import JOB
 from tests.node.fakes import refusal
 from tests.node.table import NAME, ROLE, NodeTable
+from tests.node.watching import Notices, watch
 
 NOTICE = json.dumps({"action": "terminate", "time": "2027-01-15T08:02:00Z"})
 ORDER = Order(kind=OrderKind.STOP, error="TrainingFailed", reason="rank 1 failed", by=0, author="attendant")
@@ -25,35 +24,8 @@ LOOK_S = JOB.timing.orders_every_s
 LATE = JOB.deadline - 60.0
 
 
-class Notices(Metadata):
-    """A metadata service that answers at any speed."""
-
-    def __init__(self, notice: str | None = None) -> None:
-        super().__init__("http://nowhere")
-        self.notice = notice
-
-    def spot_notice(self) -> str | None:
-        return self.notice
-
-
 def instance(rank: int) -> str:
     return f"i-{rank:017x}"
-
-
-def watch(
-    node_items: NodeItems,
-    metadata: Metadata,
-    rank: int = 0,
-    *,
-    on_order: Callable[[Order], None] = lambda _: None,
-    note: Callable[[str], None] = lambda _: None,
-    now: float = JOB.admitted_at,
-    monotonic: Callable[[], float] = lambda: 0.0,
-) -> OrderWatch:
-    return OrderWatch(
-        JOB, rank, items=node_items, metadata=metadata,
-        on_order=on_order, note=note, now=lambda: now, monotonic=monotonic,
-    )  # fmt: skip
 
 
 class Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
@@ -13,13 +14,15 @@ from agent.table import NodeItems
 from contract import items
 from contract.codec import decode
 from contract.jobs import Job
+from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 from tests.builders import JOB, NOW
 from tests.node.fakes import refusal
 from tests.node.table import NAME, ROLE, NodeTable
-from tests.node.test_order_watch import Notices, watch
+from tests.node.watching import Notices, watch
 
 INSTANCE = "i-0123456789abcdef0"
+ORDER = Order(kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="spot", by=0, author="rank 0")
 FAILED = Exit(code=1, error="TrainingFailed", reason="rank 0: the command exited with code 1")
 FIRST = NodeReport(job=JOB.id, attempt=1, rank=0, instance=INSTANCE, phase=Phase.RESTORING, sent_at=NOW)
 
@@ -95,6 +98,19 @@ def test_an_error_is_urgent_once_and_the_reports_after_it_are_not(node: Node) ->
     node.live(65.0)
     assert node.urgent == [True, False, False]
     assert node.newest.outcome == FAILED
+
+
+def test_a_report_says_how_long_ago_its_first_order_came(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("agent.reports.time.monotonic", lambda: now[0])
+    told = list[float]()
+    for order in (None, ORDER, replace(ORDER, author="attendant")):
+        if order is not None:
+            node.reporter.change(order=order)
+        now[0] += 5.0
+        node.reporter.send()
+        told.append(node.newest.ordered_s)
+    assert told == [0.0, 5.0, 10.0]
 
 
 def test_an_exit_that_was_ordered_wakes_nobody(node: Node) -> None:

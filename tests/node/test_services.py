@@ -1,0 +1,79 @@
+"""The agent's clients of AWS: which services' models travel with it, and how long a call may take."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.awsrequest import AWSRequest, AWSResponse
+
+from agent.aws import Aws
+from contract import items
+from tests.builders import NOW
+from tests.node.table import NAME, ROLE
+from tests.node.world import REGION
+
+NODE = Path(__file__).parents[2] / "node"
+INSTANCE = "i-0123456789abcdef0"
+
+
+class Body(io.BytesIO):
+    """As urllib3 gives it."""
+
+    def stream(self) -> list[bytes]:
+        return [self.read()]
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
+        monkeypatch.delenv(name, raising=False)
+    return Aws()
+
+
+def test_the_models_of_the_services_that_the_agent_calls_travel_with_it_and_no_others() -> None:
+    source = "".join(file.read_text() for file in NODE.glob("agent/*.py"))
+    called = set(re.findall(r'client\("(\w+)"', source))
+    # Botocore itself needs `sts`, for credentials.
+    assert {*(NODE / "services.txt").read_text().split()} == called | {"sts"}
+
+
+def test_the_table_is_asked_again_soon_and_buckets_patiently(aws: Aws) -> None:
+    table, bucket = (aws.client(service, REGION).meta.config for service in ("dynamodb", "s3"))
+    assert (table.retries["total_max_attempts"], table.connect_timeout, table.read_timeout) == (3, 5, 5)
+    assert (bucket.retries["total_max_attempts"], bucket.connect_timeout, bucket.read_timeout) == (10, 10, 60)
+
+
+def test_what_a_node_asks_of_dynamodb_is_what_boto3_sends_and_reads(aws: Aws) -> None:
+    sent: list[tuple[str, dict[str, Any]]] = []
+
+    def answer(request: AWSRequest, **_: object) -> AWSResponse:
+        call = request.headers["X-Amz-Target"]
+        operation = (call.decode() if isinstance(call, bytes) else call).rpartition(".")[2]
+        sent.append((operation, json.loads(request.body)))
+        there = {"__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"}
+        status, told = (200, {}) if operation == "GetItem" else (400, there)
+        headers = {"Date": formatdate(NOW, usegmt=True), "Content-Type": "application/x-amz-json-1.0"}
+        return AWSResponse(request.url, status, headers, Body(json.dumps(told).encode()))  # type: ignore[arg-type]
+
+    aws.client("dynamodb", REGION).meta.events.register("before-send.dynamodb", answer)
+    node_items = aws.items(REGION, NAME, ROLE, INSTANCE)
+    assert node_items.order() is None
+    node_items.put_report(b"long " * 1000, version=3, urgent=True, expires=NOW)
+    (get, asked), (put, written) = sent
+    assert (get, asked["Key"]["pk"], asked["ConsistentRead"]) == ("GetItem", {"S": f"{ROLE}:{INSTANCE}"}, False)
+    assert (put, written["TableName"], sorted(written["Item"])) == (
+        "PutItem",
+        NAME,
+        ["at", "doc", "expires", "pk", "sk", "urgent", "version"],
+    )
+    assert NOW <= float(written["Item"]["at"]["N"]) < NOW + 100
+    assert list(written["Item"]["doc"]) == ["B"]
+    assert items.node_report(ROLE, INSTANCE).sort == written["Item"]["sk"]["S"]

@@ -1,0 +1,38 @@
+"""A watch for orders beside a metadata service that needs no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agent.metadata import Metadata
+from agent.orders import OrderWatch
+from agent.table import NodeItems
+from contract.orders import Order
+from tests.builders import JOB
+
+
+class Notices(Metadata):
+    """A metadata service that answers at any speed."""
+
+    def __init__(self, notice: str | None = None) -> None:
+        super().__init__("http://nowhere")
+        self.notice = notice
+
+    def spot_notice(self) -> str | None:
+        return self.notice
+
+
+def watch(
+    node_items: NodeItems,
+    metadata: Metadata,
+    rank: int = 0,
+    *,
+    on_order: Callable[[Order], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+    now: float = JOB.admitted_at,
+    monotonic: Callable[[], float] = lambda: 0.0,
+) -> OrderWatch:
+    return OrderWatch(
+        JOB, rank, items=node_items, metadata=metadata,
+        on_order=on_order, note=note, now=lambda: now, monotonic=monotonic,
+    )  # fmt: skip
