@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -34,7 +34,8 @@ CONFLICT = "TransactionConflictException"
 BATCH = 100
 """Keys of a BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
-"""Pauses before keys are asked for again that a BatchGetItem left out; they begin anew once it gives any."""
+"""Pauses before a write is sent again that met a transaction, and before keys are asked for again that a BatchGetItem left out; these
+begin anew once it gives any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class Table:
 
     def put(self, key: ItemKey, document: bytes, *, expires: float | None = None) -> None:
         """Writes the item, whatever is there."""
-        self._client.put_item(TableName=self.name, Item=_stored(key, document, 1, expires))
+        self._written(self._client.put_item, Item=_stored(key, document, 1, expires))
 
     def create(self, key: ItemKey, document: bytes, *, expires: float | None = None) -> Item:
         """Raises Raced where there is such an item."""
@@ -133,13 +134,25 @@ class Table:
 
     def delete(self, key: ItemKey) -> None:
         """Deletes the item; one that does not exist counts as deleted."""
-        self._client.delete_item(TableName=self.name, Key=_key(key))
+        self._written(self._client.delete_item, Key=_key(key))
+
+    def _written(self, write: Callable[..., object], **arguments: Any) -> None:
+        """One write, sent again where it meets a transaction."""
+        for pause in (*AGAIN_S, None):
+            try:
+                write(TableName=self.name, **arguments)
+            except ClientError as problem:
+                if pause is None or code_of(problem) != CONFLICT:
+                    raise
+                time.sleep(pause)
+            else:
+                return
 
     def _conditional(self, stored: Mapping[str, Any], **condition: Any) -> Item:
         """Where an answer is lost botocore sends the write again, and it meets itself: the error shows what is there."""
         try:
-            self._client.put_item(
-                TableName=self.name, Item=stored, ReturnValuesOnConditionCheckFailure="ALL_OLD", **condition
+            self._written(
+                self._client.put_item, Item=stored, ReturnValuesOnConditionCheckFailure="ALL_OLD", **condition
             )
         except ClientError as problem:
             if code_of(problem) != NOT_MET:
