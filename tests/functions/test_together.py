@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from contract import tags
+from contract import items, tags
 from contract.jobs import Job, Rung
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, PLACE, rung
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import store, stored
 from tests.fakes.yard import ABROAD, admitted, deployed, home
 
 
@@ -141,10 +142,10 @@ def test_a_write_whose_answer_is_lost_is_no_race_against_itself(yard: Yard, kind
 
 def test_a_launcher_whose_walk_was_taken_over_is_asked_again_and_fails_nothing(yard: Yard) -> None:
     def taken_over() -> None:
-        key = next(key for key in yard.aws.s3.buckets[yard.job.home_bucket].objects if "/launch-" in key)
-        body = yard.aws.s3.read(yard.job.home_bucket, key)
-        assert body is not None
-        yard.aws.s3.write(yard.job.home_bucket, key, body.replace(b"invocation-1", b"invocation-9"))
+        key = items.launch(yard.job.id, 1, 1)
+        document = stored(yard.aws, key)
+        assert document is not None
+        store(yard.aws, key, document.replace(b"invocation-1", b"invocation-9"))
 
     assert yard.launch(Mishap("ec2:RunInstances", meanwhile=taken_over)).error == "CapacityPending"
 

@@ -125,7 +125,7 @@ ROWS = (
         GOOD,
         (
             "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
-            f"s3://{BUCKET}/control/admission.json, or once a destroy has come to its end and a deploy has made its stacks anew",
+            "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its stacks anew",
         ),
     ),
     Row(

@@ -51,8 +51,8 @@ VALUES = (
                 {},
                 (
                     "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
-                    "; allowed: any request, once a person has deleted s3://yard-home/control/admission.json, or once a"
-                    " destroy has come to its end and a deploy has made its stacks anew"
+                    "; allowed: any request, once a person has deleted the item admission/closed of the table "
+                    "yard-state, or once a destroy has come to its end and a deploy has made its stacks anew"
                 ),
                 closed="deployment yard is being destroyed, or a destroy of it failed",
             ),
