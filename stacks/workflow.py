@@ -147,7 +147,7 @@ class WorkflowStack(cdk.Stack):
             ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
             item_rights.read_admission(rights),
-            item_rights.item_right(rights, "WriteAndReadJobItems", ["GetItem", "PutItem"], f"{items.JOBS}*"),
+            item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
             rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
             Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
             rights.list_home(),
