@@ -99,13 +99,13 @@ build/sagemaker-sdk/ready: .venv/installer requirements-benchmark-sagemaker.txt
 	@uv pip install -q --python build/sagemaker-sdk/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-sagemaker.txt
 	@touch $@
 
-# The agent calls three services: without the models of the other four hundred a node unpacks 2 MB and not 25.
+# The agent calls four services: without the models of the other four hundred a node unpacks 2 MB and not 25.
 build/agent-libs/ready: .venv/installer node/requirements.txt
 	@echo "Putting the node agent's libraries in place (build/agent-libs) ..."
 	@rm -rf build/agent-libs
 	@uv pip install -q --python $(BIN)/python --target build/agent-libs/python --python-version 3.10 --require-hashes -r node/requirements.txt
 	@find build/agent-libs/python/botocore/data build/agent-libs/python/boto3/data -mindepth 1 -maxdepth 1 -type d \
-	  ! -name s3 ! -name logs ! -name secretsmanager ! -name sts -exec rm -rf {} +
+	  ! -name dynamodb ! -name s3 ! -name logs ! -name secretsmanager ! -name sts -exec rm -rf {} +
 	@rm -rf build/agent-libs/python/bin build/agent-libs/python/.lock && touch $@
 
 # One processor unpacks PyTorch, the other does this.

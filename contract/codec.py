@@ -23,6 +23,27 @@ def encode(value: Any) -> bytes:
     return json.dumps(dataclasses.asdict(value), sort_keys=True, ensure_ascii=False, allow_nan=False).encode()
 
 
+def compact(value: Any) -> bytes:
+    """As `encode`, without spaces and without the fields that `decode` fills in: those that have their defaults."""
+    return json.dumps(_told(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _told(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {field.name: _told(told) for field, told in fields if told != _default(field)}
+    if isinstance(value, tuple):
+        return [_told(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _told(one) for key, one in value.items()}
+    return value
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """MISSING, which equals nothing else, where the field has none."""
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
 def decode(kind: type[T], document: bytes | str) -> T:
     """Reads `document` as `kind`. Unknown keys are ignored: an older reader meets a newer writer during a deploy.
 

@@ -6,7 +6,10 @@ items are under its `aws:userid`, so that a policy variable binds each node to t
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 PARTITION, SORT = "pk", "sk"
 DOCUMENT = "doc"
@@ -27,6 +30,10 @@ WAITING, ADMISSION, REGIONS, MARKS, PASS = "waiting", "admission", "regions", "m
 REPORT, ORDER = "report", "order"
 """Sort keys of a node's own items."""
 
+PLAIN = 1024
+"""Bytes of a document that is stored as text; a longer one is compressed."""
+MOST_READ = 16 * 1024**2
+"""Bytes of a document, at most: a compressed one may claim to be of any length."""
 LARGEST = 400 * 1024
 """Bytes of the largest item, keys and names of attributes included (DynamoDB's quota)."""
 KEPT_S = 90 * 86400
@@ -114,3 +121,19 @@ def node_report(role: str, instance: str) -> ItemKey:
 def node_order(role: str, instance: str) -> ItemKey:
     """The copy of its attempt's order that the node reads."""
     return ItemKey(userid(role, instance), ORDER)
+
+
+def packed(document: bytes) -> dict[str, str | bytes]:
+    """The value of DOCUMENT, as DynamoDB takes it."""
+    return {"S": document.decode()} if len(document) <= PLAIN else {"B": zlib.compress(document)}
+
+
+def unpacked(item: Mapping[str, Any]) -> bytes:
+    """The item's document: cut off where it is longer than any of ours, empty where there is none or zlib cannot read it."""
+    value = item.get(DOCUMENT, {})
+    if "S" in value:
+        return str(value["S"]).encode()
+    try:
+        return zlib.decompressobj().decompress(value.get("B", b""), MOST_READ)
+    except zlib.error:
+        return b""

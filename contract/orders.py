@@ -1,4 +1,4 @@
-"""`attempts/<n>/order.json`: one order per attempt, created once, read by every agent."""
+"""The order of an attempt: the attendant creates it once in the table of state, and gives each node a copy (docs/state.md)."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class Order:
     by: int
     """UTC epoch seconds by which the node ends."""
     author: str
-    """Who wrote the order: `attendant` or `rank <n>`."""
+    """Who made the order: `attendant` or `rank <n>`, whose report asked for it."""

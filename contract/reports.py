@@ -53,7 +53,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """`attempts/<n>/nodes/<rank>.json`, replaced every `report_every_s`; only S3's clock tells its age."""
+    """The node's own item in the table of state, replaced every `report_every_s`. Its age is by AWS's clock: the node dates it by the
+    answers of DynamoDB."""
 
     job: str
     attempt: int
@@ -68,6 +69,8 @@ class NodeReport:
     wrong date can move."""
     failed_s: float = 0.0
     """Seconds since its work ended, when it sent the report; 0 unless `outcome` is set."""
+    ordered_s: float = 0.0
+    """Seconds since `order` came, when it sent the report; 0 unless `order` is set."""
     progress: Progress | None = None
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
@@ -77,7 +80,7 @@ class NodeReport:
     restored_step: int = -1
     """Step of the restored checkpoint, -1 for a fresh start."""
     order: Order | None = None
-    """The order that the node obeys, wherever it came from."""
+    """The order that the node obeys, wherever it came from, or its own, which it asks the attendant to give to every node."""
     outcome: Exit | None = None
     """How the work ended, if with an error or by an order; reported at once, while the last commits are being uploaded."""
     exit: Exit | None = None

@@ -21,7 +21,7 @@ class Timing:
     fabric_patience_s: float = 300.0
     """How long a node with NVSwitch waits for its fabric manager."""
     silence_s: float = 180.0
-    """A running node is lost when its last report is older than this, by S3's clock."""
+    """A running node is lost when its last report is older than this, by AWS's clock."""
     restore_allowance_s: float = 3600.0
     """How long a node may fetch its checkpoint: 2 TB at 600 MB/s take 56 minutes. This and the next four bound nodes that report
     and make no progress: the attempt then fails as Stalled, long before the job's hours are over."""

@@ -84,6 +84,20 @@ class Conditions:
     """Share of requests to a node's metadata service that get no answer. A guess: EC2 throttles them, and publishes no figure."""
     page_size: int = 2
     """Most entries in a page of ListObjectsV2, whatever was asked for. For DescribeInstances it is five, the smallest MaxResults."""
+    table_lag_s: float = 1.0
+    """Greatest age of what a read of DynamoDB shows that is not strongly consistent: "usually one second or less", says its guide."""
+    table_short_pages: float = 0.2
+    """Share of queries whose page ends early. DynamoDB promises no more than that LastEvaluatedKey tells whether there may be more."""
+    table_unprocessed: float = 0.1
+    """Share of a BatchGetItem's keys that come back in UnprocessedKeys, as under a partition's throttling. The share is a guess."""
+    table_conflicts: float = 0.01
+    """Share of writes by functions and nodes that meet a transaction on their item. The share is a guess."""
+    stream_delay_s: tuple[float, float] = (0.2, 2.0)
+    """From a write to the invocation by the table's stream. Lambda polls a shard four times a second; the rest is a guess."""
+    stream_doubled: float = 0.05
+    """Share of a stream's records that a function receives twice (Lambda invokes at least once)."""
+    expiry_delay_s: tuple[float, float] = (60.0, 48 * 3600.0)
+    """From an item's expiry to its deletion: "within a few days", says DynamoDB's guide, and formerly "within 48 hours"."""
     faults: tuple[Fault, ...] = ()
     faults_since: float = field(default_factory=time.monotonic, compare=False)
     """When the faults began, on the monotonic clock."""

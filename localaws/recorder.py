@@ -27,6 +27,8 @@ _MODELS = {
 """Services whose name in a signature (and IAM prefix) differs from the name of botocore's model."""
 _SCOPE = re.compile(r"([^/=\s,]+)/(\d{8})/([^/]+)/([^/]+)/aws4_request")
 _PARAMETER_LENGTH = 200
+_KEY_LENGTH = 2048
+"""Most bytes of a partition key in DynamoDB."""
 _WHOLE = ("Tags", "tags")
 """Parameters that are recorded completely, because rights depend on every part of them."""
 _TELLING_BODIES = ("batch",)
@@ -52,9 +54,11 @@ class Call:
     region: str
     action: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Only the top level, with long values cut."""
+    """Only the top level, with long values cut; of calls to DynamoDB every level, because rights depend on the keys."""
     protocol: str = ""
     """Protocol, which decides how errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
+    session: str = ""
+    """Name of the role's session: the instance or the function whose keys signed the call; empty if it has none."""
     throttled: bool = False
     """Whether control planes throttle this caller."""
     size: int = 0
@@ -89,15 +93,15 @@ class Recorder:
 
     def __init__(self, application: Any) -> None:
         self._application = application
-        self._keys: dict[str, tuple[str, bool]] = {}
+        self._keys: dict[str, tuple[str, bool, str]] = {}
         self._lock = threading.Lock()
         self.calls: list[Call] = []
         self.interceptors: list[Interceptor] = []
         self.watchers: list[Watcher] = []
 
-    def know(self, access_key: str, role: str, *, throttled: bool) -> None:
-        """Records that calls signed with this key are the role's."""
-        self._keys[access_key] = (role, throttled)
+    def know(self, access_key: str, role: str, *, throttled: bool, session: str = "") -> None:
+        """Records that calls signed with this key are the role's, in the session of that name."""
+        self._keys[access_key] = (role, throttled, session)
 
     def of(self, *, role: str | None = None, name: str | None = None) -> list[Call]:
         """Returns calls of a role (exact ARN) and of a name (`ec2:RunInstances`), where given."""
@@ -149,7 +153,7 @@ class Recorder:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", "") or query.get("X-Amz-Credential", ""))
         key, _, region, service = scope.groups() if scope else ("", "", "", "")
-        role, throttled = self._keys.get(key) or (_assumed(key) or key, False)
+        role, throttled, session = self._keys.get(key) or (_assumed(key) or key, False, "")
         action, parameters, protocol = _action(environ, service, query)
         size = int(environ.get("CONTENT_LENGTH") or 0)
         return Call(
@@ -161,6 +165,7 @@ class Recorder:
             parameters=parameters,
             protocol=protocol,
             throttled=throttled,
+            session=session,
             size=size,
         )
 
@@ -197,7 +202,8 @@ def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str,
     if target := environ.get("HTTP_X_AMZ_TARGET"):
         body = _body(environ)
         document = json.loads(body) if body.startswith(b"{") else {}
-        return target.rsplit(".", 1)[-1], _short(document), "json"
+        short = _short_within(document) if service == "dynamodb" else _short(document)
+        return target.rsplit(".", 1)[-1], short, "json"
     if "HTTP_SMITHY_PROTOCOL" in environ:
         return environ["PATH_INFO"].rsplit("/", 1)[-1], {}, "cbor"
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded") and service != "s3":
@@ -229,6 +235,15 @@ def _short(parameters: Any) -> dict[str, Any]:
         text = value if isinstance(value, str) else json.dumps(value)
         short[name] = value if len(text) <= _PARAMETER_LENGTH or name in _WHOLE else text[:_PARAMETER_LENGTH] + "..."
     return short
+
+
+def _short_within(value: Any) -> Any:
+    """Cuts texts that are longer than any key."""
+    if isinstance(value, dict):
+        return {name: _short_within(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_short_within(one) for one in value]
+    return value[:_KEY_LENGTH] + "..." if isinstance(value, str) and len(value) > _KEY_LENGTH else value
 
 
 def _rest_action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str, dict[str, str]]:

@@ -46,6 +46,8 @@ GAPS = (
     "iam",
     "s3",
     "throttling",
+    "dynamodb",
+    "dynamodb_streams",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
 _ABSENT = object()
@@ -201,11 +203,12 @@ class LocalAws:
         """Returns the variables that a child process needs to reach this AWS; the caller adds `credentials_for(...).variables()`."""
         return {"AWS_ENDPOINT_URL": self.endpoint}
 
-    def credentials_for(self, role_arn: str, *, throttled: bool = True) -> Credentials:
-        """Returns the same keys for the same role; `throttled=False` is for AWS's own calls on a role's behalf."""
-        digest = hashlib.sha256(f"{role_arn} {throttled}".encode()).hexdigest()
+    def credentials_for(self, role_arn: str, *, throttled: bool = True, session: str = "") -> Credentials:
+        """Returns the same keys for the same role and session, which is an instance's id or a function's name; `throttled=False` is for
+        AWS's own calls on a role's behalf."""
+        digest = hashlib.sha256(f"{role_arn} {throttled} {session}".encode()).hexdigest()
         key = "ASIA" + digest[:16].upper()
-        self.recorder.know(key, role_arn, throttled=throttled and role_arn != DEPLOYER)
+        self.recorder.know(key, role_arn, throttled=throttled and role_arn != DEPLOYER, session=session)
         return Credentials(key, digest[16:56], f"session-{digest[56:]}")
 
     # for the gaps

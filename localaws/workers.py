@@ -314,7 +314,7 @@ class Workers:
     def _variables(self, function: Function, folder: Path, paths: tuple[str, ...]) -> Mapping[str, str]:
         return {
             **dict(function.variables),
-            **self._aws.credentials_for(function.role).variables(),
+            **self._aws.credentials_for(function.role, session=function.name).variables(),
             **self._aws.environment(),
             "AWS_REGION": function.region,
             "AWS_DEFAULT_REGION": function.region,

@@ -2,8 +2,8 @@
 # The first code that runs on a node, the same for every job. Whatever happens from here on, the machine powers off.
 #
 # Given by the lines before this one: TRAINYARD_AGENT (s3://bucket/key of the agent's archive), TRAINYARD_AGENT_SHA256,
-# TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent
-# learns a deadline). TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
+# TRAINYARD_HOME_REGION, TRAINYARD_HOME_BUCKET, TRAINYARD_TABLE (of the home region), TRAINYARD_NODE_ROLE (id of the node's role),
+# TRAINYARD_POWER_OFF_S (whole seconds until the power goes, unless the agent learns a deadline). TRAINYARD_ROOT stands before every absolute path; it is empty on a real machine.
 set -euo pipefail
 root=${TRAINYARD_ROOT:-}
 home=$root/opt/trainyard
@@ -84,7 +84,7 @@ systemctl enable trainyard-later-boot.service || say "a reboot will not end this
 
 # From here on everything may fail.
 TRAINYARD_BOOTED=$(date +%s.%N)
-export TRAINYARD_BOOTED TRAINYARD_ROOT="$root" TRAINYARD_HOME_REGION TRAINYARD_HOME_BUCKET
+export TRAINYARD_BOOTED TRAINYARD_ROOT="$root" TRAINYARD_HOME_REGION TRAINYARD_HOME_BUCKET TRAINYARD_TABLE TRAINYARD_NODE_ROLE
 export HOME="${HOME:-$root/root}" # cloud-init sets none, and trainers cache under it
 
 python=

@@ -25,6 +25,7 @@ class DeployedAccount:
             cache(self._secret),
         )
         self._known_key, self._known_key_policy = cache(self._key), cache(self._key_policy)
+        self._known_role_id, self._known_table = cache(self._role_id), cache(self._table)
 
     def tags(self, region: str, resource: str) -> Mapping[str, str]:
         return self._known_tags(region, resource)
@@ -40,6 +41,12 @@ class DeployedAccount:
 
     def key_policy(self, key: str) -> Mapping[str, Any]:
         return self._known_key_policy(key)
+
+    def role_id(self, role: str) -> str:
+        return self._known_role_id(role)
+
+    def table_keys(self, region: str, table: str) -> tuple[str, ...]:
+        return self._known_table(region, table)
 
     def machine(self, region: str) -> str:  # noqa: ARG002
         return self._yard.places.machine
@@ -99,6 +106,13 @@ class DeployedAccount:
         policy = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
         found: Mapping[str, Any] = json.loads(policy) if isinstance(policy, str) else policy
         return found
+
+    def _role_id(self, role: str) -> str:
+        return str(self._yard.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["RoleId"])
+
+    def _table(self, region: str, table: str) -> tuple[str, ...]:
+        schema = self._yard.aws.client("dynamodb", region).describe_table(TableName=table)["Table"]["KeySchema"]
+        return tuple(str(one["AttributeName"]) for one in sorted(schema, key=lambda one: str(one["KeyType"])))
 
     def _secret(self, region: str, secret: str) -> str:
         return str(self._yard.aws.client("secretsmanager", region).describe_secret(SecretId=secret)["ARN"])

@@ -10,6 +10,8 @@ from contract.places import Place, Zone
 from contract.timing import Timing
 
 NOW = 1_800_000_000.0
+NODE_ROLE = "AROAEXAMPLENODE"
+"""Id of the nodes' role."""
 IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
 ZONES = tuple(
     Zone(

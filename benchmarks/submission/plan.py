@@ -73,6 +73,7 @@ def _settings() -> GridEnvironment:
     return GridEnvironment(
         deployment=DEPLOYMENT,
         bucket=BUCKET,
+        table=names.state_table(DEPLOYMENT),
         account=ACCOUNT,
         suffix="amazonaws.com",
         home_region=HOME,

@@ -44,6 +44,8 @@ class Invocation:
     """One invocation: its environment, its state, and `left`, what remains of its time in seconds."""
 
     env: AttendantEnvironment
+    function: str
+    """Its own name."""
     state: State
     left: Callable[[], float]
 
@@ -54,7 +56,12 @@ class Invocation:
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
     env = AttendantEnvironment.read()
-    invocation = Invocation(env=env, state=State(env.table), left=lambda: context.get_remaining_time_in_millis() / 1000)
+    invocation = Invocation(
+        env=env,
+        function=context.function_name,
+        state=State(env.table),
+        left=lambda: context.get_remaining_time_in_millis() / 1000,
+    )
     if "Records" in event:
         return _told(_reported(invocation, event["Records"]))
     match event.get("action"):
@@ -94,7 +101,7 @@ def _hand_over(invocation: Invocation, tokens: list[Token], gaps_s: tuple[float,
     """Has another invocation look at everything in the table from the first of these to the last."""
     first, last = tokens[0].key.sort, tokens[-1].key.sort
     told = {"action": "slice", "first": first, "last": last, "gaps_s": gaps_s}
-    invoke_later(invocation.env.function, told)
+    invoke_later(invocation.function, told)
 
 
 def _token(invocation: Invocation, event: Mapping[str, Any]) -> dict[str, int]:
@@ -123,7 +130,7 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
         waiting = {verdict.awaits for verdict in verdicts} - {""}
         for report in told:  # whose error waits to be explained: only this invocation has its record
             if report.instance in waiting:
-                invoke_later(invocation.env.function, {"action": "await", "job": job, "instance": report.instance})
+                invoke_later(invocation.function, {"action": "await", "job": job, "instance": report.instance})
     return done
 
 

@@ -22,7 +22,7 @@ NOT_MET = "ConditionalCheckFailedException"
 BATCH = 100
 """Keys of a BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
-"""Pauses before keys are asked for again that a BatchGetItem left out."""
+"""Pauses before keys are asked for again that a BatchGetItem left out; they begin anew once it gives any."""
 PLAIN = 1024
 """Bytes of a document that is stored as text; a longer one is compressed."""
 MOST_READ = 16 * 1024**2
@@ -66,20 +66,16 @@ class Table:
         """The items that exist, in any order, and the time of the first answer by AWS's clock."""
         found, now = list[Item](), None
         for start in range(0, len(keys), BATCH):
-            wanted: Any = {
-                self.name: {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
-            }
-            for pause in (*AGAIN_S, None):
-                answer = self._client.batch_get_item(RequestItems=wanted)
+            wanted: Any = {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
+            pauses = iter(AGAIN_S)
+            while wanted:
+                answer = self._client.batch_get_item(RequestItems={self.name: wanted})
                 now = now or _date(answer)
-                found += [_item(one) for one in answer["Responses"].get(self.name, [])]
-                if not (wanted := answer.get("UnprocessedKeys")):
-                    break
-                if pause is None:
-                    raise Unanswered(
-                        f"DynamoDB left {len(wanted[self.name]['Keys'])} keys of {self.name} out, again and again"
-                    )
-                time.sleep(pause)
+                if came := [_item(one) for one in answer["Responses"].get(self.name, [])]:
+                    pauses = iter(AGAIN_S)
+                found += came
+                if wanted := answer.get("UnprocessedKeys", {}).get(self.name):
+                    time.sleep(_next(pauses, len(wanted["Keys"])))
         return found, now or time.time()
 
     def query(self, partition: str, begins: str = "", *, newest_first: bool = False) -> Iterator[Item]:
@@ -147,7 +143,14 @@ class Table:
 
 
 class Unanswered(Exception):
-    """DynamoDB left keys of a batch out as often as they were asked for."""
+    """DynamoDB left keys of a batch out again and again."""
+
+
+def _next(pauses: Iterator[float], left: int) -> float:
+    """The next pause. Raises Unanswered after the last one."""
+    for pause in pauses:
+        return pause
+    raise Unanswered(f"DynamoDB left {left} keys of a batch out again and again")
 
 
 def _key(key: ItemKey) -> dict[str, Any]:

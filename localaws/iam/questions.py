@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from localaws.iam import dynamodb
 from localaws.iam.simulator import Request
 from localaws.recorder import Call
 from localaws.services.iam import LINKED
@@ -74,6 +75,12 @@ class Account(Protocol):
 
     def key_policy(self, key: str) -> Mapping[str, Any]:
         """Returns the policy of a key, by the key's ARN."""
+
+    def role_id(self, role: str) -> str:
+        """Returns the id of a role, by its ARN: `AROA...`."""
+
+    def table_keys(self, region: str, table: str) -> tuple[str, ...]:
+        """Returns the names of a table's partition key and, where there is one, of its sort key."""
 
 
 def requests(call: Call, account: Account) -> list[Request]:
@@ -254,6 +261,13 @@ def _ecr(call: Call, _: Account) -> Asked:
     yield call.name, f"arn:aws:ecr:{call.region}:{registry}:{repository}", {}
 
 
+def _dynamodb(call: Call, account: Account) -> Asked:
+    found = dynamodb.questions(call, account)
+    if found is None:
+        raise Untaught(f"{call.name} by {call.role}")
+    yield from found
+
+
 def _codebuild(call: Call, _: Account) -> Asked:
     if call.action == "BatchGetBuilds":
         for build in call.parameters["ids"]:
@@ -325,6 +339,7 @@ def _iam(call: Call, _: Account) -> Asked:
 _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "s3": _s3,
     "ec2": _ec2,
+    "dynamodb": _dynamodb,
     "states": _states,
     "logs": _logs,
     "lambda": _lambda,

@@ -37,7 +37,7 @@ LOOK_S = 0.05
 class LocalAws(Aws, Protocol):
     """What nodes need of the local AWS."""
 
-    def credentials_for(self, role_arn: str, /) -> Keys: ...
+    def credentials_for(self, role_arn: str, /, *, session: str) -> Keys: ...
 
     @property
     def endpoint(self) -> str:
@@ -262,7 +262,7 @@ class Nodes:
             user_data=machine.user_data,
             tags=lambda: machine.tags_in_metadata(time.time()) if shown else None,
             role=lambda: role_of(machine.profile)[0],
-            credentials=lambda: self._aws.credentials_for(role_of(machine.profile)[1]),
+            credentials=lambda: self._aws.credentials_for(role_of(machine.profile)[1], session=machine.id),
             spot_action=lambda: machine.spot_action,
             tokens_required=machine.options.get("HttpTokens") == "required",
             group=machine.group,

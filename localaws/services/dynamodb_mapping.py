@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterable
@@ -16,6 +17,8 @@ Record = dict[str, Any]
 KEPT_S = 86400.0
 """How long a stream keeps its records."""
 RETRY_S = 1.0
+PAYLOAD = 6 * 1024**2
+"""Most bytes of records that one invocation takes."""
 SHARDS = 4
 """Shards of a table's stream. The records of a partition key stay in their order; those of others may overtake them."""
 
@@ -36,7 +39,10 @@ class Settings:
     at_once: int = 1
     """ParallelizationFactor: batches of a shard that are worked on side by side."""
     retries: int = -1
-    age_s: float = -1.0
+    age_s: float = KEPT_S
+    """Older records are given up; a stream itself keeps them for a day."""
+    retry_s: float = RETRY_S
+    """From a failure to the next attempt."""
     bisect: bool = False
     by_item: bool = False
     """ReportBatchItemFailures."""
@@ -74,13 +80,23 @@ class Mapping:
             self._lanes[crc32(json.dumps(key).encode()) % len(self._lanes)].take(record)
 
 
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A record that has not been delivered."""
+
+    due: float
+    record: Record
+    again: list[float]
+    """After how many seconds it is delivered again."""
+
+
 class _Lane:
     """A shard, or the part of one that is worked on at a time."""
 
     def __init__(self, mapping: Mapping, number: int) -> None:
-        self._settings, self._around, self._number = mapping.settings, mapping.around, number
+        self._mapping, self._around, self._number = mapping, mapping.around, number
         self._lock = threading.Lock()
-        self._waiting: list[tuple[float, Record]] = []
+        self._waiting: list[_Waiting] = []
         self._last = 0.0
         self._busy = False
         self._not_before = 0.0
@@ -88,17 +104,22 @@ class _Lane:
         self._part, self._suspect = 0, 0
         """The size of batches while a failed one is bisected, and how many records of it are left."""
 
+    @property
+    def _settings(self) -> Settings:
+        return self._mapping.settings
+
     def take(self, record: Record) -> None:
         first, *again = self._around.delays(record)
         now = self._around.clock.time()
         with self._lock:
-            self._last = max(self._last, now + first)
-            self._waiting.append((self._last, record))
-        self._around.at(self._last + self._settings.window_s, self._deliver)
-        for (
-            delay
-        ) in again:  # an old record may come again after newer ones: at least once, whatever that means for order
-            self._around.at(now + delay, lambda: self._again(record))
+            due = self._last = max(self._last, now + first)
+            self._waiting.append(_Waiting(due, record, again))
+        self._around.at(due + self._settings.window_s, self._deliver)
+
+    def _repeat(self, one: _Waiting, now: float) -> None:
+        """Delivers a record again, perhaps after newer ones of its key: what comes again keeps no order."""
+        for delay in one.again:
+            self._around.at(now + delay, lambda: self._again(one.record))
 
     def _again(self, record: Record) -> None:
         try:
@@ -113,7 +134,7 @@ class _Lane:
                 return
             dead = self._expired(now)
             size = self._part or self._settings.batch
-            batch = [record for due, record in self._waiting if due <= now][:size]
+            batch = _payload([one.record for one in self._waiting[:size] if one.due <= now])
             self._busy = bool(batch)
         if dead:
             self._bury(dead, "RecordAgeExceeded")
@@ -127,8 +148,10 @@ class _Lane:
         self._done(batch, failed)
 
     def _expired(self, now: float) -> list[Record]:
-        limit = min(KEPT_S, self._settings.age_s) if self._settings.age_s >= 0 else KEPT_S
-        old = [one for _, one in self._waiting if now - one["dynamodb"]["ApproximateCreationDateTime"] > limit + 1]
+        ages = [(one.record, now - one.record["dynamodb"]["ApproximateCreationDateTime"]) for one in self._waiting]
+        old = [
+            record for record, age in ages if age > self._settings.age_s + 1
+        ]  # the time of creation is in whole seconds
         del self._waiting[: len(old)]
         return old
 
@@ -146,10 +169,12 @@ class _Lane:
         with self._lock:
             self._busy = False
             done = len(batch) if failed is None else failed
+            now, left = self._around.clock.time(), batch[done:]
+            for one in self._waiting[:done]:
+                self._repeat(one, now)
             del self._waiting[:done]
             self._attempts = 0 if done else self._attempts
             self._suspect = max(0, self._suspect - done)
-            now, left = self._around.clock.time(), batch[done:]
             if left and self._settings.bisect and len(left) > 1:
                 self._part, self._suspect = (len(left) + 1) // 2, len(left)
             elif left and 0 <= self._settings.retries <= self._attempts:
@@ -162,8 +187,8 @@ class _Lane:
                 self._part = 0
             invoked = self._attempts + 1
             self._attempts = 0 if given_up else self._attempts
-            self._not_before = now if not left or given_up else now + RETRY_S
-            again = max(self._not_before, self._waiting[0][0] + self._settings.window_s) if self._waiting else None
+            self._not_before = now if not left or given_up else now + self._settings.retry_s
+            again = max(self._not_before, self._waiting[0].due + self._settings.window_s) if self._waiting else None
         if given_up:
             self._bury(given_up, "RetryAttemptsExhausted", invoked)
         if again is not None:
@@ -194,6 +219,12 @@ class _Lane:
                 },
             }
         )
+
+
+def _payload(records: list[Record]) -> list[Record]:
+    """Returns as many of the records as one invocation takes, at least one."""
+    sizes = itertools.accumulate(one["dynamodb"]["SizeBytes"] for one in records)
+    return [one for number, (one, size) in enumerate(zip(records, sizes, strict=True)) if not number or size <= PAYLOAD]
 
 
 def _first_failure(answer: Any, batch: list[Record]) -> int | None:

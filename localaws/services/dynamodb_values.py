@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from moto.core.exceptions import JsonRESTError
@@ -19,6 +19,7 @@ KEY_BYTES = (2048, 1024)
 READ_BYTES, WRITE_BYTES = 4096, 1024
 """Bytes of one unit."""
 DIGITS = 38
+EXACT = Context(prec=1000)
 Value = Mapping[str, Any]
 """One value with its type: {"S": "text"}."""
 Item = Mapping[str, Value]
@@ -73,10 +74,10 @@ def number(text: str) -> str:
         MotoTable._validate_number_type(None, text)
     except JsonRESTError as problem:
         raise invalid(str(problem.message)) from None
-    value = Decimal(text)
-    if len(value.as_tuple().digits) > DIGITS and len(value.normalize().as_tuple().digits) > DIGITS:
+    value = EXACT.normalize(Decimal(text))
+    if len(value.as_tuple().digits) > DIGITS:
         raise invalid("Attempting to store more than 38 significant digits in a Number")
-    return format(value.normalize(), "f") if value else "0"
+    return format(value, "f") if value else "0"
 
 
 def _size(value: Value) -> int:

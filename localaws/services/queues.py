@@ -155,4 +155,5 @@ def _record(message: Any, queue: str, region: str) -> dict[str, Any]:
 
 def _mappings(account: str) -> Iterator[Any]:
     for backend in list(lambda_simple_backends[account].values()):
-        yield from [one for one in list(backend._event_source_mappings.values()) if one.enabled]
+        every = list(backend._event_source_mappings.values())
+        yield from [one for one in every if one.enabled and ":sqs:" in one.event_source_arn]

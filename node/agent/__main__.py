@@ -20,6 +20,8 @@ def main() -> int:
         root=Path(os.environ.get("TRAINYARD_ROOT") or "/"),
         home_region=os.environ["TRAINYARD_HOME_REGION"],
         home_bucket=os.environ["TRAINYARD_HOME_BUCKET"],
+        table=os.environ["TRAINYARD_TABLE"],
+        role=os.environ["TRAINYARD_NODE_ROLE"],
         booted=float(os.environ.get("TRAINYARD_BOOTED") or time.time()),
         metadata=Metadata.of(os.environ),
         aws=Aws(),

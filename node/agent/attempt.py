@@ -26,11 +26,13 @@ from agent.requirements import Python
 from agent.restore import restore
 from agent.saver import SAVED, Saver, Unsaved
 from agent.store import Missing, Store
+from agent.table import NodeItems
 from agent.training import LINGER_S, ChildProcess, described
 from contract import names, training
 from contract.errors import NodeLost, TrainingFailed
+from contract.items import KEPT_S
 from contract.jobs import Job
-from contract.keys import CommitKind, JobPrefix
+from contract.keys import CommitKind
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 
@@ -53,6 +55,7 @@ class Attempt:
         *,
         root: Path,
         home: Store,
+        items: NodeItems,
         aws: Aws,
         metadata: Metadata,
         variables: Mapping[str, str],
@@ -70,12 +73,12 @@ class Attempt:
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._reporter = Reporter(
-            home, first, every_s=job.timing.report_every_s, progress=self._progress.read, note=self._note, now=now
-        )
-        self._watch = OrderWatch(
-            job, node.rank, home=home, key=JobPrefix(job.id).order(node.attempt), metadata=metadata,
-            on_order=self._on_order, note=self._note, now=now,
+            items, first, every_s=job.timing.report_every_s, expires=job.deadline + KEPT_S,
+            progress=self._progress.read, note=self._note, now=now,
         )  # fmt: skip
+        self._watch = OrderWatch(
+            job, node.rank, items=items, metadata=metadata, on_order=self._on_order, note=self._note, now=now
+        )
         self._saver = Saver(
             self._committer(CommitKind.CHECKPOINTS), self._committer(CommitKind.ARTIFACTS), self._reporter,
             every_s=job.checkpoint_minutes * 60, note=self._note,
@@ -216,7 +219,7 @@ class Attempt:
                 return self._obey(child)
             started = started or self._has_stepped()
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
-        self._obeyed = self._watch.look() if status else self._watch.order
+        self._obeyed = self._watch.look(stopped=True) if status else self._watch.order
         self._has_stepped()
         child.end(LINGER_S)
         return status
@@ -271,6 +274,7 @@ class Attempt:
         return status, tuple(child.tail)
 
     def _on_order(self, order: Order) -> None:
+        """Reports the order: the attendant gives a node's own to every node."""
         self._reporter.change(order=order, note=f"ordered by {order.author}: {order.reason}")
         if order.author == f"rank {self._node.rank}":
             self._reporter.hurry()

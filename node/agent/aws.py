@@ -6,8 +6,12 @@ import threading
 from typing import Any
 
 from agent.store import Store
+from agent.table import NodeItems
 
-ATTEMPTS = 10
+ATTEMPTS, CONNECT_S, READ_S = 10, 10, 60
+SOON = {"dynamodb": (3, 5, 5)}
+"""The same three for services that answer in milliseconds, and are asked again within seconds whatever happens: a call that
+waited longer would only hold up the next report, or the look at a spot notice."""
 CONNECTIONS = 32
 METADATA_S, METADATA_ATTEMPTS = 5, 4
 """By default botocore asks the metadata service for credentials once and waits one second: too little for a machine that boots, or whose
@@ -37,6 +41,9 @@ class Aws:
     def store(self, region: str, bucket: str) -> Store:
         return Store(self.client("s3", region), bucket)
 
+    def items(self, region: str, table: str, role: str, instance: str) -> NodeItems:
+        return NodeItems(self.client("dynamodb", region), table, role, instance)
+
     def secret(self, region: str, arn: str) -> str:
         """The text of a secret."""
         value: str = self.client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]
@@ -56,10 +63,11 @@ class Aws:
     def _make(self, service: str, region: str) -> Any:
         from botocore.config import Config
 
+        attempts, connect_s, read_s = SOON.get(service, (ATTEMPTS, CONNECT_S, READ_S))
         config = Config(
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            connect_timeout=10,
-            read_timeout=60,
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            connect_timeout=connect_s,
+            read_timeout=read_s,
             max_pool_connections=CONNECTIONS,
         )
         return self._own_session().client(service, region_name=region, config=config)

@@ -8,17 +8,18 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from agent.metadata import Metadata
-from agent.store import Missing, Store
-from contract.codec import Garbled, decode, encode
+from agent.table import NodeItems
+from contract.codec import Garbled, decode
 from contract.errors import DeadlineReached, Interrupted
 from contract.jobs import Job
 from contract.orders import Order, OrderKind
 
 NOTICE_S = 120
 """How long before the interruption a spot notice comes; used where the notice does not say when."""
+PATIENCE = 2
+"""Looks for which a node that got a spot notice waits until the attendant has told every node: 10 s of the notice's 120."""
 
 
 def deadline_order(job: Job, rank: int, now: float) -> Order | None:
@@ -50,23 +51,29 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
 
 
 class OrderWatch:
-    """Looks for an order every `orders_every_s`, in a thread of its own, until one comes; `order` is None before that."""
+    """Looks for an order every `orders_every_s`, in a thread of its own, until there is one to obey; `order` is None before that.
+
+    `on_order` hears of an order before the node obeys it, and of the node's own as soon as there is one: the report takes it to
+    the attendant, who gives it to every node.
+    """
 
     def __init__(
         self,
         job: Job,
         rank: int,
         *,
-        home: Store,
-        key: str,
+        items: NodeItems,
         metadata: Metadata,
         on_order: Callable[[Order], None],
         note: Callable[[str], None],
         now: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._job, self._rank, self._home, self._key = job, rank, home, key
-        self._metadata, self._on_order, self._note, self._now = metadata, on_order, note, now
+        self._job, self._rank, self._items, self._metadata = job, rank, items, metadata
+        self._on_order, self._note, self._now, self._monotonic = on_order, note, now, monotonic
         self._looking = threading.Lock()
+        self._own: Order | None = None
+        self._since = 0.0
         self.order: Order | None = None
         self.came = threading.Event()
         self._done = threading.Event()
@@ -78,47 +85,60 @@ class OrderWatch:
     def close(self) -> None:
         self._done.set()
 
-    def look(self) -> Order | None:
-        """Looks now. The attempt's order wins over the node's own."""
+    def look(self, *, stopped: bool = False) -> Order | None:
+        """Looks now. The attempt's order wins over the node's own. `stopped` says that the node's command has ended with an error: a
+        peer may have obeyed an order that came this second, and the node's own need not wait any longer."""
         with self._looking:
-            if self.order is None and (order := self._given() or self._own()) is not None:
-                self.order = order
-                self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
-                self._on_order(order)
-                self.came.set()  # last, so that reports name the order before it ends the trainer
+            if self.order is None:
+                own = self._own_order()  # first, so that peers hear of it although DynamoDB may not answer
+                order = self._given(certain=stopped) or (own if own and (stopped or self._is_due(own)) else None)
+                if order is not None:
+                    self._obey(order)
             return self.order
+
+    def _obey(self, order: Order) -> None:
+        self._note(f"order: {order.kind.value} ({order.error}) by {order.author}: {order.reason}")
+        if order != self._own:
+            self._on_order(order)
+        self.order = order
+        self.came.set()  # last, so that reports name the order before it ends the trainer
 
     def _run(self) -> None:
         while self.look() is None and not self._done.wait(self._job.timing.orders_every_s):
             pass
 
-    def _given(self) -> Order | None:
+    def _given(self, *, certain: bool) -> Order | None:
         try:
-            return decode(Order, self._home.get(self._key))
-        except Missing:
-            return None
+            document = self._items.order(certain=certain)
+            return None if document is None else decode(Order, document)
         except Garbled as problem:
             self._note(f"an order that cannot be understood is left aside: {problem}")
-        except Exception as problem:  # S3 may be away for a while; the next look is seconds ahead
+        except Exception as problem:  # DynamoDB may be away for a while; the next look is seconds ahead
             self._note(f"no look at the orders: {problem}")
         return None
 
-    def _own(self) -> Order | None:
-        """The order of a spot notice or the deadline. It is written for the other nodes before this one obeys it: their trainers
-        fail when this node's stops."""
-        notice, now = None, self._now()
-        with suppress(OSError):
-            notice = self._metadata.spot_notice()
-        order = (
-            spot_order(notice, self._rank, now) if notice is not None else deadline_order(self._job, self._rank, now)
-        )
-        return None if order is None else self._written(order)
+    def _own_order(self) -> Order | None:
+        """The order of a spot notice or the deadline, once there is one."""
+        if self._own is None:
+            notice, now = None, self._now()
+            with suppress(OSError):
+                notice = self._metadata.spot_notice()
+            self._own = (
+                spot_order(notice, self._rank, now)
+                if notice is not None
+                else deadline_order(self._job, self._rank, now)
+            )
+            if self._own is not None:
+                self._since = self._monotonic()
+                self._note(f"asks for an order ({self._own.error}): {self._own.reason}")
+                self._on_order(self._own)
+        return self._own
 
-    def _written(self, order: Order) -> Order:
-        try:
-            if not self._home.create(self._key, encode(order)):
-                return self._given() or order
-        except Exception as problem:  # this node obeys all the same
-            self._note(f"the order for the others could not be written: {problem}")
-            return replace(order, reason=f"{order.reason} (the order could not be written)")
-        return order
+    def _is_due(self, own: Order) -> bool:
+        """Whether the node obeys its own order without having been given one.
+
+        The trainers of its peers fail when this node's stops, so a spot order waits until the attendant has told everybody; but the
+        machine is gone soon, whatever the attendant does. The deadline every node knows itself.
+        """
+        waited_s = self._monotonic() - self._since
+        return own.error == DeadlineReached.__name__ or waited_s >= PATIENCE * self._job.timing.orders_every_s

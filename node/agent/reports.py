@@ -8,35 +8,37 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from agent.store import Store
-from contract.codec import encode
-from contract.keys import JobPrefix
+from agent.fitting import document_of
+from agent.table import NodeItems
 from contract.reports import Exit, NodeReport, Phase, Progress
 
 SAVING = "the last commits are on their way"
+AGAIN_S = 5.0
+"""The longest pause before an urgent report is sent again that did not arrive."""
 
 
 class Reporter:
-    """The node's report. A report that fails is sent again at the next tick and never ends the job."""
+    """The node's report. It is sent at every tick, whether anything has changed or not, because only its age says that the node lives.
+    One that does not arrive never ends the job: the next one tells all of it, and is urgent too if that was."""
 
     def __init__(
         self,
-        home: Store,
+        items: NodeItems,
         first: NodeReport,
         *,
         every_s: float,
+        expires: float,
         progress: Callable[[], Progress | None],
         note: Callable[[str], None],
         now: Callable[[], float],
     ) -> None:
-        self._home, self._report, self._every_s = home, first, every_s
+        self._items, self._report, self._every_s, self._expires = items, first, every_s, expires
         self._progress, self._note, self._now = progress, note, now
-        keys = JobPrefix(first.job)
-        self._key = keys.report(first.attempt, first.rank)
-        self._urgent = keys.urgent(first.attempt, first.rank)
         self._entered, self._failed = time.monotonic(), 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
-        self._wake, self._closed, self._hurried = threading.Event(), False, False
+        self._wake, self._closed = threading.Event(), False
+        self._urgent = False
+        """Something urgent has not arrived yet."""
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     @property
@@ -79,28 +81,31 @@ class Reporter:
             self.hurry()
 
     def hurry(self) -> None:
-        """Sends an urgent report now, without waiting until it arrives."""
-        self._hurried = True
+        """Sends an urgent report now, which wakes the control plane, without waiting until it arrives."""
+        self._urgent = True
         self._wake.set()
 
-    def send(self, *, urgent: bool = False) -> bool:
-        """Sends one report. An urgent one is written under a second key too, which wakes the control plane."""
+    def send(self) -> bool:
+        """Sends one report, with the next number: what was sent before it can never replace it."""
         with self._sending:
             with self._lock:
+                urgent, self._urgent = self._urgent, False
                 self._report = replace(
                     self._report,
                     sequence=self._report.sequence + 1,
-                    sent_at=self._now(),
+                    sent_at=round(self._now(), 3),
                     progress=self._progress(),
                     phase_s=_since(self._entered),
                     failed_s=_since(self._failed) if self._report.outcome else 0.0,
+                    ordered_s=_since(self._ordered) if self._report.order else 0.0,
                 )
-                document = encode(self._report)
+                report = self._report
             try:
-                self._home.put(self._key, document)
-                if urgent:
-                    self._home.put(self._urgent, document)
+                self._items.put_report(
+                    document_of(report), version=report.sequence, urgent=urgent, expires=self._expires
+                )
             except Exception as problem:
+                self._urgent = self._urgent or urgent
                 self._note(f"a report did not arrive: {problem}")
                 return False
             return True
@@ -112,7 +117,8 @@ class Reporter:
         self.moment("ended")
         self._turn(Phase.ENDED, exit=ending)
         for pause in range(tries):
-            if self.send(urgent=True):
+            self._urgent = True
+            if self.send():
                 return True
             sleep(min(1.0 + pause, self._every_s))
         return False
@@ -124,12 +130,10 @@ class Reporter:
 
     def _run(self) -> None:
         while not self._closed:
-            self._wake.wait(self._every_s)
+            self._wake.wait(min(AGAIN_S, self._every_s) if self._urgent else self._every_s)
             self._wake.clear()
             if not self._closed:
-                urgent, self._hurried = self._hurried, False
-                if not self.send(urgent=urgent) and urgent:
-                    self._hurried = True  # at the next tick again
+                self.send()
 
 
 def _since(moment: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from contract.aws_errors import code_of
 MIB = 1024 * 1024
 PART = 32 * MIB
 """The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
-
-AGAIN_S = (0.1, 0.4, 1.6)
-"""Pauses before a conditional write is repeated that conflicted with another one: it wrote nothing, and does not say what is there."""
 
 
 class Missing(LookupError):
@@ -43,23 +39,6 @@ class Store:
     def put(self, key: str, document: bytes) -> None:
         """Writes a JSON document, or replaces it."""
         self._client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
-
-    def create(self, key: str, document: bytes) -> bool:
-        """Writes a JSON document; False, and nothing is written, where there is one already."""
-        for pause in (*AGAIN_S, None):
-            try:
-                self._client.put_object(
-                    Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
-                )
-            except ClientError as problem:
-                if code_of(problem) in ("PreconditionFailed", "412"):
-                    return False
-                if pause is None or code_of(problem) not in ("ConditionalRequestConflict", "409"):
-                    raise
-                time.sleep(pause)
-            else:
-                return True
-        raise AssertionError("the last write either answers or raises")
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, page by page."""

@@ -15,6 +15,7 @@ from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
+from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
@@ -29,6 +30,10 @@ class World:
     """`/` on a real machine."""
     home_region: str
     home_bucket: str
+    table: str
+    """Name of the table of state, in the home region."""
+    role: str
+    """Id of the node's role (`AROA...`): the first half of its `aws:userid`."""
     booted: float
     metadata: Metadata
     aws: Aws
@@ -49,6 +54,7 @@ def work(world: World) -> Exit:
     say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")
     patience.wait_for("the credentials of its role", lambda: world.aws.has_credentials() or None)
     home = world.aws.store(world.home_region, world.home_bucket)
+    items = world.aws.items(world.home_region, world.table, world.role, node.instance)
     first = NodeReport(
         job=node.job,
         attempt=node.attempt,
@@ -62,14 +68,16 @@ def work(world: World) -> Exit:
         job = read_job(home, node)
         attempt = Attempt(
             job, node, first,
-            root=world.root, home=home, aws=world.aws, metadata=world.metadata,
+            root=world.root, home=home, items=items, aws=world.aws, metadata=world.metadata,
             variables=world.variables, now=world.now, sleep=world.sleep, say=say,
         )  # fmt: skip
     except Exception as problem:
         error, reason = told(problem)
         ending = Exit(code=1, error=error, reason=f"rank {node.rank}: {reason}")
         say(ending.reason)
-        reporter = Reporter(home, first, every_s=1.0, progress=lambda: None, note=say, now=world.now)
+        reporter = Reporter(
+            items, first, every_s=1.0, expires=world.now() + KEPT_S, progress=lambda: None, note=say, now=world.now
+        )
         reporter.end(ending, tries=10, sleep=world.sleep)
         return ending
     return attempt.run()

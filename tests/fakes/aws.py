@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -29,6 +30,7 @@ from tests.fakes.wire import HOME, Call, connected
 
 ACCOUNT = "123456789012"
 CALL_S = 0.02
+INVOKED_S = 0.1
 READING = ("Get", "Head", "List", "Describe", "BatchGet")
 """How calls begin that change nothing."""
 
@@ -59,6 +61,8 @@ class Aws:
         self.codebuild = FakeCodeBuild(self.clock, ACCOUNT)
         self._sagemaker: dict[str, Planned] = {}
         self.faults = Faults()
+        self.later: dict[str, Callable[[dict[str, Any]], None]] = {}
+        """Functions that may be invoked asynchronously."""
         self.calls: list[Call] = []
         """Every call that arrived, for tests to read."""
         self._mishaps = _Mishaps()
@@ -110,6 +114,14 @@ class Aws:
             raise error
         return result
 
+    def _invoke(self, call: Call) -> dict[str, Any]:
+        """An asynchronous invocation, which begins within a second."""
+        target, event = self.later.get(call.params["FunctionName"]), json.loads(call.params["Payload"])
+        if target is None:
+            raise Refused("ResourceNotFoundException", f"Function not found: {call.params['FunctionName']}", 404)
+        self.clock.at(self.clock.now + INVOKED_S, lambda: target(event))
+        return {"StatusCode": 202}
+
     def _kill(self, when: str) -> None:
         if self.clock.ends:
             self.clock.ends[-1] = self.clock.now  # whatever the dying process still tries ends the same way
@@ -133,6 +145,8 @@ class Aws:
                 if call.region != HOME:
                     raise Refused("ResourceNotFoundException", "Requested resource not found")
                 return self.table.answer(call.operation, call.params)
+            case "lambda":
+                return self._invoke(call)
             case "stepfunctions":
                 return self.states.answer(call)
             case "sqs":

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,7 +30,7 @@ import region_check.handler
 import service_roles.handler
 import terminator.handler
 import zone_lookup.handler
-from contract import keys, names
+from contract import items, names
 from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
@@ -51,7 +50,7 @@ from contract.timings import (
     OwnImagesTiming,
     TerminatorTiming,
 )
-from tests.builders import ADMISSION, IMAGE, JOB
+from tests.builders import ADMISSION, IMAGE, JOB, NODE_ROLE
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
@@ -59,6 +58,7 @@ from tests.fakes.events import Event
 from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.queue import URL
+from tests.fakes.state import TABLE
 
 ROOT = Path(__file__).parents[2]
 USER_DATA = ROOT / "node" / "user_data.sh"
@@ -154,13 +154,17 @@ class Functions:
             LauncherEnvironment(
                 deployment=self.deployment,
                 bucket=self.bucket,
+                table=TABLE,
+                node_role=NODE_ROLE,
                 home_region=JOB.home_region,
                 instance_profile=PROFILE,
                 timing=timing.of(LauncherTiming),
             ).write()
-            | ArtifactCheckEnvironment(deployment=self.deployment, bucket=self.bucket).write()
+            | ArtifactCheckEnvironment(
+                deployment=self.deployment, bucket=self.bucket, table=TABLE, node_role=NODE_ROLE
+            ).write()
             | AttendantEnvironment(
-                deployment=self.deployment, bucket=self.bucket, timing=timing.of(AttendantTiming)
+                deployment=self.deployment, table=TABLE, node_role=NODE_ROLE, timing=timing.of(AttendantTiming)
             ).write()
             | OwnImagesEnvironment(
                 deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
@@ -168,6 +172,7 @@ class Functions:
             | TerminatorEnvironment(
                 deployment=self.deployment,
                 bucket=self.bucket,
+                table=TABLE,
                 regions=tuple(self.aws.ec2),
                 timing=timing.of(TerminatorTiming),
             ).write()
@@ -175,6 +180,7 @@ class Functions:
             | CleanupEnvironment(
                 deployment=self.deployment,
                 bucket=self.bucket,
+                table=TABLE,
                 regions=tuple(self.aws.ec2),
                 queue=URL,
                 timing=timing.of(CleanupTiming),
@@ -182,6 +188,7 @@ class Functions:
             | DrainEnvironment(
                 deployment=self.deployment,
                 bucket=self.bucket,
+                table=TABLE,
                 regions=tuple(self.aws.ec2),
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
@@ -211,7 +218,7 @@ class Functions:
         try:
             with mock.patch.dict(os.environ, self.own.get(name, {})):
                 outcome = Outcome(
-                    _HANDLERS[name](dict(event), context(self.aws.clock, f"invocation-{self.number}", end))
+                    _HANDLERS[name](dict(event), context(self.aws.clock, f"invocation-{self.number}", end, name))
                 )
         except Killed as killed:
             outcome = Outcome(error="Sandbox.Timedout", cause=str(killed))
@@ -229,16 +236,11 @@ class Functions:
         self.aws.queue.feed(lambda event: self.invoke("cleanup", event).value)
 
     def wake(self, target: Callable[[Event], None]) -> None:
-        """The workflow's three rules: the clock, urgent reports, and instances that end."""
+        """What wakes the attendant: the clock, urgent reports in the table's stream, instances that end, and itself."""
         self.aws.events.every(CLOCK_S, target)
-        self.aws.events.targets += [(self._urgent, target), (_ending, target)]
-
-    def _urgent(self, event: Event) -> bool:
-        return (
-            event["source"] == "aws.s3"
-            and event["detail"]["bucket"]["name"] == self.bucket
-            and fnmatchcase(event["detail"]["object"]["key"], keys.ANY_URGENT)
-        )
+        self.aws.events.targets.append((_ending, target))
+        self.aws.table.feed(TABLE, target, fits=_urgent, retries=2, bisect=True)
+        self.aws.later["attendant"] = target
 
 
 def _modules_with(thing: Any) -> list[ModuleType]:
@@ -249,6 +251,10 @@ def _modules_with(thing: Any) -> list[ModuleType]:
 
 def _without_success(event: Event) -> bool:
     return event["source"] == "aws.states" and event["detail"]["status"] in {"FAILED", "TIMED_OUT", "ABORTED"}
+
+
+def _urgent(record: Mapping[str, Any]) -> bool:
+    return items.URGENT in record["dynamodb"].get("NewImage", {})
 
 
 def _ending(event: Event) -> bool:

@@ -30,13 +30,14 @@ from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome
+from tests.fakes.state import TABLE
 
 TIMEOUT_S = 300.0
 PERIOD_S = 300.0
 HOUR = 3600.0
 ENVIRONMENT = ReaperEnvironment(
     deployment=JOB.deployment,
-    bucket=JOB.home_bucket,
+    table=TABLE,
     home_region=JOB.home_region,
     regions=(JOB.home_region,),
     instance_profile=PROFILE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from contract import keys, names
+from contract import items, keys, names
 from contract.codec import encode
 from contract.jobs import Job
 from contract.places import Place, Zone
@@ -15,6 +15,7 @@ from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Catalogue, Template
 from tests.fakes.functions import PROFILE
 from tests.fakes.s3 import Bucket
+from tests.fakes.state import TABLE, store
 
 TEMPLATE = Template(
     version=PLACE.launch_template_version,
@@ -51,7 +52,8 @@ def deployed(*, now: float = NOW, places: Iterable[Place] = (PLACE,), fake: Aws 
     """An account with one deployment, and nothing running."""
     fake = fake or Aws(now=now)
     fake.batch.open(names.grid_queue(JOB.deployment))
-    fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region, notifies=True)
+    fake.s3.buckets[JOB.home_bucket] = Bucket(region=JOB.home_region)
+    fake.table.open(TABLE)
     for place in places:
         fake.open_region(place.region, catalogue(place))
         fake.s3.buckets[place.bucket] = Bucket(region=place.region)
@@ -73,6 +75,7 @@ def admitted(fake: Aws, job: Job = JOB) -> Job:
     now = fake.clock.now
     job = replace(job, admitted_at=now, deadline=int(now + job.max_hours * 3600))
     fake.s3.write(job.home_bucket, keys.JobPrefix(job.id).description, encode(job))
+    store(fake, items.job(job.id), encode(job))
     return job
 
 

@@ -11,6 +11,7 @@ from localaws.recorder import Call
 
 OWNER = "123456789012"
 KEY = f"arn:aws:kms:eu-central-1:{OWNER}:key/1"
+ROLE_ID = "AROAEXAMPLE"
 OPEN = {"Version": "2012-10-17", "Statement": []}
 
 
@@ -36,9 +37,15 @@ class Account:
         assert key == KEY
         return OPEN
 
+    def role_id(self, role: str) -> str:  # noqa: ARG002
+        return ROLE_ID
 
-def questions_of(name: str, region: str, **parameters: Any) -> list[Request]:
-    """What IAM is asked for the call `name`, such as `sns:Publish`."""
+    def table_keys(self, region: str, table: str) -> tuple[str, ...]:  # noqa: ARG002
+        return "pk", "sk"
+
+
+def questions_of(name: str, region: str, session: str = "", **parameters: Any) -> list[Request]:
+    """What IAM is asked for the call `name`, such as `sns:Publish`, of a role's session."""
     service, action = name.split(":")
     call = Call(
         at=0.0,
@@ -47,5 +54,6 @@ def questions_of(name: str, region: str, **parameters: Any) -> list[Request]:
         region=region,
         action=action,
         parameters=parameters,
+        session=session,
     )
     return list(requests(call, Account()))

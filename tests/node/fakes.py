@@ -15,7 +15,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from agent.aws import Aws
 from agent.metadata import Metadata
 
 Fault = Callable[[str, str], Exception | None]
@@ -108,28 +107,6 @@ class FakeLogs:
     @property
     def lines(self) -> list[str]:
         return [event["message"] for batch in self.batches for event in batch]
-
-
-class FakeAws(Aws):
-    """One account, one S3 for every region."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.s3, self.logs, self.secrets = FakeS3(), FakeLogs(), dict[str, str]()
-        self.without_credentials = 0
-        """So many looks find none yet."""
-
-    def has_credentials(self) -> bool:
-        self.without_credentials -= 1
-        return self.without_credentials < 0
-
-    def client(self, service: str, region: str) -> Any:  # noqa: ARG002
-        return {"s3": self.s3, "logs": self.logs}[service]
-
-    def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
-        if arn not in self.secrets:
-            raise refusal("ResourceNotFoundException")
-        return self.secrets[arn]
 
 
 class FakeImds:

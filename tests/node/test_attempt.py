@@ -24,6 +24,12 @@ from tests.waiting import until
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
+def second_attempt(site: Site) -> Site:
+    """Another machine."""
+    site.imds.values |= {f"tags/instance/{tags.ATTEMPT}": "2", "instance-id": "i-0000000000000000f"}
+    return Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
+
+
 def test_a_node_trains_commits_and_reports(site: Site) -> None:
     site.offer(
         """
@@ -150,7 +156,7 @@ def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> 
 
     def wait_for_the_report(call: str, key: str) -> None:
         if call == "put" and "commits/" in key and not told:
-            until(lambda: site.aws.s3.sent("urgent"))
+            until(lambda: site.sent(urgent=True))
             told.append(site.report(urgent=True))
 
     site.aws.s3.fault = wait_for_the_report
@@ -165,16 +171,8 @@ def test_an_error_is_told_at_once_and_not_after_the_last_commits(site: Site) -> 
 
 def test_the_phases_are_told_with_how_long_they_have_lasted(site: Site) -> None:
     site.offer("import time\ntime.sleep(0.5)")
-    phases: list[NodeReport] = []
-    real = site.aws.s3.put_object
-
-    def keep(Bucket: str, Key: str, Body: bytes, **options: object) -> None:  # noqa: N803
-        if "nodes/" in Key:
-            phases.append(decode(NodeReport, Body))
-        real(Bucket, Key, Body, **options)
-
-    site.aws.s3.put_object = keep  # type: ignore[method-assign]
     site.run()
+    phases = site.sent()
     assert phases[0].phase is Phase.RESTORING
     training = [report.phase_s for report in phases if report.phase is Phase.TRAINING]
     assert training == sorted(training)
@@ -189,7 +187,7 @@ def test_late_tags_and_a_late_master_address_are_waited_for(site: Site) -> None:
     def arrive() -> None:
         time.sleep(0.3)
         site.imds.values.update(late)
-        until(lambda: site.aws.s3.sent("nodes/0000.json") and site.report().phase is Phase.WAITING)
+        until(lambda: site.sent() and site.report().phase is Phase.WAITING)
         site.imds.values[f"tags/instance/{tags.MASTER_ADDRESS}"] = master
 
     thread = threading.Thread(target=arrive)
@@ -207,14 +205,32 @@ def test_a_master_address_that_never_comes_is_a_lost_node(site: Site) -> None:
     assert "master address did not come" in ending.reason
 
 
+@pytest.mark.parametrize("wrong_s", [-300.0, 300.0])
+def test_a_nodes_clock_that_is_five_minutes_off_dates_no_report(site: Site, wrong_s: float) -> None:
+    site.now = lambda: time.time() + wrong_s
+    site.offer("print('fine')")
+    before = time.time()
+    assert site.run().code == 0
+    assert abs(site.report().sent_at - time.time() - wrong_s) < 150
+    for item in site.aws.table.written:
+        assert before - 1.0 <= float(item["at"]["N"]) <= time.time()
+
+
 def test_reports_that_fail_for_a_while_do_not_end_the_job(site: Site) -> None:
     site.offer("print('fine')")
     failures = iter(range(4))
-    site.aws.s3.fault = lambda call, key: (
-        refusal("InternalError") if call == "put" and "nodes/" in key and next(failures, None) is not None else None
+    site.aws.table.fault = lambda call, _sort: (
+        refusal("InternalServerError") if call == "put" and next(failures, None) is not None else None
     )
     assert site.run().code == 0
+    assert next(failures, None) is None
     assert site.report(urgent=True).exit is not None
+
+
+def test_a_node_writes_no_state_into_a_bucket(site: Site) -> None:
+    site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')")
+    assert site.run().code == 0
+    assert [key for key in site.aws.s3.sent("") if "/attempts/" in key] == []
 
 
 def test_a_result_that_cannot_be_saved_is_no_success(site: Site) -> None:
@@ -245,8 +261,7 @@ open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.envi
     site.offer(script)
     assert site.run().code == 0
     assert site.report().restored_step == -1
-    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
-    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    again = second_attempt(site)
     assert again.run().code == 0
     assert "found from attempt 1" in again.lines
     assert (again.report().restored_step, again.report().checkpoint_step) == (5, 10)
@@ -257,8 +272,7 @@ def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:
     assert site.run().code == 0
     commits = site.aws.s3.sent("commits/")
     site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" and "rank-" in _key else None
-    again = Site(site.root / "second", site.imds, site.aws, site.job, attempt=2)
-    site.imds.values[f"tags/instance/{tags.ATTEMPT}"] = "2"
+    again = second_attempt(site)
     assert again.run().error == "NodeLost"
     assert site.aws.s3.sent("commits/") == commits
 

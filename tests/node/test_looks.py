@@ -1,4 +1,4 @@
-"""What a node looks at: its metadata, its identity, its orders, its trainer's progress, its requirements."""
+"""What a node looks at: its metadata, its identity, its trainer's progress, its requirements."""
 
 from __future__ import annotations
 
@@ -9,30 +9,20 @@ import sys
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 
 from agent import requirements
 from agent.failures import CannotStart
 from agent.identity import Patience, Unknown, identify
 from agent.machine import cloudwatch_settings, start_cloudwatch
 from agent.metadata import Metadata
-from agent.orders import OrderWatch, deadline_order, spot_order
 from agent.progress import ProgressFile
-from agent.store import Store
 from contract import tags
-from contract.codec import decode
-from contract.keys import JobPrefix
-from contract.orders import Order
 from tests.builders import JOB
-from tests.node.fakes import FakeImds, FakeS3, imds, refusal
-from tests.node.world import FAST, metadata
-
-NOTICE = json.dumps({"action": "terminate", "time": "2027-01-15T08:02:00Z"})
-
+from tests.node.fakes import imds
+from tests.node.world import metadata
 
 # Metadata and identity
 
@@ -82,92 +72,6 @@ def test_a_metadata_service_that_is_away_is_waited_for_and_named() -> None:
     pauses: list[float] = []
     with pytest.raises(Unknown, match=tags.DEPLOYMENT):
         identify(Metadata("http://127.0.0.1:9"), Patience(most_s=3, now=lambda: sum(pauses), sleep=pauses.append))
-
-
-# Orders
-
-
-def watch(
-    s3: FakeS3, service: FakeImds, rank: int, notes: list[str] | None = None, now: float = JOB.admitted_at
-) -> OrderWatch:
-    said = [] if notes is None else notes
-    job = replace(JOB, timing=FAST)
-    return OrderWatch(
-        job, rank, home=Store(s3, JOB.home_bucket), key=JobPrefix(JOB.id).order(1), metadata=service.metadata,
-        on_order=lambda _: None, note=said.append, now=lambda: now,
-    )  # fmt: skip
-
-
-def test_no_order_is_none() -> None:
-    with imds({}) as service:
-        assert watch(FakeS3(), service, 0).look() is None
-
-
-def test_two_nodes_with_a_notice_write_one_order_and_both_follow_it() -> None:
-    s3 = FakeS3()
-    with imds({"spot/instance-action": NOTICE}) as service:
-        first, second = watch(s3, service, 0), watch(s3, service, 1)
-        # Both look before either writes.
-        gone = iter(range(2))
-        s3.fault = lambda call, _key: refusal("NoSuchKey") if call == "get" and next(gone, None) is not None else None
-        orders = [first.look(), second.look()]
-    assert orders[0] == orders[1] == decode(Order, s3.objects[JOB.home_bucket, JobPrefix(JOB.id).order(1)])
-    assert orders[0] is not None
-    assert orders[0].author == "rank 0"
-
-
-def test_a_notice_counts_also_when_the_order_cannot_be_written() -> None:
-    s3 = FakeS3()
-    s3.fault = lambda _call, _key: refusal("SlowDown")
-    with imds({"spot/instance-action": NOTICE}) as service:
-        order = watch(s3, service, 0).look()
-    assert order is not None
-    assert order.error == "Interrupted"
-    assert "could not be written" in order.reason
-
-
-def test_an_order_that_meets_another_one_under_way_is_written_again() -> None:
-    """S3 answers 409 while another conditional write of the key is not over: it did nothing."""
-    s3, conflicts = FakeS3(), iter(range(2))
-    s3.fault = lambda call, _key: (
-        refusal("ConditionalRequestConflict") if call == "put" and next(conflicts, None) is not None else None
-    )
-    assert Store(s3, JOB.home_bucket).create("a", b"{}") is True
-    assert s3.objects[JOB.home_bucket, "a"] == b"{}"
-
-
-def test_a_conflict_that_does_not_end_is_no_order_of_somebody_else() -> None:
-    s3 = FakeS3()
-    s3.fault = lambda call, _key: refusal("ConditionalRequestConflict") if call == "put" else None
-    with pytest.raises(ClientError, match="ConditionalRequestConflict"):
-        Store(s3, JOB.home_bucket).create("a", b"{}")
-
-
-def test_a_notice_that_says_nothing_is_still_one() -> None:
-    for text in ("", "{}", '{"time": 5}', '{"time": "soon"}', "[]"):
-        assert spot_order(text, 0, 1000.0).by == 1120
-
-
-def test_s3_that_is_away_is_no_order() -> None:
-    s3, notes = FakeS3(), list[str]()
-    s3.fault = lambda _call, _key: refusal("InternalError")
-    with imds({}) as service:
-        assert watch(s3, service, 0, notes).look() is None
-    assert notes
-
-
-def test_a_node_acts_on_its_own_ahead_of_its_deadline() -> None:
-    notice = JOB.timing.deadline_notice_s
-    assert deadline_order(JOB, 1, JOB.deadline - notice - 1) is None
-    order = deadline_order(JOB, 1, JOB.deadline - notice)
-    assert order is not None
-    assert (order.error, order.by, order.author) == ("DeadlineReached", JOB.deadline, "rank 1")
-
-
-def test_a_short_job_keeps_half_of_its_time_for_training() -> None:
-    short = replace(JOB, deadline=int(JOB.admitted_at) + 60)
-    assert deadline_order(short, 0, JOB.admitted_at + 29) is None
-    assert deadline_order(short, 0, JOB.admitted_at + 30) is not None
 
 
 # Progress

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
+
+from agent.attempt import WORK
 from contract.codec import decode
 from contract.commits import Commit
-from contract.keys import JobPrefix
 from contract.orders import Order, OrderKind
+from contract.reports import Phase
 from tests.builders import PLACE
 from tests.node.world import FAST, Site
 from tests.waiting import until
@@ -72,14 +75,12 @@ def test_a_trainer_that_breaks_because_a_peer_obeyed_first_stopped_as_ordered(si
     site.offer(
         "import sys\nprint('up', flush=True)\nsys.stdin.read()\nsys.exit(1)", timing=replace(FAST, orders_every_s=60.0)
     )
-    real = site.aws.s3.put_object
 
-    def order_when_it_trains(Bucket: str, Key: str, Body: bytes, **options: object) -> None:  # noqa: N803
-        if b'"training"' in Body:
+    def order_when_it_trains(call: str, _sort: str) -> None:
+        if call == "put" and site.aws.table.written and site.report().phase is Phase.TRAINING:
             site.order(ORDER)
-        real(Bucket, Key, Body, **options)
 
-    site.aws.s3.put_object = order_when_it_trains  # type: ignore[method-assign]
+    site.aws.table.lost = order_when_it_trains
     ending = site.run()
     assert (ending.code, ending.error, ending.ordered) == (1, "Interrupted", True)
 
@@ -87,9 +88,7 @@ def test_a_trainer_that_breaks_because_a_peer_obeyed_first_stopped_as_ordered(si
 def test_a_trainer_that_succeeded_is_asked_for_no_order(site: Site) -> None:
     site.offer("print('up', flush=True)", timing=replace(FAST, orders_every_s=60.0))
     site.run()
-    assert [key for call, key in site.aws.s3.calls if call == "get" and "order.json" in key] == [
-        JobPrefix("job-1").order(1)
-    ]
+    assert len(site.aws.table.told("get")) == 2  # the first told the time, the second was the look at the start
 
 
 def test_the_order_that_a_node_obeys_is_in_its_reports_before_its_trainer_ends(site: Site) -> None:
@@ -107,27 +106,94 @@ def test_an_order_to_dump_writes_stacks(site: Site) -> None:
     assert any("in waits_forever" in line for line in site.lines)
 
 
-def test_a_spot_notice_becomes_the_order_of_the_attempt_and_an_urgent_report(site: Site) -> None:
-    site.offer(SAVES_ON_TERM)
-    notice = json.dumps({"action": "terminate", "time": "2027-01-01T00:00:00Z"})
-    with once_it_trains(site, lambda: site.imds.values.update({"spot/instance-action": notice})):
+NOTICE = {"spot/instance-action": json.dumps({"action": "terminate", "time": "2027-01-01T00:00:00Z"})}
+
+
+def asked(site: Site) -> Order | None:
+    """The order that an urgent report of a node that still trains asks for."""
+    told = (report.order for report in site.sent(urgent=True) if report.phase is Phase.TRAINING)
+    return next(told, None)
+
+
+def test_a_spot_notice_becomes_an_urgent_report_and_stops_nobody_before_the_attendant_has_answered(site: Site) -> None:
+    """Ten minutes are the patience here: only the copy of its own order can end this run."""
+    site.offer(SAVES_ON_TERM, timing=replace(FAST, orders_every_s=0.05, report_every_s=0.2))
+    seen: list[bool] = []
+
+    def attend() -> None:
+        site.imds.values.update(NOTICE)
+        order = until(lambda: asked(site))
+        seen.append(site.report().outcome is None)
+        site.order(order)
+
+    with once_it_trains(site, attend), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
         ending = site.run()
-    order = decode(Order, site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)])
+    order = asked(site)
+    assert order is not None
     assert (order.error, order.author, order.by) == ("Interrupted", "rank 0", 1798761600)
-    assert ending.error == "Interrupted"
-    assert len(site.aws.s3.sent("urgent")) == 2
+    assert seen == [True]
+    assert (ending.error, ending.ordered) == ("Interrupted", True)
+    assert site.report().checkpoint_step == 7
+    assert len(site.sent(urgent=True)) == 2
 
 
-def test_a_node_stops_itself_ahead_of_the_deadline(site: Site) -> None:
+def test_a_spot_notice_stops_the_node_also_where_the_attendant_never_answers(site: Site) -> None:
+    site.offer(SAVES_ON_TERM)
+    with once_it_trains(site, lambda: site.imds.values.update(NOTICE)):
+        ending = site.run()
+    assert (ending.error, ending.ordered) == ("Interrupted", True)
+    assert asked(site) is not None
+
+
+def test_a_trainer_that_finishes_while_its_nodes_own_order_waits_has_succeeded(site: Site) -> None:
+    site.offer("import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.05)")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
+
+        def finish() -> None:
+            site.imds.values.update(NOTICE)
+            until(lambda: asked(site))
+            (site.root / WORK / "code" / "go").touch()
+
+        with once_it_trains(site, finish):
+            ending = site.run()
+    assert (ending.code, ending.error, ending.ordered) == (0, "", False)
+
+
+def test_a_trainer_that_breaks_while_its_nodes_own_order_waits_stopped_as_ordered(site: Site) -> None:
+    site.offer(
+        "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.05)\nsys.exit(1)"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
+
+        def leave() -> None:
+            site.imds.values.update(NOTICE)
+            until(lambda: asked(site))
+            (site.root / WORK / "code" / "go").touch()
+
+        with once_it_trains(site, leave):
+            ending = site.run()
+    assert (ending.code, ending.error, ending.ordered) == (1, "Interrupted", True)
+
+
+def test_a_node_stops_itself_ahead_of_the_deadline_and_tells_it(site: Site) -> None:
     now = time.time()
     site.offer(SAVES_ON_TERM, deadline=int(now) + 3, admitted_at=now - 100)
     ending = site.run()
     assert (ending.error, ending.ordered) == ("DeadlineReached", True)
-    order = decode(Order, site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)])
-    assert (order.error, order.author) == (
-        "DeadlineReached",
-        "rank 0",
-    )  # its peers break when it leaves, and look for it
+    order = site.sent(urgent=True)[0].order
+    assert order is not None
+    assert (order.error, order.author) == ("DeadlineReached", "rank 0")
+
+
+def test_an_order_of_a_thousand_letters_is_obeyed_and_reported(site: Site) -> None:
+    site.offer(SAVES_ON_TERM)
+    order = replace(ORDER, reason="long " * 1000)
+    site.order(order)
+    assert site.run().reason == order.reason
+    assert site.report().order == order
 
 
 def test_an_order_while_requirements_install_ends_the_preparation(site: Site) -> None:
@@ -140,6 +206,6 @@ def test_an_order_while_requirements_install_ends_the_preparation(site: Site) ->
 
 def test_an_order_that_cannot_be_understood_does_not_end_the_job(site: Site) -> None:
     site.offer("print('fine')")
-    site.aws.s3.objects[site.job.home_bucket, JobPrefix("job-1").order(1)] = b'{"kind": "dance"}'
+    site.put_order(b'{"kind": "dance"}')
     ending = site.run()
     assert (ending.code, ending.ordered) == (0, False)

@@ -48,6 +48,8 @@ class Machine:
             f"TRAINYARD_AGENT_SHA256={self.digest}",
             "TRAINYARD_HOME_REGION=eu-central-1",
             "TRAINYARD_HOME_BUCKET=yard-home",
+            "TRAINYARD_TABLE=yard-state",
+            "TRAINYARD_NODE_ROLE=AROA0123456789ABCDEFG",
             "TRAINYARD_POWER_OFF_S=2700",
         ]
         return subprocess.run(
@@ -90,7 +92,8 @@ def machine(tmp_path: Path) -> Machine:
         made.program(name)
     made.program("timeout", 'shift; exec "$@"')
     (made.programs / "python3").symlink_to(sys.executable)
-    says = "import os; print('agent:', os.environ['TRAINYARD_HOME_BUCKET'], os.environ['TRAINYARD_HOME_REGION'], os.environ['HOME'])"
+    names = ("TRAINYARD_HOME_BUCKET", "TRAINYARD_HOME_REGION", "TRAINYARD_TABLE", "TRAINYARD_NODE_ROLE", "HOME")
+    says = f"import os; print('agent:', *(os.environ[name] for name in {names}))"
     archive = agent(tmp_path, says)
     made.digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     made.program("aws", f'{shutil.which("cp")} {archive} "${{@: -1}}"')
@@ -103,7 +106,7 @@ def powered_off(machine: Machine) -> bool:
 
 def test_a_healthy_machine_runs_the_agent_and_powers_off(machine: Machine) -> None:
     done = machine.boot()
-    assert "agent: yard-home eu-central-1" in done.stdout
+    assert "agent: yard-home eu-central-1 yard-state AROA0123456789ABCDEFG /" in done.stdout
     assert f"--region eu-central-1 {AGENT}" in " ".join(machine.calls)
     assert powered_off(machine)
     assert done.returncode == 0

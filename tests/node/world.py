@@ -7,12 +7,14 @@ import os
 import sys
 import tarfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from agent.aws import Aws
 from agent.work import World, work
-from contract import tags
+from contract import items, tags
 from contract.codec import decode, encode
 from contract.jobs import Job
 from contract.keys import JobPrefix
@@ -20,7 +22,8 @@ from contract.orders import Order
 from contract.reports import Exit, NodeReport
 from contract.timing import Timing
 from tests import builders
-from tests.node.fakes import FakeAws, FakeImds
+from tests.node.fakes import FakeImds, FakeLogs, FakeS3, refusal
+from tests.node.table import NAME, ROLE, NodeTable
 
 FAST = Timing(
     report_every_s=0.2,
@@ -59,6 +62,28 @@ def metadata(job: str = "job-1", attempt: int = 1, rank: int = 0) -> dict[str, s
     }
 
 
+class FakeAws(Aws):
+    """One account, one S3 for every region."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.s3, self.table, self.logs, self.secrets = FakeS3(), NodeTable(), FakeLogs(), dict[str, str]()
+        self.without_credentials = 0
+        """So many looks find none yet."""
+
+    def has_credentials(self) -> bool:
+        self.without_credentials -= 1
+        return self.without_credentials < 0
+
+    def client(self, service: str, region: str) -> Any:  # noqa: ARG002
+        return {"s3": self.s3, "dynamodb": self.table, "logs": self.logs}[service]
+
+    def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
+        if arn not in self.secrets:
+            raise refusal("ResourceNotFoundException")
+        return self.secrets[arn]
+
+
 @dataclass
 class Site:
     """One account and one machine."""
@@ -69,6 +94,8 @@ class Site:
     job: Job = field(default_factory=lambda: replace(builders.JOB, timing=FAST, admitted_at=time.time()))
     rank: int = 0
     attempt: int = 1
+    now: Callable[[], float] = time.time
+    """The node's own clock."""
 
     def offer(self, script: str, **changes: object) -> None:
         """Admits a job that runs `script` as train.py."""
@@ -82,7 +109,11 @@ class Site:
         self.aws.s3.objects[home, JobPrefix(self.job.id).description] = encode(self.job)
 
     def order(self, order: Order) -> None:
-        self.aws.s3.objects[self.job.home_bucket, JobPrefix(self.job.id).order(self.attempt)] = encode(order)
+        """Gives the node its copy, as the attendant does."""
+        self.put_order(encode(order))
+
+    def put_order(self, document: bytes) -> None:
+        self.aws.table.give(items.node_order(ROLE, self.instance), document)
 
     def run(self) -> Exit:
         """The agent, in this process."""
@@ -91,19 +122,29 @@ class Site:
                 root=self.root,
                 home_region=REGION,
                 home_bucket=self.job.home_bucket,
-                booted=time.time(),
+                table=NAME,
+                role=ROLE,
+                booted=self.now(),
                 metadata=self.imds.metadata,
                 aws=self.aws,
                 variables={**os.environ, "TRAINYARD_HOME_BUCKET": "x", "PYTHONPATH": os.pathsep.join(sys.path)},
-                now=time.time,
+                now=self.now,
                 sleep=time.sleep,
             )
         )
 
+    @property
+    def instance(self) -> str:
+        return self.imds.values["instance-id"]
+
+    def sent(self, *, urgent: bool = False) -> list[NodeReport]:
+        """The reports that arrived, in order; or the urgent ones."""
+        written = (item for item in self.aws.table.written if not urgent or items.URGENT in item)
+        return [decode(NodeReport, items.unpacked(item)) for item in written]
+
     def report(self, *, urgent: bool = False) -> NodeReport:
-        keys = JobPrefix(self.job.id)
-        key = (keys.urgent if urgent else keys.report)(self.attempt, self.rank)
-        return decode(NodeReport, self.aws.s3.objects[self.job.home_bucket, key])
+        """The last one."""
+        return self.sent(urgent=urgent)[-1]
 
     @property
     def lines(self) -> list[str]:

@@ -15,18 +15,19 @@ from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
 
-from contract import keys, tags
+from contract import items, keys, tags
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
 from localaws.model import Refused
 from tests.archives import packed
-from tests.builders import ADMISSION, JOB, NOW, PLACE
+from tests.builders import ADMISSION, JOB, NODE_ROLE, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import kept, stored
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admits, deployed
@@ -38,15 +39,16 @@ PLACES = (PLACE, ABROAD)
 BUCKET_IN = {place.region: place.bucket for place in PLACES}
 INSTANCE = re.compile(r"i-[0-9a-f]{17}")
 STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
-WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject"})
+WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "DeleteItem"})
 MAY_WRITE = {
-    "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*",
-    "launcher": r"jobs/{job}/attempts/\d+/launch-\d+\.json|control/regions/.*",
-    "attendant": r"jobs/[^/]+/attempts/\d+/order\.json|control/(tokens|attendant)/.*",
+    "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
+    "launcher": r"launch#{job}/\d+#\d+|regions/.*",
+    "attendant": rf"order#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/order|waiting/.*|pass/attendant",
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
-    "terminator": r"jobs/{job}/(attempts/\d+/closed|report)\.json",
-    "cleanup": r"jobs/[^/]+/(attempts/\d+/closed|report)\.json",
+    "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
+    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
 }
+"""Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""
 PAUSED = 0.05
 LONGEST_PAUSE_S = 8.0
 
@@ -205,9 +207,9 @@ class JobsWorld:
         function, run = self._task.function, self._task.run
         if not function:
             return
-        if call.service == "s3" and call.operation in WRITES:
-            allowed = MAY_WRITE[function].format(job=re.escape(run.id) if run else "")
-            key = call.params["Key"]
+        if call.operation in WRITES:
+            allowed = MAY_WRITE[function].replace("{job}", re.escape(run.id) if run else "")
+            key = _place(call)
             if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
                 self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
         elif call.name == "ec2:TerminateInstances":
@@ -301,7 +303,7 @@ class JobsWorld:
         for node in [node for run in self.runs for node in self.living(run)]:
             if node.silent or self.clock.now < node.machine.launched_at + BOOT_S:
                 continue
-            order = self.aws.s3.read(JOB.home_bucket, keys.JobPrefix(node.job).order(node.attempt))
+            order = stored(self.aws, items.node_order(NODE_ROLE, node.machine.id))
             if order is not None:
                 self.leave(node, Exit(code=143, error=json.loads(order)["error"], ordered=True))
                 continue
@@ -354,8 +356,9 @@ class JobsWorld:
     def left_over(self) -> list[str]:
         """Once all is over: instances, tokens, and what the documents say that is not so."""
         found = [f"{one.id} runs" for ec2 in self.aws.ec2.values() for one in ec2.running()]
-        home = self.aws.s3.buckets[JOB.home_bucket].live()
-        found += [key for key in home if key.startswith(keys.TOKENS)]
+        found += [
+            f"{one[items.SORT]['S']} waits" for one in kept(self.aws) if one[items.PARTITION]["S"] == items.WAITING
+        ]
         return found + [line for run in self.runs if not run.refused for line in self._documents(run)]
 
     def _documents(self, run: Run) -> list[str]:
@@ -381,6 +384,14 @@ class JobsWorld:
             if sorted(files) != committed:
                 found.append(f"{run.id} lists {files}, and its nodes committed {committed}")
         return found
+
+
+def _place(call: Call) -> str:
+    """The key of the object, or of the item as `partition/sort`, that the call writes."""
+    if call.service == "s3":
+        return str(call.params["Key"])
+    key = call.params.get("Item") or call.params["Key"]
+    return f"{key[items.PARTITION]['S']}/{key[items.SORT]['S']}"
 
 
 def _attempt(call: Call) -> int:

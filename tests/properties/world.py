@@ -11,16 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from contract import errors, keys, tags
-from contract.codec import encode
+from contract import errors, items, tags
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.services.ec2_instance import Machine
-from tests.builders import JOB, PLACE, rung
+from tests.builders import JOB, NODE_ROLE, PLACE, rung
 from tests.fakes.aws import Aws
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.events import Event, fair
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import report as tell
+from tests.fakes.state import stored, stored_item
 from tests.fakes.yard import ABROAD, admitted, deployed, home
 from tests.properties.execution import Answered, Execution
 
@@ -63,7 +64,7 @@ class Node:
 
 
 def send(aws: Aws, node: Node, **commits: str) -> None:
-    """The node's report; its last one is urgent too, as the agent sends it."""
+    """The node's report; its last one is urgent, as the agent sends it."""
     node.sequence += 1
     report = NodeReport(
         job=node.job,
@@ -77,10 +78,7 @@ def send(aws: Aws, node: Node, **commits: str) -> None:
         exit=node.exit,
         timeline={"started": aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
     )
-    prefix, body = keys.JobPrefix(node.job), encode(replace(report, **commits))  # type: ignore[arg-type]
-    aws.s3.write(JOB.home_bucket, prefix.report(node.attempt, node.machine.index), body)
-    if node.exit is not None:
-        aws.s3.write(JOB.home_bucket, prefix.urgent(node.attempt, node.machine.index), body)
+    tell(aws, replace(report, **commits), urgent=node.exit is not None)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -199,12 +197,11 @@ class World:
         return bool(self.troubled)
 
     def _unheard(self, machines: list[Machine]) -> bool:
-        """S3 has no report of a node, or none that is new; whole seconds are not worth a dispute."""
+        """The table has no report of a node, or none that is new; whole seconds are not worth a dispute."""
         allowed_s = self.job.timing.silence_s - 2 * BEAT_S / 60
-        bucket, prefix = self.aws.s3.buckets[self.job.home_bucket], keys.JobPrefix(self.job.id)
         for machine in machines:
-            found = bucket.newest(prefix.report(int(machine.tags[tags.ATTEMPT]), machine.index))
-            heard_at = found.written_at if found else machine.launched_at
+            found = stored_item(self.aws, items.node_report(NODE_ROLE, machine.id))
+            heard_at = float(found[items.WRITTEN_AT]["N"]) if found else machine.launched_at
             if self.aws.clock.now - heard_at >= allowed_s:
                 return True
         return False
@@ -308,7 +305,7 @@ class World:
             old_enough = self.aws.clock.now >= node.machine.launched_at + BOOT_S
             if node.silent or node.exit is not None or not old_enough:
                 continue
-            order = self.aws.s3.read(self.job.home_bucket, keys.JobPrefix(self.job.id).order(node.attempt))
+            order = stored(self.aws, items.node_order(NODE_ROLE, node.machine.id))
             if order is not None:
                 error = json.loads(order)["error"]
                 self.leave(node, Exit(code=143, error=error, ordered=True))

@@ -17,6 +17,7 @@ from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role
 
 OURS = {tags.DEPLOYMENT: "trainyard"}
 BUCKET = f"trainyard-home-{ACCOUNT}-{REGION}"
+ROLE_ID = "AROAEXAMPLE"
 HOME = f"arn:aws:s3:::{BUCKET}"
 
 
@@ -40,6 +41,12 @@ class Account:
 
     def key_policy(self, key: str) -> Mapping[str, Any]:  # noqa: ARG002
         return {}
+
+    def role_id(self, role: str) -> str:  # noqa: ARG002
+        return ROLE_ID
+
+    def table_keys(self, region: str, table: str) -> tuple[str, ...]:  # noqa: ARG002
+        return "pk", "sk"
 
     def key(self, region: str, topic: str) -> str:  # noqa: ARG002
         return TOPIC_KEY

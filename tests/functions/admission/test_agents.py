@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from admission.policy import Care, care
-from contract import agents, keys
+from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent
 from stacks.settings import STEP_FUNCTIONS_LONGEST_H
 from tests.builders import ADMISSION, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
+from tests.fakes.state import stored
 from tests.fakes.yard import admitted, deployed
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
@@ -82,7 +83,7 @@ def test_a_launcher_of_a_later_deploy_boots_the_agent_that_the_job_was_admitted_
     with functions.installed():
         outcome = functions.invoke("launcher", {"job": job.id, "attempt": 1})
     assert outcome.error == ""
-    script = decode(Intent, fake.s3.read(JOB.home_bucket, keys.JobPrefix(job.id).intent(1, 1)) or b"").user_data
+    script = decode(Intent, stored(fake, items.launch(job.id, 1, 1)) or b"").user_data
     assert f"TRAINYARD_AGENT=s3://yard-home/{keys.agent('b' * 64)}\n" in script
     assert f"TRAINYARD_AGENT_SHA256={'b' * 64}\n" in script
 

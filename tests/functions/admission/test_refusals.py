@@ -9,10 +9,11 @@ import pytest
 
 from admission.request import JobRequest
 from aws.s3 import as_json
-from contract import keys
+from contract import items
 from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from tests.fakes.state import store
 from tests.functions.admission.account import FORGOTTEN, TAKEN, Account, start
 from tools.refusals.jobs import LEAST, SECTIONS, Row, Section
 
@@ -22,7 +23,7 @@ ROWS = [(section, row) for section in SECTIONS for row in section.rows]
 @pytest.mark.parametrize(("section", "row"), ROWS, ids=[f"{section.field}: {row.what}" for section, row in ROWS])
 def test_a_wrong_request_is_told_what_is_wrong_and_changes_nothing(there: Account, section: Section, row: Row) -> None:
     if row.closed:
-        there.put(keys.ADMISSION, as_json({"closed": True, "reason": row.closed}))
+        store(there, items.ADMISSION_CLOSED, as_json({"reason": row.closed}))
     with pytest.raises(InvalidRequest) as problem:
         start(row.input, row.name)
     head, *lines = str(problem.value).split("\n")
@@ -62,7 +63,7 @@ def test_every_line_names_its_field_and_what_is_allowed() -> None:
 
 def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
     start(LEAST)
-    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+    assert there.changes == ["s3:PutObject", "s3:CopyObject", "dynamodb:PutItem", "dynamodb:PutItem"]
 
 
 def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
@@ -89,7 +90,7 @@ def test_a_name_that_could_lead_elsewhere_is_no_job(there: Account, name: str) -
 def test_a_redriven_execution_is_taken_because_it_keeps_its_start(there: Account) -> None:
     first = start(LEAST)
     assert start({**LEAST, "nodes": 2}) == first  # the job stands as it was admitted
-    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+    assert there.changes == ["s3:PutObject", "s3:CopyObject", "dynamodb:PutItem", "dynamodb:PutItem"]
 
 
 def test_a_name_whose_execution_was_forgotten_is_refused_and_its_job_stays_as_it_was(there: Account) -> None:
@@ -102,12 +103,12 @@ def test_a_name_whose_execution_was_forgotten_is_refused_and_its_job_stays_as_it
 
 def test_the_same_execution_asked_twice_changes_nothing_more(there: Account) -> None:
     assert start(LEAST) == start(LEAST)
-    assert there.changes == ["s3:PutObject", "s3:CopyObject"]
+    assert there.changes == ["s3:PutObject", "s3:CopyObject", "dynamodb:PutItem", "dynamodb:PutItem"]
 
 
 @pytest.mark.parametrize("note", [b"", b"not JSON", b"[]", b"{}", b"null"])
 def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Account, note: bytes) -> None:
-    there.put(keys.ADMISSION, note)
+    store(there, items.ADMISSION_CLOSED, note)
     with pytest.raises(InvalidRequest, match="nothing is admitted at present"):
         start(LEAST)
     assert there.changes == []
@@ -115,7 +116,7 @@ def test_a_note_that_nobody_can_read_closes_admission_all_the_same(there: Accoun
 
 def test_a_closed_door_is_closed_for_what_was_admitted_before_too(there: Account) -> None:
     start(LEAST)
-    there.put(keys.ADMISSION, as_json({"closed": True, "reason": "it is late"}))
+    store(there, items.ADMISSION_CLOSED, as_json({"reason": "it is late"}))
     with pytest.raises(InvalidRequest, match="it is late"):
         start(LEAST)
 

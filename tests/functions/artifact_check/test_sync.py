@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from tests.fakes.state import store
+from tests.fakes.state import report as tell
+from contract import items
+
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,7 +34,7 @@ class Trained:
         admitted(self.aws)
         answer = LaunchAnswer(outcome=LaunchOutcome.LAUNCHED, at=NOW, instances=("i-0", "i-1"))
         intent = replace(INTENT, steps=(replace(INTENT.steps[0], answer=answer),))
-        self.aws.s3.write(JOB.home_bucket, KEYS.intent(1, 1), encode(intent))
+        store(self.aws, items.launch(JOB.id, 1, 1), encode(intent))
         for rank in (0, 1):
             self.report(
                 rank,
@@ -56,7 +60,7 @@ class Trained:
         report = NodeReport(
             job=JOB.id, attempt=1, rank=rank, instance=f"i-{rank}", phase=Phase.ENDED, sent_at=NOW, exit=Exit(code=0)
         )
-        self.aws.s3.write(JOB.home_bucket, KEYS.report(1, rank), encode(replace(report, **fields)))  # type: ignore[arg-type]
+        tell(self.aws, replace(report, **fields))  # type: ignore[arg-type]
 
     def lose(self, bucket: str, key: str) -> None:
         del self.aws.s3.buckets[bucket].objects[key]

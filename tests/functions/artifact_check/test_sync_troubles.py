@@ -17,6 +17,7 @@ from tests.builders import JOB
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import report as tell
 from tests.fakes.yard import admitted, deployed
 
 BYTES = keys.BytesPrefix(JOB.id)
@@ -59,7 +60,7 @@ def yard() -> Iterator[Yard]:
                 exit=Exit(code=0),
                 artifacts="" if rank else COMMIT,
             )
-            aws.s3.write(job.home_bucket, keys.JobPrefix(job.id).report(1, rank), encode(report))
+            tell(aws, report)
         yield made
 
 

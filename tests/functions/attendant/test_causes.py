@@ -11,7 +11,6 @@ from attendant.facts import AttemptFacts
 from attendant.policy import Action, judge
 from aws.facts import Given, Instance
 from contract.errors import NEW_ATTEMPT
-from contract.keys import JobPrefix
 from contract.orders import Order
 from contract.reports import Exit, Phase
 from tests.builders import JOB, NOW
@@ -45,7 +44,7 @@ def test_a_node_that_fails_by_itself_while_the_others_go_on_fails_the_gang_with_
 def test_an_error_is_nobodys_before_the_others_were_heard_after_it(age_s: float) -> None:
     verdict = judge(replace(ALONE, nodes={**ALONE.nodes, 0: heard(0, age_s=age_s)}), now=LATER)
     assert verdict.action is Action.AWAIT
-    assert verdict.awaits == JobPrefix(JOB.id).urgent(1, 1)
+    assert verdict.awaits == "i-1"
     assert (
         verdict.reason
         == "rank 1 exited with code 3; whether that is its own error is known once rank 0 was heard after it"
@@ -182,10 +181,32 @@ def test_an_order_that_came_after_an_error_does_not_explain_it() -> None:
 
 def test_an_order_that_only_a_node_knows_of_explains_what_its_peers_died_of() -> None:
     own: Order = replace(ORDER, error="DeadlineReached", author="rank 0")
-    nodes = {0: heard(0, age_s=2, order=own), 1: ended(1, 1, ago_s=10, **RESET)}
-    assert judge(replace(TRAINING, nodes=nodes), now=NOW + 100).action is Action.HEARTBEAT
-    nodes[0] = ended(0, 143, ago_s=2, ordered=True, error="DeadlineReached")
+    nodes = {0: heard(0, age_s=2, order=own, ordered_s=9), 1: ended(1, 1, ago_s=10, **RESET)}
+    verdict = judge(replace(TRAINING, nodes=nodes), now=NOW + 100)
+    assert (verdict.action, verdict.order) == (Action.ORDER, own), "it becomes the order of all"
+    last = ended(0, 143, ago_s=2, ordered=True, error="DeadlineReached")
+    nodes[0] = replace(last, report=replace(last.report, order=own, ordered_s=9))
     assert judge(replace(TRAINING, nodes=nodes), now=NOW + 100).error == "DeadlineReached"
+
+
+def test_an_order_that_a_node_gave_itself_before_its_peers_failed_explains_them_however_late_it_became_the_order_of_all() -> None:
+    nodes = {0: heard(0, age_s=2, order=ORDER, ordered_s=40), 1: ended(1, 1, ago_s=30, **RESET)}
+    facts = replace(TRAINING, nodes=nodes, order=Given(order=ORDER, age_s=0.5))
+    assert judge(facts, now=NOW + 100).action is Action.HEARTBEAT
+
+
+def test_an_order_that_a_node_gave_itself_after_an_error_does_not_explain_it() -> None:
+    nodes = {0: heard(0, age_s=2, order=ORDER, ordered_s=3), 1: ended(1, 3, ago_s=30)}
+    for given in (None, Given(order=ORDER, age_s=0.5)):
+        verdict = judge(replace(TRAINING, nodes=nodes, order=given), now=NOW + 100)
+        assert (verdict.error, "rank 1" in verdict.reason) == ("TrainingFailed", True)
+
+
+def test_a_node_that_works_on_without_the_order_of_all_is_told_again_and_one_that_has_it_is_not() -> None:
+    nodes = {0: heard(0, order=ORDER), 1: ended(1, 0), 2: heard(2)}
+    facts = replace(FOUR, nodes=nodes, order=Given(order=ORDER, age_s=60))
+    assert facts.untold == [2, 3]
+    assert replace(facts, order=None).untold == []
 
 
 def test_nodes_that_go_away_after_an_order_are_its_effect_and_the_cause_names_both() -> None:

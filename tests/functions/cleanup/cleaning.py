@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from contract import keys
+from contract import items, keys
 from contract.jobs import Job
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB
@@ -16,6 +16,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import stored
 from tests.fakes.yard import admitted, deployed
 
 AGAIN_S = JOB.timing.cleanup_again_s
@@ -67,8 +68,7 @@ class Yard:
         return None if body is None else json.loads(body)
 
     def closed(self) -> set[int]:
-        there = self.aws.s3.buckets[self.job.home_bucket].live()
-        return {number for number in range(1, 9) if PREFIX.closed(number) in there}
+        return {number for number in range(1, 9) if stored(self.aws, items.closed(self.job.id, number)) is not None}
 
     def quiet(self) -> bool:
         return not self.aws.queue.messages and not self.aws.queue.dead

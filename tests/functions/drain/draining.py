@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contract import keys, names
+from contract import items, names
 from contract.errors import StillRunning
 from contract.jobs import Job
 from localaws.services.ec2_instance import Machine
@@ -18,6 +18,7 @@ from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.executions import GRID_MACHINE, MACHINE, Execution
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import stored
 from tests.fakes.yard import admitted, deployed, home
 
 DRAIN = MACHINE.replace(names.machine("yard"), names.drain_machine("yard"))
@@ -107,7 +108,7 @@ class Yard:
         return [one for one in machines if one.state(self.aws.clock.now) != "terminated"]
 
     def closed(self) -> bool:
-        return self.aws.s3.read(JOB.home_bucket, keys.ADMISSION) is not None
+        return stored(self.aws, items.ADMISSION_CLOSED) is not None
 
     def versions(self, bucket: str) -> int:
         return sum(map(len, self.aws.s3.buckets[bucket].objects.values()))

@@ -7,17 +7,18 @@ import json
 import pytest
 
 from aws.cloudformation import LARGEST, written
-from aws.s3 import JobStore
-from contract import keys, names
+from aws.state import State
+from contract import items, names
 from drain.policy import closed
 from tests.builders import JOB
 from tests.fakes.faults import Kind
+from tests.fakes.state import TABLE, store
 from tests.functions.drain.draining import DRAIN, Yard
 
 
 @pytest.mark.parametrize("kind", ["Create", "Update"])
 def test_a_deploy_opens_what_a_destroy_has_closed_and_is_answered_at_once(yard: Yard, kind: str) -> None:
-    JobStore(JOB.home_bucket).close_admission(closed(JOB.deployment))
+    State(TABLE).close_admission(closed(JOB.deployment))
     yard.ask(kind)
     assert not yard.closed()
     assert yard.cloudformation.answers == [
@@ -34,7 +35,7 @@ def test_a_deploy_opens_what_a_destroy_has_closed_and_is_answered_at_once(yard: 
 
 @pytest.mark.parametrize("note", [b'{"closed": true, "reason": "switched off by the platform team"}', b"{}", b"closed"])
 def test_a_deploy_leaves_closed_what_a_person_has_closed(yard: Yard, note: bytes) -> None:
-    yard.aws.s3.write(JOB.home_bucket, keys.ADMISSION, note)
+    store(yard.aws, items.ADMISSION_CLOSED, note)
     yard.ask("Create")
     assert yard.closed()
     assert yard.cloudformation.answers[-1]["Status"] == "SUCCESS"
@@ -42,7 +43,7 @@ def test_a_deploy_leaves_closed_what_a_person_has_closed(yard: Yard, note: bytes
 
 def test_a_create_that_failed_is_taken_back_without_draining_a_healthy_deployment(yard: Yard) -> None:
     yard.train()
-    yard.aws.faults.add(Kind.DENIED, "s3:*", times=50)
+    yard.aws.faults.add(Kind.DENIED, "dynamodb:*", times=50)
     yard.ask("Create")
     yard.aws.faults.waiting.clear()
     failed = yard.cloudformation.answers[-1]
@@ -67,7 +68,7 @@ def test_a_create_that_was_never_answered_is_taken_back_without_draining(yard: Y
 
 @pytest.mark.parametrize("kind", ["Update", "Delete"])
 def test_a_resource_that_was_made_keeps_its_id_also_where_a_request_fails(yard: Yard, kind: str) -> None:
-    yard.aws.faults.add(Kind.DENIED, "s3:*", times=50)
+    yard.aws.faults.add(Kind.DENIED, "dynamodb:*", times=50)
     yard.ask(kind)
     assert yard.cloudformation.answers[-1]["PhysicalResourceId"] == names.drain_machine("yard")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from contract import keys
 from contract.errors import StillRunning
 from tests.builders import JOB, PLACE
 from tests.fakes.executions import GRID_MACHINE, MACHINE
@@ -68,18 +67,6 @@ def test_nothing_is_emptied_while_anything_runs(removing: Yard) -> None:
     removing.left()[0].stuck = True
     assert removing.destroy()["Status"] == "FAILED"
     assert removing.versions(JOB.home_bucket) > 0
-
-
-def test_the_note_that_closes_admission_goes_last(removing: Yard) -> None:
-    removing.aws.s3.write(PLACE.bucket, "a", b"")
-    given = {"request": removing.request("Delete"), "since": removing.aws.clock.now - 100}
-    removing.without_machines()
-    removing.aws.s3.write(JOB.home_bucket, keys.ADMISSION, b"{}")
-    assert removing.look(given).error == StillRunning.__name__
-    assert removing.closed()
-    assert removing.versions(PLACE.bucket) == 0
-    assert removing.look(given).error == ""
-    assert not removing.closed()
 
 
 def test_a_bucket_too_large_for_one_look_is_emptied_by_several(removing: Yard) -> None:

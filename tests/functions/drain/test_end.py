@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from contract import keys, tags
+from contract import items, keys, tags
 from contract.errors import StillRunning
 from drain.policy import NotDrained
 from tests.builders import JOB
 from tests.fakes.executions import MACHINE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import Outcome
+from tests.fakes.state import store
 from tests.fakes.yard import ABROAD, catalogue, home
 from tests.functions.drain.draining import AGAIN_S, DRAIN, Yard
 
@@ -137,7 +138,7 @@ def test_a_region_that_the_settings_no_longer_have_is_drained_as_well(yard: Yard
     for one in home(yard.aws).machines.values():
         yard.aws.ec2[ABROAD.region].machines[one.id] = one
     home(yard.aws).machines.clear()
-    yard.aws.s3.write(JOB.home_bucket, keys.launched_region(ABROAD.region), b"")
+    store(yard.aws, items.region(ABROAD.region), b"{}")
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == []
 
@@ -174,7 +175,7 @@ def test_an_execution_whose_documents_nobody_can_read_is_told_and_keeps_no_other
     yard.again_s = 600.0
     yard.train("job-1")
     yard.train("job-2")
-    yard.aws.s3.write(JOB.home_bucket, keys.JobPrefix("job-1").description, b"garbled")
+    store(yard.aws, items.job("job-1"), b"garbled")
     answer = yard.destroy()
     assert answer["Status"] == "FAILED"
     assert f"{JOB.execution} could not be dealt with: Job is not JSON" in answer["Reason"]

@@ -28,6 +28,7 @@ from tests.fakes.functions import Functions, Outcome
 from tests.fakes.grid_yard import BUCKET, DEPLOYMENT, EXECUTION, HOME, NOW, REGIONS, GridYard, grid_of, line_of
 from tests.fakes.queue import URL
 from tests.fakes.s3 import Bucket
+from tests.fakes.state import TABLE
 
 PREFIX = GridPrefix("sweep")
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"
@@ -160,6 +161,7 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
     environment = GridCleanupEnvironment(
         deployment=DEPLOYMENT,
         bucket=BUCKET,
+        table=TABLE,
         account="123456789012",
         suffix="amazonaws.com",
         home_region=HOME,

@@ -19,6 +19,7 @@ from grid_plan.handler import handler
 from tests.fakes.aws import Aws
 from tests.fakes.ecr import FakeEcr
 from tests.fakes.s3 import Bucket
+from tests.fakes.state import TABLE
 from tests.fakes.telling import Prices
 from tests.fakes.wire import Call
 from tools.refusals.grids.yard import (
@@ -43,6 +44,7 @@ NOTHING_CHOSEN = GridDefaults(image="", instance_type="")
 ENVIRONMENT = GridEnvironment(
     deployment="yard",
     bucket=BUCKET,
+    table=TABLE,
     account=ACCOUNT,
     suffix="amazonaws.com",
     home_region=HOME,
@@ -66,6 +68,7 @@ class Account(Aws):
         self.keep_calls, self._lock = True, Lock()
         self.prices = Prices(trainings=dict(PRICES), factors=FACTORS)
         self.s3.buckets[BUCKET] = Bucket(HOME)
+        self.table.open(TABLE)
         for region in REGIONS:
             self.s3.buckets[bytes_bucket(region)] = Bucket(region)
         for name, region in DATA.items():

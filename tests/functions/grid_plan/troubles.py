@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
-from contract import keys
+from contract import items
 from contract.codec import encode
 from contract.grid import Grid, GridPrefix, Manifest
+from tests.fakes.state import store
 from tests.functions.grid_plan.account import Account
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, REGIONS, execution
 
 
 def close(account: Account) -> None:
-    account.s3.write(BUCKET, keys.ADMISSION, json.dumps({"closed": True, "reason": "a destroy"}).encode())
+    store(account, items.ADMISSION_CLOSED, b'{"reason": "a destroy"}')
 
 
 def take(account: Account) -> None:

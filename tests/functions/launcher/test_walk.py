@@ -11,19 +11,21 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from aws.ec2 import Ec2
+from aws.errors import Raced
 from aws.facts import Instance
-from aws.s3 import Held, JobStore, Raced
-from contract import keys
+from aws.state import Held, State
+from aws.table import Item
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.intents import Intent, LaunchOutcome
-from contract.jobs import Market
+from contract.items import ItemKey
+from contract.jobs import Job, Market
 from launcher.requests import request
 from launcher.walk import Walker
 from tests.builders import JOB, NOW
 
 
 class Store:
-    """Intents with the ETags of conditional writes."""
+    """Intents with the versions of conditional writes."""
 
     def __init__(self) -> None:
         self.held: dict[int, Held] = {}
@@ -31,8 +33,8 @@ class Store:
         self.is_closed = False
         self.noted: list[str] = []
 
-    def ensure(self, key: str, _body: bytes) -> None:
-        self.noted.append(key)
+    def note_region(self, region: str) -> None:
+        self.noted.append(region)
 
     def closed(self, _job: str, _attempt: int) -> bool:
         return self.is_closed
@@ -40,19 +42,20 @@ class Store:
     def intents(self, _job: str, _attempt: int) -> list[Held]:
         return [self.held[walk] for walk in sorted(self.held)]
 
-    def create_intent(self, intent: Intent) -> Held:
+    def create_intent(self, _job: Job, intent: Intent) -> Held:
         if intent.walk in self.held:
             raise Raced(str(intent.walk))
         return self._put(intent)
 
-    def replace_intent(self, intent: Intent, etag: str) -> Held:
-        if self.held[intent.walk].etag != etag:
+    def replace_intent(self, _job: Job, intent: Intent, held: Held) -> Held:
+        if self.held[intent.walk].item != held.item:
             raise Raced(str(intent.walk))
         return self._put(intent)
 
     def _put(self, intent: Intent) -> Held:
         self.version += 1
-        self.held[intent.walk] = Held(intent=intent, etag=str(self.version))
+        item = Item(key=ItemKey("launch", str(intent.walk)), document=b"", version=self.version, at=NOW)
+        self.held[intent.walk] = Held(intent=intent, item=item)
         return self.held[intent.walk]
 
 
@@ -106,7 +109,7 @@ class Clock:
 def walker(store: Store, ec2: FakeEc2, clock: Clock, *, holder: str = "one", left: float = 300.0) -> Walker:
     end = clock.time + left
     return Walker(
-        store=cast(JobStore, store),
+        state=cast(State, store),
         ec2={"eu-central-1": cast(Ec2, ec2)},
         holder=holder,
         profile="arn:p",
@@ -264,14 +267,14 @@ def test_naming_the_master_stops_ahead_of_the_functions_end_and_the_next_invocat
 def test_a_region_is_noted_once_a_walk_before_the_first_call_there() -> None:
     store, ec2 = Store(), FakeEc2(["InsufficientInstanceCapacity", "InsufficientInstanceCapacity"])
     walker(store, ec2, Clock()).launch(JOB, 1)
-    assert store.noted == [keys.launched_region("eu-central-1")]
+    assert store.noted == ["eu-central-1"]
 
 
 def test_a_region_that_cannot_be_noted_gets_no_launch() -> None:
     """The reaper would not look there."""
     store, ec2 = Store(), FakeEc2()
-    refused = ClientError({"Error": {"Code": "AccessDenied"}}, "PutObject")
-    with mock.patch.object(store, "ensure", side_effect=refused), pytest.raises(ClientError):
+    refused = ClientError({"Error": {"Code": "AccessDenied"}}, "PutItem")
+    with mock.patch.object(store, "note_region", side_effect=refused), pytest.raises(ClientError):
         walker(store, ec2, Clock()).launch(JOB, 1)
     assert ec2.calls == []
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws.facts import Belonging, Sort
-from contract import keys
+from contract import items
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NOW, PLACE
 from tests.fakes.aws import Aws
@@ -18,6 +18,7 @@ from tests.fakes.executions import Execution
 from tests.fakes.faults import Kind
 from tests.fakes.functions import PROFILE, Outcome
 from tests.fakes.reaping import HOUR, Reaping, our_tags, put
+from tests.fakes.state import stored
 from tests.fakes.yard import ABROAD, deployed, home
 
 PASSING = [Kind.THROTTLED, Kind.ERROR, Kind.LOST, Kind.UNREACHABLE, Kind.DENIED]
@@ -82,7 +83,7 @@ class Yard:
         return [call.name for call in self.fake.calls if call.operation.startswith(WRITES)]
 
     def marks(self, region: str = PLACE.region) -> dict[str, Any]:
-        body = self.fake.s3.read(JOB.home_bucket, keys.marks(region))
+        body = stored(self.fake, items.marks(region))
         sections: dict[str, Any] = json.loads(body).get("sections", {}) if body else {}
         return sections
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from contract import keys, metrics
-from tests.builders import JOB, PLACE
+from contract import items, metrics
+from tests.builders import PLACE
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.reaping import HOUR, alive, put
+from tests.fakes.state import store
 from tests.functions.reaper.reaped import PASSING, Yard, counted, reaped
 
 
@@ -28,7 +29,7 @@ def test_two_passes_at_once_end_what_one_would(yard: Yard) -> None:
     yard.over()
     yard.run()
     yard.fake.clock.run(300)
-    yard.reaping.run(mishaps=[Mishap("s3:PutObject", meanwhile=yard.run_beside)])
+    yard.reaping.run(mishaps=[Mishap("dynamodb:PutItem", meanwhile=yard.run_beside)])
     assert [alive(one) for one in machines].count(False) == 5, "the limit holds for both together"
 
 
@@ -64,9 +65,9 @@ def test_a_pass_that_loses_the_race_for_the_marks_ends_nothing_before_its_deadli
     yard.fake.clock.run(300)
 
     def others_write() -> None:
-        yard.fake.s3.write(JOB.home_bucket, keys.marks(PLACE.region), b'{"written_by": "another pass"}')
+        store(yard.fake, items.marks(PLACE.region), b'{"written_by": "another pass"}')
 
-    yard.reaping.run(mishaps=[Mishap("s3:PutObject", meanwhile=others_write)])
+    yard.reaping.run(mishaps=[Mishap("dynamodb:PutItem", meanwhile=others_write)])
     assert alive(over)
     assert not alive(late)
     assert yard.marks() == {}, "the marks are left to the other pass"
@@ -77,7 +78,7 @@ def test_marks_that_cannot_be_read_are_no_marks_and_are_written_anew(yard: Yard,
     over, late = yard.instance(), yard.instance(deadline=-HOUR)
     yard.over()
     yard.run()
-    yard.fake.s3.write(JOB.home_bucket, keys.marks(PLACE.region), body)
+    store(yard.fake, items.marks(PLACE.region), body)
     yard.reaping.later()
     assert not alive(late)
     assert alive(over), "this was a first look again"
@@ -85,18 +86,18 @@ def test_marks_that_cannot_be_read_are_no_marks_and_are_written_anew(yard: Yard,
     assert not alive(over)
 
 
-@pytest.mark.parametrize("operation", ["GetObject", "PutObject"])
+@pytest.mark.parametrize("operation", ["GetItem", "PutItem"])
 @pytest.mark.parametrize("kind", PASSING)
 def test_without_marks_deadlines_hold_and_nothing_else_ends(yard: Yard, operation: str, kind: Kind) -> None:
     over = yard.instance()
     yard.over()
     yard.run()
     late = yard.instance(deadline=-HOUR)
-    yard.fake.faults.add(kind, f"s3:{operation}", times=100)
+    yard.fake.faults.add(kind, f"dynamodb:{operation}", times=100)
     outcome = yard.reaping.later()
     yard.fake.faults.waiting.clear()
     assert not alive(late)
-    if (operation, kind) != ("PutObject", Kind.LOST):  # whose effect the next look finds
+    if (operation, kind) != ("PutItem", Kind.LOST):  # whose effect the next look finds
         assert outcome.error == "Unfinished"
         assert counted(yard, metrics.FAILED_REGIONS) >= 1
         assert alive(over)
@@ -104,7 +105,7 @@ def test_without_marks_deadlines_hold_and_nothing_else_ends(yard: Yard, operatio
 
 def test_without_the_list_of_regions_those_of_the_settings_are_looked_at(yard: Yard) -> None:
     late = yard.instance(deadline=-HOUR)
-    yard.fake.faults.add(Kind.DENIED, "s3:ListObjectsV2")
+    yard.fake.faults.add(Kind.DENIED, "dynamodb:Query")
     outcome = yard.run()
     assert "the list of regions" in outcome.cause
     assert not alive(late)
@@ -112,7 +113,7 @@ def test_without_the_list_of_regions_those_of_the_settings_are_looked_at(yard: Y
 
 def test_a_region_that_does_not_exist_fails_and_the_others_do_not(yard: Yard) -> None:
     for name in ("mars-north-1", "not a region", ""):
-        yard.fake.s3.write(JOB.home_bucket, keys.launched_region(name), b"{}")
+        store(yard.fake, items.region(name), b"{}")
     late = yard.instance(deadline=-HOUR)
     assert yard.run().error == "Unfinished"
     assert not alive(late)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from contract import keys, metrics, tags
-from tests.builders import JOB
+from contract import items, metrics, tags
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import PROFILE
 from tests.fakes.reaping import HOUR, alive, our_tags, put
+from tests.fakes.state import store
 from tests.functions.reaper.reaped import Yard, reaped
 
 
@@ -155,7 +155,7 @@ def test_an_untagged_instance_under_our_profile_ends_past_the_longest_job(yard: 
 
 
 def test_a_region_that_left_the_settings_is_looked_at_because_something_was_launched_there(yard: Yard) -> None:
-    yard.fake.s3.write(JOB.home_bucket, keys.launched_region("eu-west-3"), b"{}")
+    store(yard.fake, items.region("eu-west-3"), b"{}")
     far = yard.fake.open_region("eu-west-3", yard.ec2.catalogue)
     machine = put(
         far, our_tags(execution=yard.execution.arn, deadline=yard.now - HOUR), launched_at=yard.now - 2 * HOUR

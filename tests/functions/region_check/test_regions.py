@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from contract import keys, names
+from contract import items, names
 from contract.places import Place
 from region_check.policy import forgotten, refusals
 from tests.builders import JOB, PLACE, rung
@@ -18,6 +18,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
+from tests.fakes.state import store, stored
 from tests.fakes.yard import ABROAD, admitted, deployed
 
 HOME, AWAY, GRID = PLACE.region, ABROAD.region, "ap-south-1"
@@ -61,7 +62,7 @@ class Yard:
 
     def launched(self, *regions: str) -> None:
         for region in regions:
-            self.aws.s3.write(JOB.home_bucket, keys.launched_region(region), b"{}")
+            store(self.aws, items.region(region), b"{}")
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +203,7 @@ def running(yard: Yard) -> list[str]:
 
 def test_a_launch_away_from_home_calls_ec2_there_alone_and_writes_at_home(abroad: Yard) -> None:
     assert {call.region for call in abroad.aws.calls if call.service == "ec2"} == {AWAY}
-    assert abroad.aws.s3.read(JOB.home_bucket, keys.launched_region(AWAY)) is not None
+    assert stored(abroad.aws, items.region(AWAY)) is not None
     assert len(running(abroad)) == 2
 
 
@@ -231,7 +232,7 @@ def test_a_home_whose_ec2_is_silent_keeps_no_job_of_another_region_from_its_end(
 
 
 def test_a_job_that_cannot_be_read_is_looked_for_in_every_region(abroad: Yard) -> None:
-    abroad.aws.s3.write(JOB.home_bucket, keys.JobPrefix(JOB.id).description, b"no json")
+    store(abroad.aws, items.job(JOB.id), b"no json")
     abroad.functions.invoke("terminator", {"job": JOB.id, "attempt": 1, "problem": None})
     assert running(abroad) == []
     assert HOME in {call.region for call in abroad.aws.calls if call.service == "ec2"}

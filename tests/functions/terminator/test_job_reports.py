@@ -47,7 +47,7 @@ def yard() -> Iterator[Yard]:
 
 
 def before_the_report(nth: int, meanwhile: Callable[[], object], times: int = 1) -> Mishap:
-    """Somebody does something between Terminate's look at the report and its writing; closed.json is written first."""
+    """Somebody does something between Terminate's look at the report and its writing."""
 
     def do() -> None:
         meanwhile()
@@ -62,7 +62,7 @@ def test_a_terminate_of_an_earlier_attempt_leaves_the_report_of_a_later_one(yard
 
 
 def test_a_terminate_that_is_overtaken_while_it_writes_leaves_the_later_report(yard: Yard) -> None:
-    overtaken = before_the_report(2, lambda: yard.write(attempts=2, error=None, cause=None))
+    overtaken = before_the_report(1, lambda: yard.write(attempts=2, error=None, cause=None))
     assert yard.terminate(1, LOST, overtaken).error == ""
     assert (yard.report["attempts"], yard.report["error"]) == (2, None)
 
@@ -94,7 +94,7 @@ def test_a_report_that_nobody_can_read_is_replaced(yard: Yard) -> None:
 
 def test_a_report_that_others_write_again_and_again_is_told_when_terminate_is_asked_again(yard: Yard) -> None:
     yard.write(attempts=1, error="E")
-    crowd = before_the_report(2, lambda: yard.write(attempts=0, error="E", at=yard.aws.clock.now), times=99)
+    crowd = before_the_report(1, lambda: yard.write(attempts=0, error="E", at=yard.aws.clock.now), times=99)
     outcome = yard.terminate(1, LOST, crowd)
     assert outcome.error == "StillRunning"
     assert "report could not be written" in outcome.cause

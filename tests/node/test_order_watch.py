@@ -1,0 +1,253 @@
+"""When a node obeys: the attempt's order at once, its own order of the deadline at once, that of a spot notice once all know it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from botocore.exceptions import ReadTimeoutError
+
+from agent.metadata import Metadata
+from agent.orders import OrderWatch, deadline_order, spot_order
+from agent.table import NodeItems
+from contract import items
+from contract.codec import encode
+from contract.orders import Order, OrderKind
+from tests.builders import JOB
+from tests.node.fakes import refusal
+from tests.node.table import NAME, ROLE, NodeTable
+
+NOTICE = json.dumps({"action": "terminate", "time": "2027-01-15T08:02:00Z"})
+ORDER = Order(kind=OrderKind.STOP, error="TrainingFailed", reason="rank 1 failed", by=0, author="attendant")
+LOOK_S = JOB.timing.orders_every_s
+LATE = JOB.deadline - 60.0
+
+
+class Notices(Metadata):
+    """A metadata service that answers at any speed."""
+
+    def __init__(self, notice: str | None = None) -> None:
+        super().__init__("http://nowhere")
+        self.notice = notice
+
+    def spot_notice(self) -> str | None:
+        return self.notice
+
+
+def instance(rank: int) -> str:
+    return f"i-{rank:017x}"
+
+
+def watch(
+    node_items: NodeItems,
+    metadata: Metadata,
+    rank: int = 0,
+    *,
+    on_order: Callable[[Order], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
+    now: float = JOB.admitted_at,
+    monotonic: Callable[[], float] = lambda: 0.0,
+) -> OrderWatch:
+    return OrderWatch(
+        JOB, rank, items=node_items, metadata=metadata,
+        on_order=on_order, note=note, now=lambda: now, monotonic=monotonic,
+    )  # fmt: skip
+
+
+class Node:
+    """One of the nodes of an attempt; `told` is what its reports asked for or said it obeys, in order."""
+
+    def __init__(
+        self, notice: str | None = None, rank: int = 0, *, table: NodeTable | None = None, now: float = JOB.admitted_at
+    ) -> None:
+        self.table, self.metadata, self.rank, self.passed = table or NodeTable(), Notices(notice), rank, 0.0
+        self.told, self.notes = list[Order](), list[str]()
+        self.watch = watch(
+            NodeItems(self.table, NAME, ROLE, instance(rank)), self.metadata, rank,
+            on_order=self._hear, note=self.notes.append, now=now, monotonic=lambda: self.passed,
+        )  # fmt: skip
+
+    def _hear(self, order: Order) -> None:
+        assert not self.watch.came.is_set()
+        self.told.append(order)
+
+    def look(self, after: float = 0.0) -> Order | None:
+        self.passed += after
+        return self.watch.look()
+
+    def give(self, order: Order) -> None:
+        self.table.give(items.node_order(ROLE, instance(self.rank)), encode(order))
+
+
+def test_no_order_is_none() -> None:
+    assert Node().look() is None
+
+
+def test_an_order_for_another_node_is_none() -> None:
+    node = Node()
+    other = Node(rank=1, table=node.table)
+    other.give(ORDER)
+    assert node.look() is None
+
+
+def test_the_attempts_order_is_obeyed_at_once() -> None:
+    node = Node()
+    node.give(ORDER)
+    assert node.look() == ORDER
+    assert (node.told, node.watch.came.is_set()) == ([ORDER], True)
+
+
+@pytest.mark.parametrize("document", [b"", b'{"kind": "dance"}', b"\xff" * 5, b"null"])
+def test_an_order_that_cannot_be_understood_is_left_aside(document: bytes) -> None:
+    node = Node()
+    # As bytes, which zlib cannot read, or as text.
+    value = {"doc": {"S": document.decode()} if document.isascii() else {"B": document}}
+    key = items.node_order(ROLE, instance(0))
+    node.table.answer(
+        "PutItem", {"TableName": NAME, "Item": {"pk": {"S": key.partition}, "sk": {"S": key.sort}, **value}}
+    )
+    assert node.look() is None
+    assert "cannot be understood" in node.notes[0]
+    node.give(ORDER)
+    assert node.look() == ORDER
+
+
+@pytest.mark.parametrize(
+    "problem", [refusal("ThrottlingException"), refusal("InternalServerError"), ReadTimeoutError(endpoint_url="x")]
+)
+def test_dynamodb_that_is_away_is_no_order(problem: Exception) -> None:
+    node = Node()
+    node.table.fault = lambda _call, _sort: problem
+    assert node.look() is None
+    assert "no look at the orders" in node.notes[0]
+
+
+# A spot notice
+
+
+def test_a_node_with_a_notice_tells_it_and_does_not_obey_before_everybody_knows() -> None:
+    node = Node(NOTICE)
+    assert [node.look(), node.look(LOOK_S), node.look(LOOK_S - 0.01)] == [None] * 3
+    (asked,) = node.told
+    assert (asked.error, asked.author, asked.by) == ("Interrupted", "rank 0", 1_800_000_120)
+    assert not node.watch.came.is_set()
+
+
+def test_a_node_with_a_notice_obeys_once_its_copy_has_come() -> None:
+    node = Node(NOTICE)
+    node.look()
+    node.give(node.told[0])
+    assert node.look(0.1) == node.told[0]
+    assert len(node.told) == 1  # the report says it already
+
+
+def test_a_node_with_a_notice_obeys_without_a_copy_once_it_has_waited() -> None:
+    node = Node(NOTICE)
+    node.look()
+    assert node.look(2 * LOOK_S) == node.told[0]
+    assert len(node.told) == 1
+
+
+def test_a_notice_is_told_and_obeyed_though_dynamodb_does_not_answer() -> None:
+    node = Node(NOTICE)
+    node.table.fault = lambda _call, _sort: refusal("ThrottlingException")
+    assert node.look() is None
+    assert len(node.told) == 1
+    assert node.look(2 * LOOK_S) == node.told[0]
+
+
+def test_a_copy_that_comes_after_the_node_has_obeyed_changes_nothing() -> None:
+    node = Node(NOTICE)
+    node.look()
+    own = node.look(2 * LOOK_S)
+    node.give(ORDER)
+    assert node.look(LOOK_S) == own
+    assert len(node.told) == 1
+
+
+def test_the_attempts_order_wins_over_the_nodes_own_also_while_that_waits() -> None:
+    node = Node(NOTICE)
+    node.look()
+    node.give(ORDER)
+    assert node.look(2 * LOOK_S) == ORDER
+    assert node.told[1:] == [ORDER]
+
+
+def test_a_notice_that_is_taken_back_while_its_order_waits_still_counts() -> None:
+    node = Node(NOTICE)
+    node.look()
+    node.metadata.notice = None
+    assert node.look(2 * LOOK_S) == node.told[0]
+
+
+def test_of_two_nodes_with_notices_both_obey_the_one_order_that_they_are_given() -> None:
+    first = Node(NOTICE)
+    nodes = [first, Node(NOTICE, 1, table=first.table)]
+    assert [node.look() for node in nodes] == [None, None]
+    chosen = nodes[1].told[0]
+    nodes[1].give(chosen)
+    assert nodes[1].look(LOOK_S) == chosen
+    nodes[0].give(chosen)
+    assert nodes[0].look(LOOK_S) == chosen
+    assert [node.told[-1].author for node in nodes] == ["rank 1", "rank 1"]
+
+
+# A command that has ended with an error
+
+
+def test_a_node_whose_trainer_broke_sees_the_order_that_a_peer_obeyed_in_the_last_second() -> None:
+    node = Node()
+    node.table.knobs.lag_s = 1.0
+    node.give(ORDER)
+    assert node.look() is None
+    assert node.watch.look(stopped=True) == ORDER
+
+
+def test_a_node_with_a_notice_whose_trainer_broke_waits_for_nobody() -> None:
+    node = Node(NOTICE)
+    order = node.watch.look(stopped=True)
+    assert order is not None
+    assert (order.error, node.told) == ("Interrupted", [order])
+
+
+def test_a_node_without_notice_or_order_whose_trainer_broke_was_not_ordered() -> None:
+    node = Node()
+    assert node.watch.look(stopped=True) is None
+    assert node.told == []
+
+
+# The deadline
+
+
+def test_a_deadline_is_obeyed_at_once_and_told() -> None:
+    node = Node(now=LATE)
+    order = node.look()
+    assert order is not None
+    assert (order.error, node.told) == ("DeadlineReached", [order])
+
+
+def test_a_deadline_is_obeyed_though_dynamodb_does_not_answer() -> None:
+    node = Node(now=LATE)
+    node.table.fault = lambda _call, _sort: refusal("ThrottlingException")
+    assert node.look() is not None
+
+
+def test_a_node_acts_on_its_own_ahead_of_its_deadline() -> None:
+    notice = JOB.timing.deadline_notice_s
+    assert deadline_order(JOB, 1, JOB.deadline - notice - 1) is None
+    order = deadline_order(JOB, 1, JOB.deadline - notice)
+    assert order is not None
+    assert (order.error, order.by, order.author) == ("DeadlineReached", JOB.deadline, "rank 1")
+
+
+def test_a_short_job_keeps_half_of_its_time_for_training() -> None:
+    short = replace(JOB, deadline=int(JOB.admitted_at) + 60)
+    assert deadline_order(short, 0, JOB.admitted_at + 29) is None
+    assert deadline_order(short, 0, JOB.admitted_at + 30) is not None
+
+
+def test_a_notice_that_says_nothing_is_still_one() -> None:
+    for text in ("", "{}", '{"time": 5}', '{"time": "soon"}', "[]"):
+        assert spot_order(text, 0, 1000.0).by == 1120
