@@ -18,7 +18,7 @@ from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
 from stacks.parts.right import grant
 from stacks.parts.service_roles import ServiceRoles
-from stacks.parts.table import Table
+from stacks.parts.table import StateTable
 from stacks.parts.topic import Topic
 
 
@@ -27,7 +27,7 @@ class FoundationExports:
     """What the workflow and the reaper use of the foundation."""
 
     home: Bucket
-    table: Table
+    table: StateTable
     topic: Topic
     node_role: iam.IRole
     node_role_id: str
@@ -80,7 +80,7 @@ class FoundationStack(cdk.Stack):
             measure(rights),
         )
         account = ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
-        table = Table(self, "State", physical_name=names.state_table(deployment), keep=keep_data)
+        table = StateTable(self, "State", physical_name=names.state_table(deployment), keep=keep_data)
         # The last one, because a table under deletion protection stays when a later resource cannot be created.
         table.node.add_dependency(home, log, topic, role, profile, account)
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))

@@ -255,7 +255,7 @@ class Settings(Block):
     grid: GridSettings = GridSettings()
     """Many SageMaker trainings from one manifest."""
     keep_data: bool = True
-    """Whether the buckets and the table of state outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
+    """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 

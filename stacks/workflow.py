@@ -147,7 +147,7 @@ class WorkflowStack(cdk.Stack):
             ),
             rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
             item_rights.read_admission(rights),
-            item_rights.item_right(rights, "WriteAndReadJobItems", ["GetItem", "PutItem"], f"{items.JOBS}*"),
+            item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
             rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
             Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
             rights.list_home(),
@@ -183,10 +183,7 @@ class WorkflowStack(cdk.Stack):
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
         )
         function.may(
-            *item_rights.read_attempts(rights),
-            item_rights.item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*"),
-            item_rights.item_right(rights, "ReadClosed", ["GetItem"], f"{items.CLOSED}*"),
-            item_rights.note_regions(rights),
+            *item_rights.launch(rights),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
             *rights.launch(),
             *rights.launch_spot(),

@@ -46,6 +46,15 @@ def read_attempts(rights: Rights) -> list[Right]:
     ]
 
 
+def launch(rights: Rights) -> list[Right]:
+    """For the launcher: few statements, because with many regions its policy nearly fills what IAM takes."""
+    return [
+        item_right(rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*"),
+        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*"),
+        item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*", items.REGIONS),
+    ]
+
+
 def end_attempts(rights: Rights) -> list[Right]:
     """Allows to read attempts, and to close them."""
     return [*read_attempts(rights), item_right(rights, "CloseAttempts", ["PutItem"], f"{items.CLOSED}*")]

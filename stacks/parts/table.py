@@ -10,7 +10,7 @@ from contract import items
 from stacks.parts.acknowledged import acknowledge
 
 
-class Table(dynamodb.Table):
+class StateTable(dynamodb.Table):
     """contract.items says what is in it. With `keep` it outlives its stack, and nobody deletes it by mistake; without, it is deleted
     with its stack, whatever is in it.
 

@@ -31,7 +31,7 @@ OF_THE_TABLE = ("Scan", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTi
 ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
-    "Admission": {"GetItem": {JOB, ADMISSION}, "PutItem": {JOB}},
+    "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
     "Launcher": {"GetItem": {JOB, CLOSED}, "Query": {LAUNCHES}, "PutItem": {LAUNCHES, REGIONS}},
     "Attendant": {
         "GetItem": {JOB, ORDER, PASS},

@@ -123,15 +123,25 @@ def test_what_fails_for_good_is_kept_apart(workflow: dict[str, Any]) -> None:
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": [letters, "Arn"]}
 
 
+def messages(workflow: dict[str, Any]) -> dict[str, Any]:
+    """The mapping by which the cleanup reads its queue."""
+    (found,) = [
+        one
+        for one in resources(workflow, "AWS::Lambda::EventSourceMapping").values()
+        if "CleanupQueue" in plain(one["EventSourceArn"])
+    ]
+    return found
+
+
 def test_one_message_that_fails_takes_no_other_with_it(workflow: dict[str, Any]) -> None:
-    ((_, mapping),) = resources(workflow, "AWS::Lambda::EventSourceMapping").items()
+    mapping = messages(workflow)
     assert mapping["BatchSize"] == 1
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_many_ends_at_once_leave_room_for_the_other_functions(workflow: dict[str, Any]) -> None:
     """A new account runs ten functions at once in all."""
-    ((_, mapping),) = resources(workflow, "AWS::Lambda::EventSourceMapping").items()
+    mapping = messages(workflow)
     assert 2 <= mapping["ScalingConfig"]["MaximumConcurrency"] <= 5
 
 

@@ -40,9 +40,10 @@ def mapping(deployment: Synthesised) -> dict[str, Any]:
 
 
 def table(deployment: Synthesised) -> dict[str, Any]:
-    (found,) = [
+    tables: list[dict[str, Any]] = [
         one for each in deployment.stacks.values() for one in each["Resources"].values() if one["Type"] == TABLE
     ]
+    (found,) = tables
     return found
 
 
