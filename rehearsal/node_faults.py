@@ -6,23 +6,19 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moto.s3 import s3_backends
-
 from contract import tags
-from contract.codec import Garbled, decode
-from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase
 from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth
-from localaws.model import ACCOUNT
 from localaws.services.ec2_instance import Machine
 from rehearsal.faults import MOMENTS
+from rehearsal.state import reports
 
 if TYPE_CHECKING:
     from localaws.machines.nodes import Node
@@ -131,16 +127,7 @@ def _command(process: int) -> bytes:
 
 
 def _report(machine: Machine, rank: int) -> NodeReport | None:
-    """Returns the newest report that the rank has sent in the machine's attempt, to any bucket."""
-    attempt = int(machine.marks.get(tags.ATTEMPT, "0"))
-    key = JobPrefix(machine.marks.get(tags.JOB, "")).report(attempt, rank)
-    for found in _objects(key):
-        with contextlib.suppress(Garbled):
-            return decode(NodeReport, found)
-    return None
-
-
-def _objects(key: str) -> Iterator[bytes]:
-    for bucket in list(s3_backends[ACCOUNT]["aws"].buckets.values()):
-        if (found := bucket.keys.get(key)) is not None:
-            yield found.value
+    """Returns the newest report of the rank in the machine's attempt."""
+    job, attempt = machine.marks.get(tags.JOB, ""), int(machine.marks.get(tags.ATTEMPT, "0"))
+    wanted = (job, attempt, rank)
+    return next((one for one in reports() if (one.job, one.attempt, one.rank) == wanted), None)

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any
 
 from contract import keys, names, tags
-from contract.codec import decode
 from contract.reports import NodeReport
 from localaws.conditions import Conditions
 from localaws.machines.nodes import Nodes
@@ -25,6 +24,7 @@ from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring
 from rehearsal.faults import Fault, asked
 from rehearsal.node_faults import NodeFaults
 from rehearsal.parts import Parts
+from rehearsal.state import reports
 
 SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 """Folders that an upload leaves out."""
@@ -209,13 +209,8 @@ class StartedJob:
         return max(1, self.states().count("Launch"))
 
     def reports(self, attempt: int) -> dict[int, NodeReport]:
-        """Returns the newest regular report of each rank."""
-        s3, prefix, found = self.yard.client("s3"), keys.JobPrefix(self.name).reports(attempt), {}
-        for key in self._listed(self.yard.places.home, prefix):
-            if not key.endswith(keys.URGENT_SUFFIX):
-                report = decode(NodeReport, s3.get_object(Bucket=self.yard.places.home, Key=key)["Body"].read())
-                found[report.rank] = report
-        return found
+        """Returns the newest report of each rank."""
+        return {one.rank: one for one in reports() if (one.job, one.attempt) == (self.name, attempt)}
 
     def spans(self) -> list[tuple[str, float, float]]:
         """Returns each state entered so far, with its time of entry and that of the next state, or the end; seconds since the epoch."""

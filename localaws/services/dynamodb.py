@@ -53,6 +53,12 @@ class Region(DynamoDb):
         table = dynamodb_backends[self._account][self.region].tables.get(name)
         return None if table is None else schema_of(table)
 
+    def every(self) -> list[dict[str, Any]]:
+        """Every item of every table."""
+        return [
+            item for name in list(dynamodb_backends[self._account][self.region].tables) for item in self.items(name)
+        ]
+
     def tell(self, schema: Schema, record: dict[str, Any]) -> None:
         self._hear(schema, record)
 

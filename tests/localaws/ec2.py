@@ -45,7 +45,9 @@ def local_aws(work: Path, faults: Mapping[str, Mapping[str, str]] | tuple[Fault,
     """`work` gets the nodes' folders. Everything is over on leaving."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "GAPS", ())
-        aws = LocalAws(replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm"), work=work, mischief=NodeFaults())
+        aws = LocalAws(
+            replace(QUICK, faults=asked(faults)), gaps=("ec2", "ssm", "dynamodb"), work=work, mischief=NodeFaults()
+        )
         aws.start()
         try:
             yield Yard(aws)

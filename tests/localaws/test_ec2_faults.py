@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
+from contract import items
 from contract.codec import encode
-from contract.keys import JobPrefix
 from contract.reports import NodeReport, Phase, Progress
 from localaws.machines import nodes
 from localaws.services import ec2
@@ -47,8 +47,16 @@ def test_a_node_is_lost_once_the_first_attempt_has_trained_so_far(tmp_path: Path
         marks = [{"ResourceType": "instance", "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
         instances = yard.run(2, TagSpecifications=marks, UserData="#!/bin/bash\nsleep 60\n")
         until(lambda: yard.states(instances) == {"running"})
-        s3 = yard.aws.client("s3")
-        s3.create_bucket(Bucket="home")
+        table = yard.aws.client("dynamodb")
+        keys = (items.PARTITION, items.SORT)
+        table.create_table(
+            TableName="state",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[
+                {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=True)
+            ],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+        )
         for step in (6, 7):
             report = NodeReport(
                 job="digits",
@@ -60,7 +68,12 @@ def test_a_node_is_lost_once_the_first_attempt_has_trained_so_far(tmp_path: Path
                 progress=Progress(step=step),
             )
             assert yard.states(instances) == {"running"}
-            s3.put_object(Bucket="home", Key=JobPrefix("digits").report(1, 0), Body=encode(report))
+            item = {
+                items.PARTITION: {"S": "AROA:i-0"},
+                items.SORT: {"S": items.REPORT},
+                items.DOCUMENT: items.packed(encode(report)),
+            }
+            table.put_item(TableName="state", Item=item)
         until(lambda: yard.states(instances[1:]) == {"terminated"})
         described = yard.ec2.describe_instances(InstanceIds=instances)["Reservations"][0]["Instances"]
         assert [one["State"]["Name"] for one in described] == ["running", "terminated"]

@@ -125,7 +125,8 @@ ROWS = (
         GOOD,
         (
             "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
-            "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its stacks anew",
+            "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its "
+            "stacks anew",
         ),
     ),
     Row(
