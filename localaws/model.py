@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 ACCOUNT = "123456789012"
@@ -25,6 +25,11 @@ class Refused(Exception):
     def __init__(self, code: str, message: str, status: int = 400) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message, self.status = code, message, status
+
+
+def listed(value: Any) -> list[Any]:
+    """Returns a list as it is, and anything else as the only entry of one: policies and templates leave out the list of one entry."""
+    return value if isinstance(value, list) else [value]
 
 
 def moment(seconds: float) -> datetime:

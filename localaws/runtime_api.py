@@ -34,6 +34,11 @@ class Outcome:
     alive: bool = True
     """Whether the worker can take another invocation."""
 
+    @classmethod
+    def error(cls, kind: str, message: str, *, alive: bool = True) -> Outcome:
+        """Returns a failure that Lambda itself reports."""
+        return cls(payload=json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True, alive=alive)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
@@ -129,7 +134,7 @@ class Worker:
         self.stop()
         self._on_line(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {invocation.request} {reason}")
         message = f"RequestId: {invocation.request} Error: {reason}"
-        return Outcome(payload=_error("Sandbox.Timedout", message), failed=True, alive=False)
+        return Outcome.error("Sandbox.Timedout", message, alive=False)
 
     def _broken(self, invocation: Invocation) -> Outcome:
         if self._init_error:
@@ -139,7 +144,7 @@ class Worker:
             f"exit status {status}" if status is not None else f"no answer within {INIT_LIMIT_S:.0f} s of its start"
         )
         message = f"RequestId: {invocation.request} Error: Runtime exited with error: {reason}"
-        return Outcome(payload=_error("Runtime.ExitError", message), failed=True, alive=False)
+        return Outcome.error("Runtime.ExitError", message, alive=False)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -162,10 +167,6 @@ class Worker:
 
     def init_failed(self, document: bytes) -> None:
         self._init_error = document
-
-
-def _error(kind: str, message: str) -> bytes:
-    return json.dumps({"errorType": kind, "errorMessage": message}).encode()
 
 
 def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import random
 import tempfile
@@ -222,6 +223,16 @@ class LocalAws:
         setattr(target, name, value)
         self._undo.append(lambda: delattr(target, name) if raw is _ABSENT else setattr(target, name, raw))
         return before
+
+    def wrap(self, target: Any, name: str, around: Callable[..., Any]) -> None:
+        """Replaces a method of moto until `stop()`; `around` gets the original method, then the arguments of the call."""
+        original, raw = getattr(target, name), inspect.getattr_static(target, name)
+
+        def wrapped(*given: Any, **named: Any) -> Any:
+            return around(original, *given, **named)
+
+        of_class = isinstance(raw, (classmethod, staticmethod))
+        self.patch(target, name, staticmethod(wrapped) if of_class else wrapped)
 
     def at_stop(self, function: Callable[[], None]) -> None:
         """Calls `function` first when this AWS stops, while everything still works; the last registered function is called first."""

@@ -11,7 +11,7 @@ import pytest
 
 from contract.environments import CleanupEnvironment
 from contract.timing import Timing
-from localaws.iam.permissions import listed
+from localaws.model import listed
 from tests.stacks.synth import plain, resources
 from tools.synthesis import Synthesised, synthesise
 
