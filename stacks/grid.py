@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -168,18 +169,12 @@ class GridStack(cdk.Stack):
         )
 
     def _plan(self, environment: GridEnvironment) -> Function:
-        function = self._function(
-            "GridPlan", "grid_plan", "Checks every line of a manifest and writes the plan", environment
-        )
-        function.may(*self._grid.plan())
-        return function
+        what = "Checks every line of a manifest and writes the plan"
+        return self._function("GridPlan", "grid_plan", what, environment, self._grid.plan())
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
-        function = self._function(
-            "GridCollect", "grid_collect", "Collects the records of a grid, ends it, and tells people", environment
-        )
-        function.may(*self._collecting())
-        return function
+        what = "Collects the records of a grid, ends it, and tells people"
+        return self._function("GridCollect", "grid_collect", what, environment, self._collecting())
 
     def _clean_up_after(
         self, machine: sfn.StateMachine, environment: GridCollectEnvironment, letters: DeadLetters
@@ -199,11 +194,11 @@ class GridStack(cdk.Stack):
             "grid_cleanup",
             "Ends the trainings of a grid that no step of it has ended",
             GridCleanupEnvironment(**_fields(environment), messages=queue.queue_url),
-        )
-        function.may(
-            *self._collecting(),
-            self._grid.grid_executions("DescribeExecutions", "states:DescribeExecution"),
-            self._rights.work_through(queue.queue_arn),
+            [
+                *self._collecting(),
+                self._grid.grid_executions("DescribeExecutions", "states:DescribeExecution"),
+                self._rights.work_through(queue.queue_arn),
+            ],
         )
         clear_up_after(
             self,
@@ -219,7 +214,9 @@ class GridStack(cdk.Stack):
         topic = self._foundation.topic
         return self._grid.collect(topic.topic_arn, topic.key.key_arn)
 
-    def _function(self, name: str, package: str, description: str, environment: Environment) -> Function:
+    def _function(
+        self, name: str, package: str, description: str, environment: Environment, rights: Sequence[Right]
+    ) -> Function:
         return Function(
             self,
             name,
@@ -230,6 +227,7 @@ class GridStack(cdk.Stack):
             timeout=FUNCTION_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._log_retention_days,
+            rights=rights,
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:

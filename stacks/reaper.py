@@ -100,7 +100,7 @@ class ReaperStack(cdk.Stack):
     def _reaper(self, letters: DeadLetters, max_hours: float, settings: ReaperSettings) -> Function:
         rights, foundation = self._rights, self._foundation
         profile = foundation.instance_profile.instance_profile_arn
-        function = Function(
+        return Function(
             self,
             "Reaper",
             package="reaper",
@@ -124,29 +124,28 @@ class ReaperStack(cdk.Stack):
             timeout=PASS_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,  # a pass over 100,000 instances needs it
             log_retention_days=self._log_retention_days,
+            rights=[
+                rights.look_everywhere(
+                    "ec2:DescribeInstances",
+                    "ec2:DescribeVolumes",
+                    "ec2:DescribeNetworkInterfaces",
+                    "ec2:DescribeSpotInstanceRequests",
+                ),
+                rights.terminate_everywhere(),
+                rights.terminate_under(profile),
+                *rights.remove_leftovers(),
+                rights.list_executions(),
+                rights.executions("DescribeExecutions", "states:DescribeExecution"),
+                self._grid.list_grids(),
+                self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
+                *self._grid.end_everywhere(),
+                rights.home("StoreMarks", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
+                rights.list_home(),
+                *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
+                *rights.figures(),
+                rights.leave_letters(letters.queue_arn),
+            ],
         )
-        function.may(
-            rights.look_everywhere(
-                "ec2:DescribeInstances",
-                "ec2:DescribeVolumes",
-                "ec2:DescribeNetworkInterfaces",
-                "ec2:DescribeSpotInstanceRequests",
-            ),
-            rights.terminate_everywhere(),
-            rights.terminate_under(profile),
-            *rights.remove_leftovers(),
-            rights.list_executions(),
-            rights.executions("DescribeExecutions", "states:DescribeExecution"),
-            self._grid.list_grids(),
-            self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
-            *self._grid.end_everywhere(),
-            rights.home("StoreMarks", ["s3:GetObject", "s3:PutObject"], keys.ANY_MARKS),
-            rights.list_home(),
-            *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
-            *rights.figures(),
-            rights.leave_letters(letters.queue_arn),
-        )
-        return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
         """Has no retries: the next pass repeats what a failed one left undone, and the weekly summary counts the failures."""
@@ -220,7 +219,7 @@ class ReaperStack(cdk.Stack):
 
     def _drain(self, keep_data: bool) -> Function:
         rights, home = self._rights, self._foundation.home
-        function = Function(
+        return Function(
             self,
             "Drain",
             package="drain",
@@ -237,21 +236,22 @@ class ReaperStack(cdk.Stack):
             layer=self._layer,
             timeout=DRAIN_TIMEOUT,
             log_retention_days=self._log_retention_days,
+            rights=[
+                rights.home(
+                    "OpenAndCloseAdmission", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], keys.ADMISSION
+                ),
+                rights.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
+                rights.home("CloseJobs", ["s3:PutObject"], keys.ANY_CLOSED, keys.ANY_RESULT),
+                rights.list_home(),
+                rights.look_everywhere("ec2:DescribeInstances"),
+                rights.terminate_everywhere(),
+                rights.list_executions(),
+                rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
+                rights.start_drain(),
+                self._grid.list_grids(),
+                self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
+                rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
+                *self._grid.end_everywhere(),
+                *([] if keep_data else rights.empty()),
+            ],
         )
-        function.may(
-            rights.home("OpenAndCloseAdmission", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], keys.ADMISSION),
-            rights.home("ReadJobs", ["s3:GetObject"], f"{keys.JOBS}*"),
-            rights.home("CloseJobs", ["s3:PutObject"], keys.ANY_CLOSED, keys.ANY_RESULT),
-            rights.list_home(),
-            rights.look_everywhere("ec2:DescribeInstances"),
-            rights.terminate_everywhere(),
-            rights.list_executions(),
-            rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
-            rights.start_drain(),
-            self._grid.list_grids(),
-            self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
-            rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
-            *self._grid.end_everywhere(),
-            *([] if keep_data else rights.empty()),
-        )
-        return function

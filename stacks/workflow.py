@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -110,7 +111,7 @@ class WorkflowStack(cdk.Stack):
         self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
-        function = self._function(
+        return self._function(
             "Admission",
             "admission",
             "Checks a request and writes job.json",
@@ -131,36 +132,35 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
+            rights=[
+                rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+                # Copying an object that somebody has tagged needs the tagging actions.
+                rights.home(
+                    "CopyCode",
+                    ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
+                    keys.ANY_CODE,
+                ),
+                rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
+                rights.home("ReadAdmission", ["s3:GetObject"], keys.ADMISSION),
+                rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
+                Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
+                rights.list_home(),
+                *rights.data(data_buckets),
+                rights.look_at(
+                    "DescribeTypesAndImages",
+                    "ec2:DescribeInstanceTypes",
+                    "ec2:DescribeInstanceTypeOfferings",
+                    "ec2:DescribeImages",
+                    "ec2:GetEbsDefaultKmsKeyId",
+                ),
+                rights.parameters(sorted(images.values())),
+                rights.secrets("secretsmanager:DescribeSecret"),
+            ],
         )
-        function.may(
-            rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-            # Copying an object that somebody has tagged needs the tagging actions.
-            rights.home(
-                "CopyCode",
-                ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
-                keys.ANY_CODE,
-            ),
-            rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
-            rights.home("ReadAdmission", ["s3:GetObject"], keys.ADMISSION),
-            rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
-            Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
-            rights.list_home(),
-            *rights.data(data_buckets),
-            rights.look_at(
-                "DescribeTypesAndImages",
-                "ec2:DescribeInstanceTypes",
-                "ec2:DescribeInstanceTypeOfferings",
-                "ec2:DescribeImages",
-                "ec2:GetEbsDefaultKmsKeyId",
-            ),
-            rights.parameters(sorted(images.values())),
-            rights.secrets("secretsmanager:DescribeSecret"),
-        )
-        return function
 
     def _launcher(self) -> Function:
         rights, foundation = self._rights, self._foundation
-        function = self._function(
+        return self._function(
             "Launcher",
             "launcher",
             "Starts the nodes of an attempt",
@@ -173,21 +173,20 @@ class WorkflowStack(cdk.Stack):
             ),
             timeout=cdk.Duration.minutes(5),
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
+            rights=[
+                *self._jobs("WriteLaunchIntents", keys.ANY_INTENT),
+                rights.home("WriteLaunchedRegions", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
+                rights.list_home(),
+                rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
+                *rights.launch(),
+                *rights.launch_spot(),
+                rights.pass_to_ec2(foundation.node_role.role_arn),
+            ],
         )
-        function.may(
-            *self._jobs("WriteLaunchIntents", keys.ANY_INTENT),
-            rights.home("WriteLaunchedRegions", ["s3:PutObject"], keys.ANY_LAUNCHED_REGION),
-            rights.list_home(),
-            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            *rights.launch(),
-            *rights.launch_spot(),
-            rights.pass_to_ec2(foundation.node_role.role_arn),
-        )
-        return function
 
     def _attendant(self) -> Function:
         rights = self._rights
-        function = self._function(
+        return self._function(
             "Attendant",
             "attendant",
             "Looks at the nodes of every running job and answers Train",
@@ -197,37 +196,35 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=cdk.Duration.minutes(1),
+            rights=[
+                *self._jobs("WriteOrders", keys.ANY_ORDER),
+                rights.home("StoreTaskTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
+                rights.list_home(),
+                rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
+                read_consoles(rights),
+                rights.answer_train(),
+            ],
         )
-        function.may(
-            *self._jobs("WriteOrders", keys.ANY_ORDER),
-            rights.home("StoreTaskTokens", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"], f"{keys.CONTROL}*"),
-            rights.list_home(),
-            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            read_consoles(rights),
-            rights.answer_train(),
-        )
-        return function
 
     def _artifact_check(self) -> Function:
         rights = self._rights
-        function = self._function(
+        return self._function(
             "ArtifactCheck",
             "artifact_check",
             "Checks that what nodes committed is in S3",
             ArtifactCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
             timeout=cdk.Duration.minutes(5),
+            rights=[
+                *self._jobs("WriteArtifactLists", keys.ANY_LIST),
+                rights.list_home(),
+                rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
+                rights.list_bytes(),
+            ],
         )
-        function.may(
-            *self._jobs("WriteArtifactLists", keys.ANY_LIST),
-            rights.list_home(),
-            rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
-            rights.list_bytes(),
-        )
-        return function
 
     def _terminator(self) -> Function:
         rights = self._rights
-        function = self._function(
+        return self._function(
             "Terminator",
             "terminator",
             "Ends the instances of a job",
@@ -238,9 +235,8 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing.of(TerminatorTiming),
             ),
             timeout=cdk.Duration.minutes(2),
+            rights=self._end_jobs(),
         )
-        function.may(*self._end_jobs())
-        return function
 
     def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
         """Sends executions that end without Done to the queue; a message that its function cannot finish in time becomes a letter and
@@ -267,11 +263,11 @@ class WorkflowStack(cdk.Stack):
                 timing=timing.of(CleanupTiming),
             ),
             timeout=CLEANUP_TIMEOUT,
-        )
-        function.may(
-            *self._end_jobs(),
-            rights.executions("DescribeExecutions", "states:DescribeExecution"),
-            rights.work_through(queue.queue_arn),
+            rights=[
+                *self._end_jobs(),
+                rights.executions("DescribeExecutions", "states:DescribeExecution"),
+                rights.work_through(queue.queue_arn),
+            ],
         )
         clear_up_after(
             self,
@@ -305,8 +301,8 @@ class WorkflowStack(cdk.Stack):
             "Rejects removing a region while its stack exists",
             RegionCheckEnvironment(deployment=rights.deployment, bucket=self._foundation.home.bucket_name),
             timeout=cdk.Duration.minutes(2),
+            rights=[rights.list_home(), rights.descriptions(), rights.own_stack(self.stack_name)],
         )
-        function.may(rights.list_home(), rights.descriptions(), rights.own_stack(self.stack_name))
         cdk.CustomResource(
             self,
             "Regions",
@@ -340,6 +336,7 @@ class WorkflowStack(cdk.Stack):
         environment: Environment,
         *,
         timeout: cdk.Duration,
+        rights: Sequence[Right],
         files: dict[str, Path] | None = None,
     ) -> Function:
         return Function(
@@ -351,6 +348,7 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             timeout=timeout,
             log_retention_days=self._log_retention_days,
+            rights=rights,
             files=files,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -63,6 +63,7 @@ class Function(lambda_.Function):
         layer: lambda_.ILayerVersion,
         timeout: cdk.Duration,
         log_retention_days: int,
+        rights: Sequence[Right],
         memory_mb: int = 512,
         files: Mapping[str, Path] | None = None,
     ) -> None:
@@ -93,11 +94,7 @@ class Function(lambda_.Function):
             role=interfaces.role(role),
             log_group=log_group(scope, f"{name}Log", days=log_retention_days),
         )
-        self._role = role
         self.log_group.grant_write(role)
         for finding, reason in ACKNOWLEDGED.items():
             acknowledge(self, reason, finding)
-
-    def may(self, *rights: Right) -> None:
-        """Adds rights to the function's role."""
-        grant(self._role, *rights)
+        grant(role, *rights)
