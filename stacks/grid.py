@@ -25,7 +25,7 @@ from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
-from stacks.parts.batch import Children, tasks_of_this_account
+from stacks.parts.batch import TASKS, Children
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
@@ -35,7 +35,7 @@ from stacks.parts.logs import log_group
 from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
-from stacks.parts.right import Right, grant
+from stacks.parts.right import Right, role
 from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
@@ -118,30 +118,22 @@ class GridStack(cdk.Stack):
         self._outputs(machine.state_machine_arn, letters, training)
 
     def _training_role(self) -> iam.Role:
-        role = iam.Role(
+        return role(
             self,
             "TrainingRole",
+            SAGEMAKER,
+            "Trainings of grids, in every region: their data, their images, their own folders",
+            *self._grid.training(),
             role_name=names.training_role(self._rights.deployment, self._rights.home_region),
-            assumed_by=interfaces.principal(
-                iam.ServicePrincipal(SAGEMAKER, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}})
-            ),
-            description="Trainings of grids, in every region: their data, their images, their own folders",
         )
-        grant(role, *self._grid.training())
-        return role
 
     def _children(self, training: iam.Role, network: Network, settings: GridSettings, child_image: str) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
             self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)
         )
-        role = iam.Role(
-            self,
-            "ChildRole",
-            assumed_by=interfaces.principal(tasks_of_this_account()),
-            description="Children of grids: create, watch and stop trainings of this deployment",
-        )
-        grant(role, *self._grid.child(training.role_arn))
+        does = "Children of grids: create, watch and stop trainings of this deployment"
+        child = role(self, "ChildRole", TASKS, does, *self._grid.child(training.role_arn))
         environment = ChildEnvironment(
             deployment=deployment,
             bucket=self._foundation.home.bucket_name,
@@ -164,7 +156,7 @@ class GridStack(cdk.Stack):
             image=f"{registry}/{names.repository(deployment, names.PLATFORM)}:{child_image}",
             environment={name: value for name, value in environment.items() if name not in OF_AN_ARRAY},
             log=log,
-            job_role=role,
+            job_role=child,
             start=self._grid.start_child(log.log_group_arn),
         )
 
