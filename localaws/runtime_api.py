@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
+from localaws.plain_http import PlainHandler
 from localaws.processors import spent
 
 INIT_S = 10.0
@@ -170,9 +170,7 @@ class Worker:
 
 
 def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
-    class Api(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Api(PlainHandler):
         def do_GET(self) -> None:
             invocation = worker.next()
             if invocation is None:
@@ -181,29 +179,18 @@ def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
             deadline = time.time() + invocation.timeout_s
             headers = {
                 "Content-Type": "application/json",
-                "Content-Length": str(len(invocation.payload)),
                 "Lambda-Runtime-Aws-Request-Id": invocation.request,
                 "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
                 "Lambda-Runtime-Invoked-Function-Arn": invocation.arn,
             }
-            self._send(200, headers, invocation.payload)
+            self.answer(200, invocation.payload, headers)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self.body()
             if self.path.endswith("/init/error"):
                 worker.init_failed(body)
             else:
                 worker.done(Outcome(payload=body, failed=self.path.endswith("/error")))
-            self._send(202, {"Content-Length": "0"}, b"")
-
-        def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Logs nothing: only the worker's own lines are worth reading."""
+            self.answer(202)
 
     return Api

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from contract import keys, names, tags
-from localaws.model import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
+from localaws.model import listed
 from tests.builders import TAGS_AT_LAUNCH
 from tests.security import endings, grids, images
 from tests.security.asking import (
