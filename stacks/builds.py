@@ -81,24 +81,14 @@ class BuildsStack(cdk.Stack):
             base_account=base_account,
             copy_accounts=copy_accounts,
         )
-        function = Function(
-            self,
-            "ImageBuild",
-            package="image_build",
-            description="Checks requests for images, and collects what stands where",
-            environment=environment,
-            layer=Layer(self, "Libraries"),
-            # Reads a context of 1 GB that unpacks to 10 GB to its end, which takes two to three minutes on a whole processor.
-            timeout=cdk.Duration.minutes(10),
-            memory_mb=WHOLE_CPU_MB,
-            log_retention_days=common.log_retention_days,
-            rights=[
-                *reads,
-                rights.list_home(),
-                *images.look(),
-                Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
-                Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
-            ],
+        function = self._function(
+            environment,
+            common,
+            *reads,
+            rights.list_home(),
+            *images.look(),
+            Right("DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.build_project(deployment))]),
+            Right("ReadBuildLogs", ["logs:GetLogEvents"], [log.log_group_arn]),
         )
         build = BuildMachine(
             self,
@@ -113,3 +103,18 @@ class BuildsStack(cdk.Stack):
         arn = build.machine.state_machine_arn
         cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
         started_here(self, "BuildConsole", arn, "Open this, press Start execution, paste what image you want")
+
+    def _function(self, environment: ImageBuildEnvironment, common: Common, *rights: Right) -> Function:
+        return Function(
+            self,
+            "ImageBuild",
+            package="image_build",
+            description="Checks requests for images, and collects what stands where",
+            environment=environment,
+            layer=Layer(self, "Libraries"),
+            # Reads a context of 1 GB that unpacks to 10 GB to its end, which takes two to three minutes on a whole processor.
+            timeout=cdk.Duration.minutes(10),
+            memory_mb=WHOLE_CPU_MB,
+            log_retention_days=common.log_retention_days,
+            rights=rights,
+        )
