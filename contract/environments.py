@@ -51,6 +51,14 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentEnvironment(Environment):
+    """What nearly every function is told: the deployment's name, and its home bucket."""
+
+    deployment: str
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a deployment allows its jobs."""
 
@@ -65,9 +73,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionEnvironment(Environment):
-    deployment: str
-    bucket: str
+class AdmissionEnvironment(DeploymentEnvironment):
     log_group: str
     home_region: str
     regions: tuple[str, ...]
@@ -88,42 +94,32 @@ class AdmissionEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LauncherEnvironment(Environment):
-    deployment: str
-    bucket: str
+class LauncherEnvironment(DeploymentEnvironment):
     home_region: str
     instance_profile: str
     timing: LauncherTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttendantEnvironment(Environment):
-    deployment: str
-    bucket: str
+class AttendantEnvironment(DeploymentEnvironment):
     timing: AttendantTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactCheckEnvironment(Environment):
-    deployment: str
-    bucket: str
+class ArtifactCheckEnvironment(DeploymentEnvironment):
+    """Environment of the function that checks what nodes committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TerminatorEnvironment(Environment):
-    deployment: str
-    bucket: str
+class TerminatorEnvironment(DeploymentEnvironment):
     regions: tuple[str, ...]
     """Where jobs may run."""
     timing: TerminatorTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegionCheckEnvironment(Environment):
+class RegionCheckEnvironment(DeploymentEnvironment):
     """Environment of the function that rejects removing a region while its stack exists."""
-
-    deployment: str
-    bucket: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +138,9 @@ class ZoneLookupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupEnvironment(Environment):
+class CleanupEnvironment(DeploymentEnvironment):
     """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 
-    deployment: str
-    bucket: str
     regions: tuple[str, ...]
     queue: str
     """URL of the queue; the second cleanup is a delayed message to this same queue."""
@@ -154,9 +148,7 @@ class CleanupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaperEnvironment(Environment):
-    deployment: str
-    bucket: str
+class ReaperEnvironment(DeploymentEnvironment):
     home_region: str
     regions: tuple[str, ...]
     """All regions of the settings; the reaper also reads every region in which anything was ever launched (`keys.LAUNCHED_REGIONS`)."""
@@ -179,9 +171,7 @@ class ReaperEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrainEnvironment(Environment):
-    deployment: str
-    bucket: str
+class DrainEnvironment(DeploymentEnvironment):
     regions: tuple[str, ...]
     """All regions of the settings."""
     machine: str
@@ -194,11 +184,9 @@ class DrainEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuildEnvironment(Environment):
+class ImageBuildEnvironment(DeploymentEnvironment):
     """Environment of the Build machine's function, which checks a request and collects the result."""
 
-    deployment: str
-    bucket: str
     account: str
     suffix: str
     """The domain of the AWS partition, usually `amazonaws.com`."""
@@ -215,11 +203,9 @@ class ImageBuildEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImagesEnvironment(Environment):
+class OwnImagesEnvironment(DeploymentEnvironment):
     """Environment of the function through which a deploy waits for the platform's own images."""
 
-    deployment: str
-    bucket: str
     build_machine: str
     """ARN."""
     timing: OwnImagesTiming
@@ -264,11 +250,9 @@ class GridDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridEnvironment(Environment):
+class GridEnvironment(DeploymentEnvironment):
     """Environment of the grid's functions: Plan, Collect and the function that ends a grid."""
 
-    deployment: str
-    bucket: str
     account: str
     suffix: str
     """The domain of the AWS partition, usually `amazonaws.com`."""
@@ -308,12 +292,10 @@ class GridCleanupEnvironment(GridCollectEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildEnvironment(Environment):
+class ChildEnvironment(DeploymentEnvironment):
     """Environment of a child: the job definition sets the first four variables, its array the others. Batch adds
     AWS_BATCH_JOB_ID, AWS_BATCH_JOB_ATTEMPT and, for an array, AWS_BATCH_JOB_ARRAY_INDEX."""
 
-    deployment: str
-    bucket: str
     home_region: str
     timing: ChildTiming
     grid: str
