@@ -31,6 +31,7 @@ OF_THE_MODEL = frozenset(OPERATIONS) | {
     "TerminateInstances",
     "GetConsoleOutput",
     "DescribeAvailabilityZones",
+    *ec2_groups.OPERATIONS,
 }
 OF_TAGS = frozenset({"CreateTags", "DeleteTags", "DescribeTags"})
 """moto answers these calls for networks, templates and groups, which the model does not have."""
@@ -53,7 +54,6 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     """Installs the model until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
     machines = Machines(aws)
     Instances(aws, "ec2", machines.open_region, invalid="InvalidParameterValue")
-    ec2_groups.install(aws, machines.use)
     aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
     _keep_what_is_used(aws, machines)
     _current[:] = [Nodes(aws, machines, folder=aws.work / "nodes", ami=ami)]

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
+from localaws.services import ec2_groups
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
@@ -91,11 +92,6 @@ class Machines:
     def get(self, instance: str) -> Machine | None:
         return next((machine for machine in self.all() if machine.id == instance), None)
 
-    def use(self, region: str, group: str) -> bool:
-        """Whether the placement group has an instance that is not terminated."""
-        here = [machine for machine in self.all() if (machine.region, machine.group) == (region, group)]
-        return any(machine.state(time.time()) != "terminated" for machine in here)
-
     def left(self) -> int:
         """Returns how many instances are not terminated."""
         return sum(machine.state(time.time()) != "terminated" for machine in self.all())
@@ -125,7 +121,8 @@ class Region(Ec2):
     """One region. Every instance draws its own delays."""
 
     def __init__(self, region: str, owner: Machines) -> None:
-        super().__init__(region, time, MotoCatalogue(region), owner.number)
+        self.groups = ec2_groups.Groups(region, self.name, self._uses)
+        super().__init__(region, time, MotoCatalogue(region, self.groups), owner.number)
         self._owner, self._aws = owner, owner.aws
         self.pages = Pages(size=max(LEAST_PAGE, owner.aws.conditions.page_size))
 
@@ -166,6 +163,15 @@ class Region(Ec2):
             if operation == "CreateTags":
                 self._show_tags(params)
         return answer
+
+    def of_the_region(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation in ec2_groups.OPERATIONS:
+            return self.groups.answer(operation, params)
+        return super().of_the_region(operation, params)
+
+    def _uses(self, group: str) -> bool:
+        """Whether the placement group has an instance that is not terminated."""
+        return any(one.group == group and one.state(self.now) != "terminated" for one in self.machines.values())
 
     def _lose(self, marks: Marks) -> None:
         """Applies the fault `response-lost`, once."""
