@@ -49,6 +49,7 @@ GAPS = (
     "throttling",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
+USUAL = Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900)
 _ABSENT = object()
 _ONE = threading.Lock()
 
@@ -102,7 +103,7 @@ class LocalAws:
         self.workers = Workers(self, self.work, echo)
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []
-        self._clients: dict[tuple[str, str, str, bool], Any] = {}
+        self._clients: dict[tuple[str, str, str, bool, Config], Any] = {}
         self._before_stop: list[Callable[[], None]] = []
         self._timers: set[threading.Timer] = set()
         self._server: Any = None
@@ -181,9 +182,17 @@ class LocalAws:
 
     # access
 
-    def client(self, service: str, region: str = "us-east-1", *, role: str = DEPLOYER, throttled: bool = True) -> Any:
+    def client(
+        self,
+        service: str,
+        region: str = "us-east-1",
+        *,
+        role: str = DEPLOYER,
+        throttled: bool = True,
+        config: Config = USUAL,
+    ) -> Any:
         """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf."""
-        named = (service, region, role, throttled)
+        named = (service, region, role, throttled, config)
         with self._lock:
             if named not in self._clients:
                 keys, session = self.credentials_for(role, throttled=throttled), cast(Any, boto3.session.Session())
@@ -194,7 +203,7 @@ class LocalAws:
                     aws_access_key_id=keys.access_key,
                     aws_secret_access_key=keys.secret,
                     aws_session_token=keys.token,
-                    config=Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900),
+                    config=config,
                 )
             return self._clients[named]
 

@@ -81,22 +81,22 @@ class Untaught(LookupError):
 class Account(Protocol):
     """What IAM knows about the account beside the call."""
 
-    def tags(self, region: str, resource: str) -> Mapping[str, str]:
+    def tags(self, region: str, resource: str, /) -> Mapping[str, str]:
         """Returns tags of an EC2 resource, by id; of a placement group, by name."""
 
-    def role(self, profile: str) -> str:
+    def role(self, profile: str, /) -> str:
         """Returns the ARN of an instance profile's role, by the profile's ARN or name."""
 
-    def secret(self, region: str, secret: str) -> str:
+    def secret(self, region: str, secret: str, /) -> str:
         """Returns the ARN of a secret, by ARN or name."""
 
-    def machine(self, region: str) -> str:
+    def machine(self, region: str, /) -> str:
         """Returns the ARN of the state machine that issued these task tokens."""
 
-    def key(self, region: str, topic: str) -> str:
+    def key(self, region: str, topic: str, /) -> str:
         """Returns the ARN of the key that encrypts a topic's messages, empty for none."""
 
-    def key_policy(self, key: str) -> Mapping[str, Any]:
+    def key_policy(self, key: str, /) -> Mapping[str, Any]:
         """Returns the policy of a key, by the key's ARN."""
 
 

@@ -117,6 +117,11 @@ class Machines:
             end()
 
 
+def _each_time(span: Callable[[Conditions], tuple[float, float]]) -> Any:
+    """Returns a property that draws a duration from a range of the conditions each time."""
+    return property(lambda region: region._drawn(span(region._aws.conditions)))
+
+
 class Region(Ec2):
     """One region. Every instance draws its own delays."""
 
@@ -129,25 +134,11 @@ class Region(Ec2):
     def _drawn(self, span: tuple[float, float]) -> float:
         return self._aws.conditions.scaled(span, self._aws.chance)
 
-    @property
-    def invisible_s(self) -> float:
-        return self._drawn(self._aws.conditions.invisible_s)
-
-    @property
-    def lag_s(self) -> float:
-        return self._drawn(self._aws.conditions.state_lag_s)
-
-    @property
-    def iam_s(self) -> float:
-        return self._drawn(self._aws.conditions.iam_delay_s)
-
-    @property
-    def pending_s(self) -> float:
-        return self._drawn(self._aws.conditions.boot_s)
-
-    @property
-    def shutting_s(self) -> float:
-        return self._drawn(self._aws.conditions.shutdown_s)
+    invisible_s = _each_time(lambda conditions: conditions.invisible_s)
+    lag_s = _each_time(lambda conditions: conditions.state_lag_s)
+    iam_s = _each_time(lambda conditions: conditions.iam_delay_s)
+    pending_s = _each_time(lambda conditions: conditions.boot_s)
+    shutting_s = _each_time(lambda conditions: conditions.shutdown_s)
 
     @property
     def forgotten_s(self) -> float:

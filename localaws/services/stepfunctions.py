@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
 from moto.s3.models import s3_backends
 from moto.stepfunctions import models
@@ -40,6 +39,13 @@ from localaws.services.cloudformation_repairs import around_creation
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
+OF_STATES = Config(
+    parameter_validation=False,
+    retries={"total_max_attempts": 1},
+    connect_timeout=30,
+    read_timeout=100_000,
+    max_pool_connections=64,
+)
 _LAST = {
     HistoryEventType.ExecutionSucceeded,
     HistoryEventType.ExecutionFailed,
@@ -199,32 +205,10 @@ def _run_program(self: Any, env: Any) -> None:
 
 
 def _clients(aws: LocalAws) -> None:
-    clients: dict[tuple[str, str, str], Any] = {}
-    turn = threading.Lock()
-
     def client(region: str, service: str, state_credentials: Any = None) -> Any:
         """Returns one signed client per service, region and role; moto makes an unsigned one per call."""
         role = state_credentials.role_arn if state_credentials else ""
-        with turn:
-            if (service, region, role) not in clients:
-                keys = aws.credentials_for(role, throttled=False)
-                session: Any = boto3.session.Session()
-                clients[service, region, role] = session.client(
-                    service,
-                    region_name=region,
-                    endpoint_url=aws.endpoint,
-                    aws_access_key_id=keys.access_key,
-                    aws_secret_access_key=keys.secret,
-                    aws_session_token=keys.token,
-                    config=Config(
-                        parameter_validation=False,
-                        retries={"total_max_attempts": 1},
-                        connect_timeout=30,
-                        read_timeout=100_000,
-                        max_pool_connections=64,
-                    ),
-                )
-            return clients[service, region, role]
+        return aws.client(service, region, role=role, throttled=False, config=OF_STATES)
 
     for name, module in list(sys.modules.items()):
         if name.startswith("moto.stepfunctions.") and hasattr(module, "boto_client_for"):
