@@ -6,9 +6,9 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
@@ -19,6 +19,10 @@ from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
 from localaws.services.ec2_zones import described
 
+if TYPE_CHECKING:
+    from localaws.machines.nodes import Nodes
+    from localaws.server import LocalAws
+
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
 """States after which EC2 keeps the console's output."""
 LEAST_PAGE = 5
@@ -26,47 +30,13 @@ LEAST_PAGE = 5
 _chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
-class Aws(Protocol):
-    """What EC2 uses of the local AWS (localaws.server.LocalAws)."""
-
-    @property
-    def conditions(self) -> Conditions: ...
-
-    @property
-    def chance(self) -> random.Random: ...
-
-    def later(self, delay_s: float, function: Callable[[], Any], /) -> Any: ...
-
-    def emit(
-        self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str, /
-    ) -> Any: ...
-
-
-class Host(Protocol):
-    """Runs the machines' processes (localaws.machines.nodes.Nodes); calls return at once."""
-
-    def boot(self, machine: Machine) -> None:
-        """Starts its user data."""
-
-    def shut_down(self, machine: Machine) -> None:
-        """Shuts down as an operating system does: SIGTERM, a grace period, SIGKILL."""
-
-    def cut_power(self, machine: Machine) -> None:
-        """Kills everything on the machine before it returns."""
-
-    def said(self, machine: Machine) -> str:
-        """Returns its console output so far."""
-
-    def stop(self) -> None:
-        """Kills everything on every machine before it returns."""
-
-
 class Machines:
     """Holds all instances of the rehearsal, in every region."""
 
-    host: Host
+    host: Nodes
+    """Runs the processes of the machines."""
 
-    def __init__(self, aws: Aws) -> None:
+    def __init__(self, aws: LocalAws) -> None:
         self.aws = aws
         self.lock = threading.RLock()
         """Held while instances change, so that nobody sees half of a launch."""
