@@ -16,7 +16,7 @@ PSEUDO_ACCOUNT = {"Ref": "AWS::AccountId"}
 
 @pytest.fixture(scope="session")
 def granted(deployment: Synthesised) -> list[Right]:
-    return list(rights(deployment))
+    return [one for stack, template in deployment.stacks.items() for one in rights(template, stack=stack)]
 
 
 def test_no_action_has_a_wildcard(granted: list[Right]) -> None:
