@@ -52,11 +52,8 @@ def test_a_custom_resource_is_made_by_its_function_and_its_answer_is_what_getatt
     services: Services, places: dict[str, str]
 ) -> None:
     (told,) = services.noted(places["Bucket"], "asked")
-    assert (told["RequestType"], told["LogicalResourceId"], told["ResourceType"]) == (
-        "Create",
-        "Thing",
-        "Custom::Thing",
-    )
+    shape = (told["RequestType"], told["LogicalResourceId"], told["ResourceType"])
+    assert shape == ("Create", "Thing", "Custom::Thing")
     assert told["ResourceProperties"]["Number"] == "3"  # CloudFormation makes text of it
     assert "PhysicalResourceId" not in told
     assert places["Word"] == "found"
