@@ -26,9 +26,7 @@ class CloudFormation(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/stack?X-Amz-Signature=a%2Fb"
 
-    def request(
-        self, kind: str, properties: dict[str, Any], *, stack: str, number: int = 1, **more: Any
-    ) -> dict[str, Any]:
+    def request(self, kind: str, properties: dict[str, Any], *, stack: str, number: int = 1) -> dict[str, Any]:
         """What the function behind a custom resource of that stack is sent."""
         return {
             "RequestType": kind,
@@ -38,7 +36,6 @@ class CloudFormation(ThreadingHTTPServer):
             "LogicalResourceId": "Thing",
             "ResourceType": "Custom::Thing",
             "ResourceProperties": {"ServiceToken": "arn", **properties},
-            **more,
         }
 
 

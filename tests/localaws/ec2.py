@@ -150,10 +150,3 @@ def refusal(call: Any, **arguments: Any) -> str:
     with pytest.raises(ClientError) as refused:
         call(**arguments)
     return str(refused.value.response["Error"]["Code"])
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

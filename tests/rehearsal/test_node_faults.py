@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from contract import keys
 from rehearsal.yard import StartedJob
-from tests.rehearsal.jobs import HAPPY, instances, left, shutdowns
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import HAPPY, ended, instances, left, shutdowns
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
-
-
-def ended(job: StartedJob) -> dict[str, Any]:
-    execution = job.wait(HANG_S)
-    job.settle()
-    return execution
 
 
 def reason(job: StartedJob) -> str:

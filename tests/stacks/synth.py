@@ -59,8 +59,8 @@ def place_of(deployment: Synthesised, region: str) -> Place:
 
 def artifacts(deployment: Synthesised) -> dict[str, Any]:
     """What is deployed, and after what, as the CDK command line reads it."""
-    manifest: dict[str, Any] = json.loads((deployment.folder / "manifest.json").read_text())
-    return manifest["artifacts"]
+    found: dict[str, Any] = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
+    return found
 
 
 def plain(value: Any) -> str:

@@ -46,7 +46,7 @@ class Yard:
 
     def ask(self, kind: str, count: int, before: str = "", *mishaps: Mishap) -> Answer:
         known = {"PhysicalResourceId": before} if kind != "Create" else {}
-        request = self.cloudformation.request(kind, {"Count": str(count)}, stack=f"yard-region-{REGION}", **known)
+        request = self.cloudformation.request(kind, {"Count": str(count)}, stack=f"yard-region-{REGION}") | known
         functions = Functions(self.aws)
         with functions.installed():
             assert functions.invoke("zone_lookup", request, mishaps).error == ""
