@@ -65,16 +65,19 @@ def handler(event, context):
 """
 
 
+def resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
 def template(role: str, machine_role: str) -> dict[str, Any]:
     """CloudFormation as the CDK would write it."""
 
     def rule(**properties: Any) -> dict[str, Any]:
         target = {"Id": "Function", "Arn": {"Fn::GetAtt": ["Function", "Arn"]}}
-        return {"Type": "AWS::Events::Rule", "Properties": {**properties, "State": "ENABLED", "Targets": [target]}}
+        return resource("Events::Rule", **properties, State="ENABLED", Targets=[target])
 
     urgent = {"bucket": {"name": [{"Ref": "Bucket"}]}, "object": {"key": [{"wildcard": "jobs/*/nodes/*.urgent.json"}]}}
     notify = {"NotificationConfiguration": {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}}
-    layer = {"Content": {"S3Bucket": "assets", "S3Key": "layer.zip"}}
     function = {
         "Code": {"S3Bucket": "assets", "S3Key": "function.zip"},
         "Handler": "index.handler",
@@ -92,15 +95,13 @@ def template(role: str, machine_role: str) -> dict[str, Any]:
     }
     return {
         "Resources": {
-            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": notify},
-            "Layer": {"Type": "AWS::Lambda::LayerVersion", "Properties": layer},
-            "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
-            "Machine": {"Type": "AWS::StepFunctions::StateMachine", "Properties": machine},
+            "Bucket": resource("S3::Bucket", **notify),
+            "Layer": resource("Lambda::LayerVersion", Content={"S3Bucket": "assets", "S3Key": "layer.zip"}),
+            "Function": resource("Lambda::Function", **function),
+            "Machine": resource("StepFunctions::StateMachine", **machine),
             "Urgent": rule(EventPattern={"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": urgent}),
             "Custom": rule(EventPattern={"source": ["test"], "detail": {"kind": [{"prefix": "a"}, {"suffix": "z"}]}}),
-            "Ended": rule(
-                EventPattern={"source": ["aws.states"], "detail": {"status": ["FAILED", "ABORTED", "TIMED_OUT"]}}
-            ),
+            "Ended": rule(EventPattern={"source": ["aws.states"], "detail": {"status": BADLY}}),
             "Minute": rule(ScheduleExpression="rate(1 minute)"),
         },
         "Outputs": {name: {"Value": {"Ref": name}} for name in ("Bucket", "Function", "Machine")},
@@ -126,6 +127,7 @@ def machine(function: str, payload: Mapping[str, Any], *, wait: bool = False, **
     return {"QueryLanguage": "JSONata", "StartAt": "Work", "States": {"Work": task, "Caught": caught}}
 
 
+BADLY = ["FAILED", "ABORTED", "TIMED_OUT"]
 CATCH = [{"ErrorEquals": ["States.ALL"], "Assign": {"problem": "{% $states.errorOutput %}"}, "Next": "Caught"}]
 
 

@@ -13,7 +13,7 @@ from botocore.validate import ParamValidator
 
 from contract import names, tags
 from contract.environments import GridLimits
-from contract.grid import ARRAY, ROUNDS, arrays
+from contract.grid import ROUNDS
 from contract.timing import Timing
 from localaws.limits import beyond
 from stacks.parts.grid_machine import BUSY, LONGEST_ROUND_S, longest_round_s
@@ -100,16 +100,6 @@ def test_more_lines_than_an_array_takes_are_several_side_by_side(grid_machine: d
     assert submit["Items"] == "{% $arrays %}"
     assert submit["ItemProcessor"].get("ProcessorConfig", {"Mode": "INLINE"})["Mode"] == "INLINE"
     assert "MaxConcurrency" not in submit  # 40, where nobody says
-    for lines in (10_001, 25_000, 100_000):
-        sizes = [size for _, size in arrays(lines)]
-        assert len(sizes) > 1
-        assert sum(sizes) == lines
-        assert all(size in ARRAY for size in sizes)
-
-
-@pytest.mark.parametrize("lines", [1, 2, 10_000])
-def test_as_many_lines_as_an_array_takes_are_one_job(lines: int) -> None:
-    assert arrays(lines) == [(0, lines)]
 
 
 def test_a_single_line_is_no_array(submissions: dict[str, Any]) -> None:
