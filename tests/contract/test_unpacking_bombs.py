@@ -149,12 +149,7 @@ def test_a_path_too_deep_or_too_long_is_refused_with_the_limit(tmp_path: Path, n
 
 def test_a_file_beneath_what_was_a_link_lands_inside(tmp_path: Path) -> None:
     """A link to a folder, replaced by a file, and a folder through a link that stays inside."""
-    members = (
-        ("real/keep", b"1"),
-        link("door", "real"),
-        ("door/new", b"2"),
-        ("door", b"3"),
-    )
+    members = (("real/keep", b"1"), link("door", "real"), ("door/new", b"2"), ("door", b"3"))
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     code = tmp_path / "code"
     assert (code / "real/new").read_bytes() == b"2"

@@ -11,18 +11,7 @@ from botocore.exceptions import ClientError
 
 from contract import tags
 from localaws.services import sagemaker
-from tests.localaws.grid import (
-    AWAY,
-    HOME,
-    MANIFEST,
-    Grid,
-    at_rest,
-    create,
-    faults,
-    impatient,
-    refused,
-    trained_here,
-)
+from tests.localaws.grid import AWAY, HOME, MANIFEST, Grid, at_rest, create, faults, impatient, refused, trained_here
 
 pytestmark = pytest.mark.rehearsal
 

@@ -44,11 +44,7 @@ def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: 
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [
-        ("killed", " before its work was done"),
-        ("broken", " before its work was done"),
-        ("cut", "has been silent for"),
-    ],
+    [("killed", " before its work was done"), ("broken", " before its work was done"), ("cut", "has been silent for")],
 )
 def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(
     beside: dict[str, StartedJob], name: str, why: str
