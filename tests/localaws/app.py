@@ -12,6 +12,7 @@ from typing import Any
 
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
+from tests.archives import zip_with
 from tests.waiting import HANG_S, until
 
 LAYER = Path(__file__).parents[2] / "build" / "layer"
@@ -142,7 +143,7 @@ class App:
             for name in ("function", "machine")
         )
         self.s3.create_bucket(Bucket="assets")
-        self.s3.put_object(Bucket="assets", Key="function.zip", Body=zipped({"index.py": CODE}))
+        self.s3.put_object(Bucket="assets", Key="function.zip", Body=zip_with(("index.py", CODE)))
         self.s3.put_object(Bucket="assets", Key="layer.zip", Body=zipped_layer())
         formation = aws.client("cloudformation")
         formation.create_stack(StackName="app", TemplateBody=json.dumps(template(self.role, self.machine_role)))
@@ -198,14 +199,6 @@ class App:
     def seen(self, source: str) -> list[dict[str, Any]]:
         """Events of a source that the function was given."""
         return [json.loads(self.read(key)) for key in self.keys(f"seen/{source}/")]
-
-
-def zipped(files: Mapping[str, str]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return packed.getvalue()
 
 
 @cache

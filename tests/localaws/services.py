@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from localaws.server import LocalAws
-from tests.localaws.app import resource, zipped
+from tests.archives import zip_with
+from tests.localaws.app import resource
 from tests.waiting import until
 
 REGION = "eu-central-1"
@@ -189,7 +190,7 @@ class Services:
         role = aws.client("iam").create_role(RoleName="function", AssumeRolePolicyDocument="{}")["Role"]
         self.role: str = role["Arn"]
         aws.client("s3").create_bucket(Bucket="assets")
-        aws.client("s3").put_object(Bucket="assets", Key="function.zip", Body=zipped({"index.py": CODE}))
+        aws.client("s3").put_object(Bucket="assets", Key="function.zip", Body=zip_with(("index.py", CODE)))
 
     def create(self, name: str) -> None:
         self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template(self.role)))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import tarfile
 import time
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ from localaws.services.codebuild_run import AWS_CLI
 from stacks.builds import BuildsStack
 from stacks.parts.common import Common
 from stacks.parts.rights import Rights
+from tests.archives import tarred, zip_with
 from tests.localaws.app import CALM
 from tests.waiting import until
 
@@ -41,13 +39,8 @@ class Yard:
     bucket: str
 
     def upload(self, name: str, files: Mapping[str, str]) -> str:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for path, text in files.items():
-                entry = tarfile.TarInfo(path)
-                entry.size = len(text.encode())
-                archive.addfile(entry, io.BytesIO(text.encode()))
-        self.aws.client("s3", HOME).put_object(Bucket=self.bucket, Key=f"uploads/{name}", Body=packed.getvalue())
+        packed = tarred(*files.items())
+        self.aws.client("s3", HOME).put_object(Bucket=self.bucket, Key=f"uploads/{name}", Body=packed)
         return f"s3://{self.bucket}/uploads/{name}"
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,12 +130,8 @@ def deploy(aws: LocalAws, assembly: Path) -> None:
 
 
 def packed(folder: Path) -> bytes:
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(folder))
-    return whole.getvalue()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return zip_with(*((str(path.relative_to(folder)), path.read_bytes()) for path in files))
 
 
 def test_an_image_is_built_once_and_stands_in_every_region(yard: Yard) -> None:
