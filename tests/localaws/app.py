@@ -13,7 +13,7 @@ from typing import Any
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
 from tests.archives import zip_with
-from tests.waiting import HANG_S, until
+from tests.waiting import until
 
 LAYER = Path(__file__).parents[2] / "build" / "layer"
 CALM = Conditions(
@@ -132,6 +132,13 @@ BADLY = ["FAILED", "ABORTED", "TIMED_OUT"]
 CATCH = [{"ErrorEquals": ["States.ALL"], "Assign": {"problem": "{% $states.errorOutput %}"}, "Next": "Caught"}]
 
 
+def over(states: Any, execution: str) -> dict[str, Any]:
+    """DescribeExecution once it is."""
+    until(lambda: states.describe_execution(executionArn=execution)["status"] != "RUNNING")
+    found: dict[str, Any] = states.describe_execution(executionArn=execution)
+    return found
+
+
 class App:
     """The deployment, and what a test does with it."""
 
@@ -168,14 +175,8 @@ class App:
         started = self.states.start_execution(stateMachineArn=arn, input=json.dumps(given or {}), **more)
         return str(started["executionArn"])
 
-    def end(self, execution: str, limit_s: float = HANG_S) -> dict[str, Any]:
-        """DescribeExecution once it is over."""
-        found: dict[str, Any] = until(lambda: self._over(execution), limit_s)
-        return found
-
-    def _over(self, execution: str) -> dict[str, Any] | None:
-        found: dict[str, Any] = self.states.describe_execution(executionArn=execution)
-        return found if found["status"] != "RUNNING" else None
+    def end(self, execution: str) -> dict[str, Any]:
+        return over(self.states, execution)
 
     def run(self, definition: Mapping[str, Any], given: Any = None) -> dict[str, Any]:
         return self.end(self.start(definition, given))

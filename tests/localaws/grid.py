@@ -70,6 +70,8 @@ IMAGES: dict[str, dict[str, str]] = {
     "child": {"Dockerfile": 'FROM base\nCOPY --chown=1 c.py /c.py\nENTRYPOINT ["python", "/c.py"]\n', "c.py": CHILD},
 }
 REPOSITORY = "yard/images"
+ROLES = {"training": "sagemaker", "job": "ecs-tasks", "start": "ecs-tasks", "m": "states"}
+"""Role to the service that takes it."""
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
@@ -81,12 +83,7 @@ class Grid:
         iam = aws.client("iam")
         self.roles = {
             name: iam.create_role(RoleName=name, AssumeRolePolicyDocument=_trust(service))["Role"]["Arn"]
-            for name, service in (
-                ("training", "sagemaker"),
-                ("job", "ecs-tasks"),
-                ("start", "ecs-tasks"),
-                ("m", "states"),
-            )
+            for name, service in ROLES.items()
         }
         for region in (HOME, AWAY):
             aws.client("ecr", region).create_repository(repositoryName=REPOSITORY)
@@ -155,21 +152,12 @@ class Grid:
 
     def reaches(self, name: str, secondary: str, region: str = HOME) -> dict[str, Any]:
         """Once it has been in that secondary status."""
-
-        def look() -> dict[str, Any] | None:
-            found = self.training(name, region)
-            return found if secondary in self.path(found) else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        until(lambda: secondary in self.path(self.training(name, region)))
+        return self.training(name, region)
 
     def ended(self, name: str, region: str = HOME) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.training(name, region)
-            return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        until(lambda: self.training(name, region)["TrainingJobStatus"] in ("Completed", "Failed", "Stopped"))
+        return self.training(name, region)
 
     @staticmethod
     def path(described: Mapping[str, Any]) -> list[str]:
@@ -210,12 +198,7 @@ class Grid:
         return dict(found)
 
     def job_in(self, identity: str, *statuses: str) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.job(identity)
-            return found if found["status"] in statuses else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        return dict(until(lambda: (found := self.job(identity))["status"] in statuses and found))
 
     def log(self, group: str, prefix: str, region: str = HOME) -> list[str]:
         logs = self.aws.client("logs", region)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from localaws.services import batch
+from tests.localaws.app import over
 from tests.localaws.grid import HOME, Grid, faults, trained_here
 from tests.waiting import until
 
@@ -154,14 +155,7 @@ def start(grid: Grid, wish: str, size: int) -> str:
 
 
 def outcome(grid: Grid, execution: str) -> dict[str, Any]:
-    states = grid.aws.client("stepfunctions", HOME)
-
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = states.describe_execution(executionArn=execution)
-        return found if found["status"] != "RUNNING" else None
-
-    result: dict[str, Any] = until(look)
-    return result
+    return over(grid.aws.client("stepfunctions", HOME), execution)
 
 
 def test_a_state_waits_for_the_array_and_has_its_description(grid: Grid, definition: str) -> None:  # noqa: ARG001
