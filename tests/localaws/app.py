@@ -5,10 +5,15 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import boto3
+from botocore.config import Config
 
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
@@ -64,6 +69,31 @@ def handler(event, context):
     if event.get("detail", {}).get("fails"):
         raise RuntimeError("as asked")
 """
+
+
+@contextmanager
+def meanwhile(aws: LocalAws, **changes: Any) -> Iterator[None]:
+    """Other conditions than before, for a while."""
+    before = aws.conditions
+    aws.conditions = replace(before, **changes)
+    try:
+        yield
+    finally:
+        aws.conditions = before
+
+
+def impatient(aws: LocalAws, role: str, service: str, region: str = "us-east-1", *, throttled: bool = True) -> Any:
+    """A client that asks once, as this role."""
+    keys = aws.credentials_for(role, throttled=throttled)
+    return cast(Any, boto3.session.Session()).client(
+        service,
+        region_name=region,
+        endpoint_url=aws.endpoint,
+        config=Config(retries={"total_max_attempts": 1}),
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret,
+        aws_session_token=keys.token,
+    )
 
 
 def resource(kind: str, **properties: Any) -> dict[str, Any]:

@@ -11,9 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.containers.images import keep
@@ -21,7 +19,7 @@ from localaws.server import LocalAws
 from localaws.services import sagemaker
 from localaws.services.sagemaker_model import CREATE
 from rehearsal.faults import parse_faults
-from tests.localaws.app import CALM
+from tests.localaws.app import CALM, meanwhile
 from tests.waiting import until
 
 HOME, AWAY = "eu-central-1", "us-east-1"
@@ -224,12 +222,8 @@ def trained_here(images: Path) -> Iterator[Grid]:
 
 @contextmanager
 def faults(grid: Grid, *given: str) -> Iterator[None]:
-    before = grid.aws.conditions
-    grid.aws.conditions = replace(before, faults=parse_faults(list(given)), faults_since=time.monotonic())
-    try:
+    with meanwhile(grid.aws, faults=parse_faults(list(given)), faults_since=time.monotonic()):
         yield
-    finally:
-        grid.aws.conditions = before
 
 
 def refused(grid: Grid, region: str = HOME, **request: Any) -> str:
@@ -250,17 +244,3 @@ def at_rest(region: str) -> None:
 def create(grid: Grid, name: str, region: str = HOME, **more: Any) -> str:
     at_rest(region)
     return grid.create(name, region, **more)
-
-
-def impatient(grid: Grid, region: str) -> Any:
-    """A client of SageMaker that asks once."""
-    keys = grid.aws.credentials_for(grid.roles["job"], throttled=False)
-    return boto3.client(
-        "sagemaker",
-        region_name=region,
-        endpoint_url=grid.aws.endpoint,
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret,
-        aws_session_token=keys.token,
-        config=Config(retries={"total_max_attempts": 1}),
-    )

@@ -192,15 +192,20 @@ class Services:
         aws.client("s3").create_bucket(Bucket="assets")
         aws.client("s3").put_object(Bucket="assets", Key="function.zip", Body=zip_with(("index.py", CODE)))
 
-    def create(self, name: str) -> None:
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template(self.role)))
+    def created(self, name: str, template: dict[str, Any]) -> str:
+        """The status once nothing is in progress."""
+        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template))
+        return self.over(name)
 
-    def create_custom(self, name: str, function: str, **wishes: Any) -> None:
+    def deleted(self, name: str) -> str:
+        self.stacks.delete_stack(StackName=name)
+        return self.over(name)
+
+    def with_custom(self, name: str, function: str, **wishes: Any) -> str:
         """A stack of the custom resource alone, of a function (ARN) of another stack."""
-        whole = {"Resources": custom(function, **wishes)}
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
+        return self.created(name, {"Resources": custom(function, **wishes)})
 
-    def create_buckets(self, name: str, function: str, **wishes: Any) -> None:
+    def with_buckets(self, name: str, function: str, **wishes: Any) -> str:
         """A stack of buckets that are kept, and of a custom resource that is made after them."""
         buckets = {
             policy: resource("S3::Bucket", BucketName=f"{name}-{policy.lower()}") | {"DeletionPolicy": policy}
@@ -208,7 +213,7 @@ class Services:
         }
         whole: dict[str, Any] = {"Resources": buckets | custom(function, **wishes)}
         whole["Resources"]["Thing"]["DependsOn"] = ["Kept", *buckets]
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
+        return self.created(name, whole)
 
     def status(self, name: str) -> str:
         """DELETE_COMPLETE for a stack that is not there."""

@@ -6,17 +6,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.server import LocalAws
-from tests.localaws.app import CALM, CATCH, App, echo, machine
+from tests.localaws.app import CALM, CATCH, App, echo, impatient, machine, meanwhile
 from tests.localaws.ec2 import refusal
 from tests.waiting import until
 
@@ -326,13 +323,9 @@ def test_the_clock_fires_at_the_speed_of_the_rehearsal(app: App) -> None:
 def test_pages_are_short_and_continue(app: App) -> None:
     for number in range(5):
         app.s3.put_object(Bucket=app.bucket, Key=f"pages/{number} +&", Body=b"")
-    calm = app.aws.conditions
-    app.aws.conditions = replace(calm, page_size=2)
-    try:
+    with meanwhile(app.aws, page_size=2):
         page = app.s3.list_objects_v2(Bucket=app.bucket, Prefix="pages/", MaxKeys=1000)
         keys = app.keys("pages/")
-    finally:
-        app.aws.conditions = calm
     assert (len(page["Contents"]), page["IsTruncated"]) == (2, True)
     assert keys == [f"pages/{number} +&" for number in range(5)]
 
@@ -351,19 +344,8 @@ THROTTLES = [
 def test_a_throttled_call_of_a_function_has_the_services_own_error(
     app: App, service: str, call: str, code: str
 ) -> None:
-    calm, keys, session = app.aws.conditions, app.aws.credentials_for(app.role), cast(Any, boto3.session.Session())
-    impatient = session.client(
-        service,
-        region_name="us-east-1",
-        endpoint_url=app.aws.endpoint,
-        config=Config(retries={"total_max_attempts": 1}),
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret,
-    )
-    app.aws.conditions = replace(calm, throttled=1.0)
-    try:
-        assert refusal(getattr(impatient, call)) == code
+    client = impatient(app.aws, app.role, service)
+    with meanwhile(app.aws, throttled=1.0):
+        assert refusal(getattr(client, call)) == code
         getattr(app.aws.client(service), call)()  # whoever deploys is not throttled
-    finally:
-        app.aws.conditions = calm
     assert any(call.error == code for call in app.aws.recorder.of(role=app.role))

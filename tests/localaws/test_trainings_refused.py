@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from contract import tags
 from localaws.services import sagemaker
-from tests.localaws.grid import AWAY, HOME, MANIFEST, Grid, at_rest, create, faults, impatient, refused, trained_here
+from tests.localaws.app import impatient
+from tests.localaws.grid import AWAY, HOME, MANIFEST, Grid, at_rest, create, faults, refused, trained_here
 
 pytestmark = pytest.mark.rehearsal
 
@@ -72,7 +73,7 @@ def test_beyond_the_quota_it_is_a_limit_and_the_name_stays_free(grid: Grid) -> N
 def test_too_many_creations_at_once_are_throttled(grid: Grid) -> None:
     codes = []
     bad = {**grid.request("pace", AWAY), "TrainingJobName": "under_score"}
-    client = impatient(grid, AWAY)
+    client = impatient(grid.aws, grid.roles["job"], "sagemaker", AWAY, throttled=False)
     for _ in range(8):
         with pytest.raises(ClientError) as problem:
             client.create_training_job(**bad)
@@ -82,7 +83,8 @@ def test_too_many_creations_at_once_are_throttled(grid: Grid) -> None:
 
 def test_a_lost_answer_leaves_a_training_behind(grid: Grid) -> None:
     at_rest(HOME)
-    line, client = [{"Key": tags.LINE, "Value": "3"}], impatient(grid, HOME)
+    line = [{"Key": tags.LINE, "Value": "3"}]
+    client = impatient(grid.aws, grid.roles["job"], "sagemaker", HOME, throttled=False)
     with faults(grid, "create-response-lost:line=3"):
         with pytest.raises(ClientError, match="InternalFailure"):
             client.create_training_job(**grid.request("lost", Tags=line))

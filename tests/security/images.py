@@ -161,8 +161,7 @@ ALLOWED_WIDE = [
     Ask("ImageBuild", "ecr:DescribeImages", OURS_OF_IMAGES.replace(REGION, "us-east-1")),
 ]
 DENIED_WIDE = [
-    Ask("Build", "ecr:PutImage", OURS_OF_IMAGES.replace(REGION, "eu-west-3")),
-    Ask("Build", "ecr:PutImage", CACHE.replace(REGION, "us-east-1")),
+    *asks("Build", "ecr:PutImage", OURS_OF_IMAGES.replace(REGION, "eu-west-3"), CACHE.replace(REGION, "us-east-1")),
     Ask("Build", "ecr:PutImage", "arn:aws:ecr:eu-central-1:777788889999:repository/lab/x"),
     Ask("Build", "ecr:BatchGetImage", THEIRS_OF_IMAGES.replace(ACCOUNT, STRANGER)),
     Ask("Build", "s3:GetObject", "arn:aws:s3:::elsewhere/context.tar.gz"),

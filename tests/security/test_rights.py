@@ -9,7 +9,7 @@ import pytest
 
 from contract import keys, names, tags
 from localaws.iam.permissions import listed
-from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
+from localaws.iam.simulator import Answer, Policies, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
 from tests.security import endings, grids, images
 from tests.security.asking import (
@@ -23,7 +23,6 @@ from tests.security.asking import (
     NODE_ROLE,
     NODES_LOG,
     OURS,
-    OWN,
     SECRETS,
     SPOT_ROLE,
     SSM,
@@ -112,9 +111,8 @@ DENIED = [
     *asks("Node", "s3:PutObject DeleteObject", f"{HOME}/{AGENT}"),
     *asks("Node", "s3:GetObject PutObject", f"{HOME}/{keys.TOKENS}resnet/1.json"),
     Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.CONTROL}),
-    *asks("Node", "s3:PutObject", f"{HOME}/{JOB.description}", f"{HOME}/{JOB.intent(1, 1)}"),
+    *asks("Node", "s3:PutObject", f"{HOME}/{JOB.description}", f"{HOME}/{JOB.intent(1, 1)}", f"{HOME}/{JOB.closed(1)}"),
     *asks("Node", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}", f"{HOME}/{JOB.code('code.zip')}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.closed(1)}"),
     Ask("Node", "s3:DeleteObject", f"{HOME}/{JOB.report(1, 0)}"),
     *asks("Node", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip", "arn:aws:s3:::somebody-elses/data"),
     Ask("Node", "s3:GetObject", f"arn:aws:s3:::{names.bytes_bucket('other', ACCOUNT, REGION)}/jobs/a/checkpoints/x"),
@@ -259,8 +257,8 @@ def test_admission_fetches_the_agents_archive_and_no_other_asset(policies: dict[
     agent = fetch["Resource"]
     other = re.sub("[0-9a-f]{64}", "0" * 64, agent)
     assert other != agent
-    asked = [Request(principal=role("Admission"), action="s3:GetObject", resource=one) for one in (agent, other)]
-    assert [answer.allowed for answer in simulate(policies, asked)] == [True, False]
+    asked = asks("Admission", "s3:GetObject", agent, other)
+    assert permitted(policies, asked) == asked[:1]
 
 
 def test_no_condition_rests_on_a_key_that_iam_never_fills_in(
@@ -287,68 +285,56 @@ def test_no_condition_rests_on_a_key_that_iam_never_fills_in(
 
 
 def test_a_key_that_iam_never_fills_in_is_noticed(policies: dict[str, Policies]) -> None:
-    asked = Request(
-        principal=role("Node"), action="s3:GetObject", resource=f"{HOME}/jobs/a", context={"s3:prefix": "x"}
-    )
-    (answer,) = simulate(policies, [asked])
+    (answer,) = simulate(policies, [Ask("Node", "s3:GetObject", f"{HOME}/jobs/a", {"s3:prefix": "x"}).request])
     assert answer.ignored == ("s3:prefix",)
     assert "s3:prefix" not in condition_keys([("s3:GetObject", f"{HOME}/jobs/a")])[0]
 
 
 def test_an_action_that_does_not_exist_is_no_answer(policies: dict[str, Policies]) -> None:
-    (answer,) = simulate(
-        policies, [Request(principal=role("Node"), action="s3:FetchObject", resource=f"{HOME}/jobs/a")]
-    )
+    (answer,) = simulate(policies, [Ask("Node", "s3:FetchObject", f"{HOME}/jobs/a").request])
     assert "invalid.action" in answer.error
 
 
+def permitted(policies: dict[str, Policies], asked: list[Ask]) -> list[Ask]:
+    """Those of the requests that are allowed."""
+    answers = simulate(policies, [ask.request for ask in asked])
+    assert [one.error for one in answers if one.error] == []
+    return [ask for ask, answer in zip(asked, answers, strict=True) if answer.allowed]
+
+
 def test_data_buckets_are_read_by_what_trains_plans_and_builds_alone(wide_policies: dict[str, Policies]) -> None:
-    roles = sorted(wide_policies)
-    read = [Request(principal=one, action="s3:GetObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
-    write = [Request(principal=one, action="s3:PutObject", resource="arn:aws:s3:::imagenet/a.tar") for one in roles]
-    answers = simulate(wide_policies, [*read, *write])
-    allowed = {request.principal for request, answer in zip([*read, *write], answers, strict=True) if answer.allowed}
-    assert allowed == {*(role(one) for one in ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Training"))}
-    assert not any(answer.allowed for answer in answers[len(read) :])
+    data = "arn:aws:s3:::imagenet/a.tar"
+    asked = [ask for one in named(wide_policies) for ask in asks(one, "s3:GetObject PutObject", data)]
+    readers = ("Admission", "Node", "Build", "ImageBuild", "GridPlan", "Training")
+    assert set(map(str, permitted(wide_policies, asked))) == {str(Ask(one, "s3:GetObject", data)) for one in readers}
 
 
 def test_builds_write_our_repositories_in_all_our_regions_and_read_what_the_settings_name(
     wide_policies: dict[str, Policies],
 ) -> None:
-    asked = [*images.ALLOWED_WIDE, *images.DENIED_WIDE]
-    answers = simulate(wide_policies, [ask.request for ask in asked])
-    assert [one.error for one in answers if one.error] == []
-    allowed = [ask for ask, answer in zip(asked, answers, strict=True) if answer.allowed]
-    assert allowed == images.ALLOWED_WIDE
+    assert permitted(wide_policies, [*images.ALLOWED_WIDE, *images.DENIED_WIDE]) == images.ALLOWED_WIDE
 
 
 def test_buckets_are_emptied_by_the_drain_alone_and_only_where_data_is_not_kept(
     policies: dict[str, Policies], wide_policies: dict[str, Policies]
 ) -> None:
+    objects = [f"{bucket}/jobs/resnet/x" for bucket in (HOME, BYTES)]
     ours = [
-        (action, f"{bucket}/jobs/resnet/x")
-        for bucket in (HOME, BYTES)
-        for action in ("s3:DeleteObject", "s3:DeleteObjectVersion")
+        *asks("Drain", "s3:DeleteObject DeleteObjectVersion", *objects),
+        *asks("Drain", "s3:ListBucketVersions", HOME, BYTES),
     ]
-    ours += [("s3:ListBucketVersions", bucket) for bucket in (HOME, BYTES)]
-    asked = [
-        Request(principal=role("Drain"), action=action, resource=resource, context=OWN) for action, resource in ours
-    ]
-    assert not any(answer.allowed for answer in simulate(policies, asked))
+    assert permitted(policies, ours) == []
+    assert permitted(wide_policies, ours) == ours
 
-    assert all(answer.allowed for answer in simulate(wide_policies, asked))
-    theirs = [
-        Request(
-            principal=role("Drain"), action="s3:DeleteObjectVersion", resource=f"arn:aws:s3:::{bucket}/x", context=OWN
-        )
-        for bucket in ("imagenet", names.home_bucket("other", ACCOUNT, REGION))
-    ]
-    others = [
-        Request(principal=one, action="s3:DeleteObjectVersion", resource=f"{HOME}/jobs/resnet/x", context=OWN)
-        for one in wide_policies
-        if one != role("Drain")
-    ]
-    assert not any(answer.allowed for answer in simulate(wide_policies, [*theirs, *others]))
+    other_home = f"arn:aws:s3:::{names.home_bucket('other', ACCOUNT, REGION)}"
+    theirs = asks("Drain", "s3:DeleteObjectVersion", "arn:aws:s3:::imagenet/x", f"{other_home}/x")
+    others = [Ask(one, "s3:DeleteObjectVersion", objects[0]) for one in named(wide_policies) if one != "Drain"]
+    assert permitted(wide_policies, [*theirs, *others]) == []
+
+
+def named(policies: dict[str, Policies]) -> list[str]:
+    """Roles, by the names that the stacks give them."""
+    return [principal.rpartition("/")[2].removesuffix("Role") for principal in policies]
 
 
 def _concrete(resource: str) -> str:
