@@ -125,39 +125,20 @@ class Functions:
     @contextmanager
     def installed(self) -> Iterator[None]:
         timing = JOB.timing
+        ours: dict[str, Any] = {"deployment": self.deployment, "bucket": self.bucket}
+        everywhere = ours | {"regions": tuple(self.aws.ec2)}
         environment = (
             LauncherEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                home_region=JOB.home_region,
-                instance_profile=PROFILE,
-                timing=timing.of(LauncherTiming),
+                **ours, home_region=JOB.home_region, instance_profile=PROFILE, timing=timing.of(LauncherTiming)
             ).write()
-            | ArtifactCheckEnvironment(deployment=self.deployment, bucket=self.bucket).write()
-            | AttendantEnvironment(
-                deployment=self.deployment, bucket=self.bucket, timing=timing.of(AttendantTiming)
-            ).write()
-            | OwnImagesEnvironment(
-                deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
-            ).write()
-            | TerminatorEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                regions=tuple(self.aws.ec2),
-                timing=timing.of(TerminatorTiming),
-            ).write()
+            | ArtifactCheckEnvironment(**ours).write()
+            | AttendantEnvironment(**ours, timing=timing.of(AttendantTiming)).write()
+            | OwnImagesEnvironment(**ours, build_machine=BUILD, timing=timing.of(OwnImagesTiming)).write()
+            | TerminatorEnvironment(**everywhere, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                regions=tuple(self.aws.ec2),
-                queue=URL,
-                timing=timing.of(CleanupTiming),
-            ).write()
+            | CleanupEnvironment(**everywhere, queue=URL, timing=timing.of(CleanupTiming)).write()
             | DrainEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                regions=tuple(self.aws.ec2),
+                **everywhere,
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
                 keep_data=True,

@@ -92,6 +92,23 @@ class Right:
     conditions: dict[str, dict[str, Any]]
 
 
+def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Properties of a type's resources in all stacks, each under `stack/logical id`."""
+    for stack, template in deployment.stacks.items():
+        for name, properties in resources(template, kind).items():
+            yield f"{stack}/{name}", properties
+
+
+def outputs_of(deployment: Synthesised) -> dict[str, dict[str, Any]]:
+    """What the stacks tell people: their outputs but those for other stacks."""
+    return {
+        name: one
+        for template in deployment.stacks.values()
+        for name, one in template.get("Outputs", {}).items()
+        if "Export" not in one
+    }
+
+
 def rights(template: Mapping[str, Any], role: str = "", *, stack: str = "") -> Iterator[Right]:
     """Every statement of the policies of the roles whose logical ids begin so."""
     for policy in resources(template, "AWS::IAM::Policy").values():

@@ -11,7 +11,7 @@ import pytest
 
 from contract import metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
-from tests.stacks.synth import function, logical_id, only, plain, resources, variables
+from tests.stacks.synth import every, function, logical_id, only, plain, resources, variables
 from tools.synthesis import ROOT, Synthesised, definition
 
 TWENTY_MINUTES_S = 1200
@@ -32,8 +32,7 @@ def reaper(deployment: Synthesised) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def alarms(deployment: Synthesised) -> dict[str, dict[str, Any]]:
     """Of every stack, by their names, without the deployment's."""
-    found = [one for each in deployment.stacks.values() for one in resources(each, "AWS::CloudWatch::Alarm").values()]
-    return {one["AlarmName"].removeprefix("trainyard-"): one for one in found}
+    return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(deployment, "AWS::CloudWatch::Alarm")}
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,19 +21,13 @@ from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
-from tests.stacks.synth import only, place_of, plain, resources, variables
+from tests.stacks.synth import every, only, outputs_of, place_of, plain, resources, variables
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
 READS = re.compile(r"\b(\w+Environment)\.read\(\)")
 ENVIRONMENTS = {file.parent.name: READS.findall(file.read_text()) for file in LAMBDA.glob("*/handler.py")}
 """Function to the environment that its handler reads."""
-
-
-def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for stack, template in deployment.stacks.items():
-        for name, properties in resources(template, kind).items():
-            yield f"{stack}/{name}", properties
 
 
 @pytest.fixture(scope="session")
@@ -279,12 +272,7 @@ def test_events_wake_nothing_but_the_attendant_and_the_cleanups(deployment: Synt
 
 
 def test_every_output_says_what_it_is(deployment: Synthesised) -> None:
-    outputs = {
-        name: one
-        for template in deployment.stacks.values()
-        for name, one in template.get("Outputs", {}).items()
-        if "Export" not in one
-    }
+    outputs = outputs_of(deployment)
     assert {"HomeBucket", "UploadPrefix", "TrainMachine", "Console"} <= outputs.keys()
     assert [name for name, one in outputs.items() if not one.get("Description")] == []
 

@@ -194,13 +194,15 @@ def given(path: str, value: object) -> dict[str, Any]:
     """Settings with that value at `limits.max_nodes`, or at `regions.1.cidr`, behind home."""
     *above, last = path.split(".")
     if above[:1] == ["regions"]:
-        places: list[dict[str, object]] = [{**HOME}, {"region": "eu-west-1"}][: int(above[1]) + 1]
+        places: list[dict[str, Any]] = [dict(HOME), {"region": "eu-west-1"}]
+        del places[int(above[1]) + 1 :]
         places[-1][last] = value
         return {"regions": places}
     raw: Any = value
     for part in reversed([*above, last]):
         raw = [raw] if part.isdigit() else {part: raw}
-    return dict(raw)
+    result: dict[str, Any] = raw
+    return result
 
 
 def refusal(raw: object) -> str:

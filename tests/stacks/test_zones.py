@@ -175,21 +175,24 @@ def test_nobody_gets_a_public_address_in_a_further_zone(zoned: Synthesised) -> N
     ],
 )
 def test_zones_that_make_no_network_are_refused(place: dict[str, Any], problem: str) -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, **place}]
     with pytest.raises(BadSettings, match=problem):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "network": {"nat_gateways": 2}})
+        parsed(place, network={"nat_gateways": 2})
+
+
+def parsed(away: dict[str, Any], **changes: Any) -> Settings:
+    """The settings of a deployment whose second region is so."""
+    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, **away}]
+    return Settings.parse(CONTEXT[BLOCK] | {"regions": regions, **changes})
 
 
 def test_as_many_zones_as_groups_fit_into_the_parameter() -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, "cidr": "10.71.0.0/16", "zones": SIX}]
     problem = "placement_groups_per_zone is 6, with 6 zones in us-east-1; allowed: 5 at most"
     with pytest.raises(BadSettings, match=problem):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": 6})
+        parsed({"cidr": "10.71.0.0/16", "zones": SIX}, placement_groups_per_zone=6)
 
 
 @pytest.mark.parametrize(("cidr", "most"), [("10.71.0.0/16", 5), ("10.71.0.0/23", 6), ("10.71.0.0/24", 7)])
 def test_zones_that_are_looked_up_count_as_much(cidr: str, most: int) -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, "cidr": cidr}]
-    Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most})
+    parsed({"cidr": cidr}, placement_groups_per_zone=most)
     with pytest.raises(BadSettings, match=f"zones in us-east-1; allowed: {most} at most, or fewer zones, by name"):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most + 1})
+        parsed({"cidr": cidr}, placement_groups_per_zone=most + 1)

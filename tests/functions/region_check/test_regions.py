@@ -32,8 +32,9 @@ class Yard:
 
     def ask(self, kind: str, settings: Iterable[str], before: Iterable[str] = (), *mishaps: Mishap) -> str:
         """The reason of the answer, empty where the change is let through."""
-        old = {"OldResourceProperties": {"ServiceToken": "arn", "Regions": list(before)}} if kind == "Update" else {}
-        request = self.cloudformation.request(kind, {"Regions": list(settings)}, stack="yard-workflow") | old
+        request = self.cloudformation.request(kind, {"Regions": list(settings)}, stack="yard-workflow")
+        if kind == "Update":
+            request["OldResourceProperties"] = {"ServiceToken": "arn", "Regions": list(before)}
         self.aws.directory.stacks[request["StackId"]] = self.status
         assert self.functions.invoke("region_check", request, mishaps).error == ""
         answer = self.cloudformation.answers[-1]
