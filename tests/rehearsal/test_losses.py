@@ -19,7 +19,7 @@ from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import TWO, left, train
+from tests.rehearsal.jobs import TWO, left, stored, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.losses, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
@@ -90,9 +90,7 @@ def test_whatever_rank_is_lost_in_whatever_way_the_job_goes_on(yard: Yard, kind:
     with yard.faults(parse_faults(faults)):
         for job, execution in in_waves(yard, dict.fromkeys(names.values(), request)):
             attempts = json.loads(execution.get("output") or "{}").get("attempts")
-            why = json.loads(
-                yard.client("s3").get_object(Bucket=yard.places.home, Key=f"jobs/{job.name}/report.json")["Body"].read()
-            )
+            why = json.loads(stored(yard, f"jobs/{job.name}/report.json"))
             recovered = [one["error"] for one in why["recovered"]]
             tell(
                 f"{job.name}: {execution['status']} {execution.get('error', '')} attempts={attempts} recovered={recovered}"

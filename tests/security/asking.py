@@ -55,3 +55,9 @@ class Ask:
             | dict(self.context)
         )
         return Request(principal=role(self.role), action=self.action, resource=self.resource, context=context)
+
+
+def asks(role: str, actions: str, *resources: str, context: Mapping[str, Any] | None = None) -> list[Ask]:
+    """A request for each of a service's actions (`s3:GetObject PutObject`) on each resource."""
+    service, _, named = actions.partition(":")
+    return [Ask(role, f"{service}:{action}", one, context or {}) for action in named.split() for one in resources]
