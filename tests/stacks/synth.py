@@ -11,7 +11,7 @@ from typing import Any
 from contract import names
 from contract.codec import decode
 from contract.places import Place
-from localaws.iam.permissions import listed
+from localaws.model import listed
 from tools.synthesis import ROOT, Synthesised
 
 LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
