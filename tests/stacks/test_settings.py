@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -201,8 +201,7 @@ def given(path: str, value: object) -> dict[str, Any]:
     raw: Any = value
     for part in reversed([*above, last]):
         raw = [raw] if part.isdigit() else {part: raw}
-    result: dict[str, Any] = raw
-    return result
+    return cast("dict[str, Any]", raw)
 
 
 def refusal(raw: object) -> str:
