@@ -51,6 +51,30 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentEnvironment(Environment):
+    """What nearly every function is told: the deployment's name, and its home bucket."""
+
+    deployment: str
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEnvironment(Environment):
+    """Every function has these two that reads or writes state, and nothing that people read."""
+
+    deployment: str
+    table: str
+    """Name of the table of state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobsEnvironment(StateEnvironment):
+    """Every function has these that also reads or writes what people read of jobs and grids."""
+
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a deployment allows its jobs."""
 
@@ -65,11 +89,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionEnvironment(Environment):
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
+class AdmissionEnvironment(JobsEnvironment):
     log_group: str
     home_region: str
     regions: tuple[str, ...]
@@ -90,11 +110,7 @@ class AdmissionEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LauncherEnvironment(Environment):
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
+class LauncherEnvironment(JobsEnvironment):
     node_role: str
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
     home_region: str
@@ -103,43 +119,30 @@ class LauncherEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttendantEnvironment(Environment):
-    deployment: str
-    table: str
-    """Name of the table of state."""
+class AttendantEnvironment(StateEnvironment):
     node_role: str
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
     timing: AttendantTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactCheckEnvironment(Environment):
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
+class ArtifactCheckEnvironment(JobsEnvironment):
+    """Environment of the function that checks what nodes committed."""
+
     node_role: str
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TerminatorEnvironment(Environment):
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
+class TerminatorEnvironment(JobsEnvironment):
     regions: tuple[str, ...]
     """Where jobs may run."""
     timing: TerminatorTiming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RegionCheckEnvironment(Environment):
+class RegionCheckEnvironment(StateEnvironment):
     """Environment of the function that rejects removing a region while its stack exists."""
-
-    deployment: str
-    table: str
-    """Name of the table of state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,13 +161,9 @@ class ZoneLookupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupEnvironment(Environment):
+class CleanupEnvironment(JobsEnvironment):
     """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
     regions: tuple[str, ...]
     queue: str
     """URL of the queue; the second cleanup is a delayed message to this same queue."""
@@ -172,10 +171,7 @@ class CleanupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaperEnvironment(Environment):
-    deployment: str
-    table: str
-    """Name of the table of state."""
+class ReaperEnvironment(StateEnvironment):
     home_region: str
     regions: tuple[str, ...]
     """All regions of the settings; the reaper also reads every region in which anything was ever launched (`items.REGIONS`)."""
@@ -198,11 +194,7 @@ class ReaperEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrainEnvironment(Environment):
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
+class DrainEnvironment(JobsEnvironment):
     regions: tuple[str, ...]
     """All regions of the settings."""
     machine: str
@@ -215,11 +207,9 @@ class DrainEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageBuildEnvironment(Environment):
+class ImageBuildEnvironment(DeploymentEnvironment):
     """Environment of the Build machine's function, which checks a request and collects the result."""
 
-    deployment: str
-    bucket: str
     account: str
     suffix: str
     """The domain of the AWS partition, usually `amazonaws.com`."""
@@ -236,11 +226,9 @@ class ImageBuildEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnImagesEnvironment(Environment):
+class OwnImagesEnvironment(DeploymentEnvironment):
     """Environment of the function through which a deploy waits for the platform's own images."""
 
-    deployment: str
-    bucket: str
     build_machine: str
     """ARN."""
     timing: OwnImagesTiming
@@ -285,13 +273,9 @@ class GridDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridEnvironment(Environment):
+class GridEnvironment(JobsEnvironment):
     """Environment of the grid's functions: Plan, Collect and the function that ends a grid."""
 
-    deployment: str
-    bucket: str
-    table: str
-    """Name of the table of state."""
     account: str
     suffix: str
     """The domain of the AWS partition, usually `amazonaws.com`."""
@@ -331,12 +315,10 @@ class GridCleanupEnvironment(GridCollectEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildEnvironment(Environment):
+class ChildEnvironment(DeploymentEnvironment):
     """Environment of a child: the job definition sets the first four variables, its array the others. Batch adds
     AWS_BATCH_JOB_ID, AWS_BATCH_JOB_ATTEMPT and, for an array, AWS_BATCH_JOB_ARRAY_INDEX."""
 
-    deployment: str
-    bucket: str
     home_region: str
     timing: ChildTiming
     grid: str

@@ -28,6 +28,11 @@ class Refused(Exception):
         self.details: Mapping[str, Any] = details or {}
 
 
+def listed(value: Any) -> list[Any]:
+    """Returns a list as it is, and anything else as the only entry of one: policies and templates leave out the list of one entry."""
+    return value if isinstance(value, list) else [value]
+
+
 def moment(seconds: float) -> datetime:
     """Returns the time in botocore's form."""
     return datetime.fromtimestamp(seconds, timezone.utc)

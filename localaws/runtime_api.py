@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
+from localaws.plain_http import PlainHandler
 from localaws.processors import spent
 
 INIT_S = 10.0
@@ -33,6 +33,11 @@ class Outcome:
     failed: bool = False
     alive: bool = True
     """Whether the worker can take another invocation."""
+
+    @classmethod
+    def error(cls, kind: str, message: str, *, alive: bool = True) -> Outcome:
+        """Returns a failure that Lambda itself reports."""
+        return cls(payload=json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True, alive=alive)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +134,7 @@ class Worker:
         self.stop()
         self._on_line(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {invocation.request} {reason}")
         message = f"RequestId: {invocation.request} Error: {reason}"
-        return Outcome(payload=_error("Sandbox.Timedout", message), failed=True, alive=False)
+        return Outcome.error("Sandbox.Timedout", message, alive=False)
 
     def _broken(self, invocation: Invocation) -> Outcome:
         if self._init_error:
@@ -139,7 +144,7 @@ class Worker:
             f"exit status {status}" if status is not None else f"no answer within {INIT_LIMIT_S:.0f} s of its start"
         )
         message = f"RequestId: {invocation.request} Error: Runtime exited with error: {reason}"
-        return Outcome(payload=_error("Runtime.ExitError", message), failed=True, alive=False)
+        return Outcome.error("Runtime.ExitError", message, alive=False)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -164,14 +169,8 @@ class Worker:
         self._init_error = document
 
 
-def _error(kind: str, message: str) -> bytes:
-    return json.dumps({"errorType": kind, "errorMessage": message}).encode()
-
-
 def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
-    class Api(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Api(PlainHandler):
         def do_GET(self) -> None:
             invocation = worker.next()
             if invocation is None:
@@ -180,29 +179,18 @@ def _handler(worker: Worker) -> type[BaseHTTPRequestHandler]:
             deadline = time.time() + invocation.timeout_s
             headers = {
                 "Content-Type": "application/json",
-                "Content-Length": str(len(invocation.payload)),
                 "Lambda-Runtime-Aws-Request-Id": invocation.request,
                 "Lambda-Runtime-Deadline-Ms": str(int(deadline * 1000)),
                 "Lambda-Runtime-Invoked-Function-Arn": invocation.arn,
             }
-            self._send(200, headers, invocation.payload)
+            self.answer(200, invocation.payload, headers)
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            body = self.body()
             if self.path.endswith("/init/error"):
                 worker.init_failed(body)
             else:
                 worker.done(Outcome(payload=body, failed=self.path.endswith("/error")))
-            self._send(202, {"Content-Length": "0"}, b"")
-
-        def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Logs nothing: only the worker's own lines are worth reading."""
+            self.answer(202)
 
     return Api

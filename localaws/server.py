@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import random
 import tempfile
@@ -50,6 +51,7 @@ GAPS = (
     "dynamodb_streams",
 )
 """Modules of `localaws.services` in every local AWS; `LocalAws(gaps=...)` adds others. Each has `install(aws)`."""
+USUAL = Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900)
 _ABSENT = object()
 _ONE = threading.Lock()
 
@@ -103,7 +105,7 @@ class LocalAws:
         self.workers = Workers(self, self.work, echo)
         self._gaps = (*GAPS, *gaps)
         self._undo: list[Callable[[], object]] = []
-        self._clients: dict[tuple[str, str, str, bool], Any] = {}
+        self._clients: dict[tuple[str, str, str, bool, Config], Any] = {}
         self._before_stop: list[Callable[[], None]] = []
         self._timers: set[threading.Timer] = set()
         self._server: Any = None
@@ -182,9 +184,17 @@ class LocalAws:
 
     # access
 
-    def client(self, service: str, region: str = "us-east-1", *, role: str = DEPLOYER, throttled: bool = True) -> Any:
+    def client(
+        self,
+        service: str,
+        region: str = "us-east-1",
+        *,
+        role: str = DEPLOYER,
+        throttled: bool = True,
+        config: Config = USUAL,
+    ) -> Any:
         """Returns a boto3 client of the deploying person, or of `role`; `throttled=False` is for AWS's own calls on a role's behalf."""
-        named = (service, region, role, throttled)
+        named = (service, region, role, throttled, config)
         with self._lock:
             if named not in self._clients:
                 keys, session = self.credentials_for(role, throttled=throttled), cast(Any, boto3.session.Session())
@@ -195,7 +205,7 @@ class LocalAws:
                     aws_access_key_id=keys.access_key,
                     aws_secret_access_key=keys.secret,
                     aws_session_token=keys.token,
-                    config=Config(retries={"max_attempts": 3}, max_pool_connections=32, read_timeout=900),
+                    config=config,
                 )
             return self._clients[named]
 
@@ -225,6 +235,16 @@ class LocalAws:
         setattr(target, name, value)
         self._undo.append(lambda: delattr(target, name) if raw is _ABSENT else setattr(target, name, raw))
         return before
+
+    def wrap(self, target: Any, name: str, around: Callable[..., Any]) -> None:
+        """Replaces a method of moto until `stop()`; `around` gets the original method, then the arguments of the call."""
+        original, raw = getattr(target, name), inspect.getattr_static(target, name)
+
+        def wrapped(*given: Any, **named: Any) -> Any:
+            return around(original, *given, **named)
+
+        of_class = isinstance(raw, (classmethod, staticmethod))
+        self.patch(target, name, staticmethod(wrapped) if of_class else wrapped)
 
     def at_stop(self, function: Callable[[], None]) -> None:
         """Calls `function` first when this AWS stops, while everything still works; the last registered function is called first."""

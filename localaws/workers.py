@@ -151,9 +151,7 @@ class Workers:
         if not function.runtime.startswith("python"):
             message = f"{function.name}: the rehearsal runs Python functions, not {function.runtime}"
             self._log(function, message)
-            return Outcome(
-                payload=json.dumps({"errorType": "Unsupported", "errorMessage": message}).encode(), failed=True
-            )
+            return Outcome.error("Unsupported", message)
         pool, request = self._pool(function, deployed), str(uuid.uuid4())
         worker = pool.take()
         began = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -19,34 +19,13 @@ class DeployedAccount:
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
-        self._known_tags, self._known_role, self._known_secret = (
-            cache(self._tags),
-            cache(self._role),
-            cache(self._secret),
-        )
-        self._known_key, self._known_key_policy = cache(self._key), cache(self._key_policy)
-        self._known_role_id, self._known_table = cache(self._role_id), cache(self._table)
-
-    def tags(self, region: str, resource: str) -> Mapping[str, str]:
-        return self._known_tags(region, resource)
-
-    def role(self, profile: str) -> str:
-        return self._known_role(profile)
-
-    def secret(self, region: str, secret: str) -> str:
-        return self._known_secret(region, secret)
-
-    def key(self, region: str, topic: str) -> str:
-        return self._known_key(region, topic)
-
-    def key_policy(self, key: str) -> Mapping[str, Any]:
-        return self._known_key_policy(key)
-
-    def role_id(self, role: str) -> str:
-        return self._known_role_id(role)
-
-    def table_keys(self, region: str, table: str) -> tuple[str, ...]:
-        return self._known_table(region, table)
+        self.tags: Callable[[str, str], Mapping[str, str]] = cache(self._tags)
+        self.role: Callable[[str], str] = cache(self._role)
+        self.secret: Callable[[str, str], str] = cache(self._secret)
+        self.key: Callable[[str, str], str] = cache(self._key)
+        self.key_policy: Callable[[str], Mapping[str, Any]] = cache(self._key_policy)
+        self.role_id: Callable[[str], str] = cache(self._role_id)
+        self.table_keys: Callable[[str, str], tuple[str, ...]] = cache(self._table)
 
     def machine(self, region: str) -> str:  # noqa: ARG002
         return self._yard.places.machine

@@ -65,6 +65,8 @@ JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _
 RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
 EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "so many first attempts of the job", least=1)
+OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
+"""Keys of what strikes a node of a job."""
 AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
 
 
@@ -81,8 +83,8 @@ class FaultKind:
 
 GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
 LINE = FaultKey("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
-FOR_EVER = seconds("", "how long; empty: for ever")
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
+LASTING = {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER}
 HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
 
 FAULTS: dict[str, FaultKind] = {
@@ -99,22 +101,13 @@ FAULTS: dict[str, FaultKind] = {
         "the node's agent is killed by SIGKILL, its training process lives on",
         "User data sees it at once and powers the machine off, which ends the training too. NodeLost: a new attempt from the "
         "newest checkpoint, or Failed when none is left.",
-        {
-            "at": moment("training", "when", least="agent"),
-            "rank": RANK,
-            "attempts": ATTEMPTS,
-            "job": JOB,
-        },
+        {"at": moment("training", "when", least="agent"), **OF_NODE},
     ),
     "attendant-dead": FaultKind(
         "no invocation of the attendant does anything: by clock, event or token",
         "A lost heartbeat, and then an invocation that fails, only lead to another look; nobody touches the nodes. The job goes "
         "on, or ends, as soon as the attendant lives again.",
-        {
-            "seconds": seconds("600", "how long"),
-            "after": AFTER,
-            "how": HOW_DEAD,
-        },
+        {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_DEAD},
         handlers="attendant.",
     ),
     "child-killed": FaultKind(
@@ -126,7 +119,7 @@ FAULTS: dict[str, FaultKind] = {
         "no invocation of the cleanup function does anything",
         "The message comes back, time after time, until the function lives again, and its errors are an alarm. Meanwhile the "
         "reaper ends the instances at the second look after its grace period.",
-        {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+        {**LASTING, "how": HOW_DEAD},
         handlers="cleanup.",
     ),
     "cleanup-event-lost": FaultKind(
@@ -159,12 +152,12 @@ FAULTS: dict[str, FaultKind] = {
         "every write to a file fails on the node, by a limit on the size of files (RLIMIT_FSIZE 0): the error is EFBIG, `File too "
         "large`, where a full disk says ENOSPC; empty files, links and folders can still be made",
         "While training: the trainer's own error, TrainingFailed, with its last lines. Before that: NodeLost, a new attempt.",
-        {"at": moment("training", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+        {"at": moment("training", "when"), **OF_NODE},
     ),
     "events-dropped": FaultKind(
         "no event (EC2 state, S3 object, execution status) is delivered; the clock goes on",
         "The clock alone brings the job to its end.",
-        {"seconds": FOR_EVER, "after": AFTER},
+        LASTING,
     ),
     "events-late": FaultKind(
         "every event arrives so much later",
@@ -179,7 +172,7 @@ FAULTS: dict[str, FaultKind] = {
     "freeze": FaultKind(
         "every process of the node stands still (SIGSTOP), its agent among them; its connections stay open",
         "Its peers hang with it. Silent for longer than allowed: NodeLost, a new attempt.",
-        {"at": moment("training", "when", least="agent"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+        {"at": moment("training", "when", least="agent"), **OF_NODE},
     ),
     "no-capacity": FaultKind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
@@ -190,7 +183,7 @@ FAULTS: dict[str, FaultKind] = {
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",
         "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
         "it, the node's own timer powers it off.",
-        {"at": moment("boot", "when"), "rank": RANK, "attempts": ATTEMPTS, "job": JOB},
+        {"at": moment("boot", "when"), **OF_NODE},
     ),
     "node-lost": FaultKind(
         "a node vanishes without notice",
@@ -213,8 +206,7 @@ FAULTS: dict[str, FaultKind] = {
         "no invocation of the reaper does anything: its heartbeat stays out",
         "The alarm on its silence goes off within twenty minutes, and says OK once it lives again. The other layers go on.",
         {
-            "seconds": FOR_EVER,
-            "after": AFTER,
+            **LASTING,
             "how": choice("silent", "as if its schedule were off, an error, or a time-out", "silent", "fails", "hangs"),
         },
         handlers="reaper.",
@@ -253,12 +245,12 @@ FAULTS: dict[str, FaultKind] = {
         "TerminateInstances refuses the job's instances, as with termination protection (OperationNotPermitted)",
         "Terminate asks again until its patience is over; the cleanup and the reaper go on asking. What the reaper was refused is a "
         "message and an alarm, and it ends once it is allowed.",
-        {"seconds": FOR_EVER, "after": AFTER, "job": JOB},
+        {**LASTING, "job": JOB},
     ),
     "terminator-dead": FaultKind(
         "no invocation of the Terminate step's function does anything",
         "Terminate is asked again until its patience is over, then the execution ends by error, which wakes the cleanup.",
-        {"seconds": FOR_EVER, "after": AFTER, "how": HOW_DEAD},
+        {**LASTING, "how": HOW_DEAD},
         handlers="terminator.",
     ),
     "timer-off": FaultKind(

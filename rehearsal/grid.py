@@ -116,10 +116,7 @@ def machine(yard: Yard) -> str:
 
 def start(yard: Yard, request: Mapping[str, Any], name: str) -> GridJob:
     """Starts an execution with the request as its input."""
-    arn = yard.client("stepfunctions").start_execution(
-        stateMachineArn=machine(yard), name=name, input=json.dumps(request)
-    )["executionArn"]
-    return GridJob(yard, name, arn)
+    return GridJob(yard, name, yard.execute(machine(yard), request, name))
 
 
 def upload_manifest(yard: Yard, text: str, name: str) -> str:
@@ -149,10 +146,7 @@ def build_image(yard: Yard, folder: Path, limit_s: float = 180.0) -> dict[str, A
     name = f"build-{re.sub('[^a-z0-9]+', '-', folder.name)}-{time.time_ns()}"
     request["context"] = yard.upload(folder, name)
     machine_arn = machine(yard).rpartition(":")[0] + f":{names.build_machine(yard.context['trainyard']['deployment'])}"
-    arn = yard.client("stepfunctions").start_execution(
-        stateMachineArn=machine_arn, name=name, input=json.dumps(request)
-    )["executionArn"]
-    ended = StartedJob(yard, name, arn).wait(limit_s)
+    ended = StartedJob(yard, name, yard.execute(machine_arn, request, name)).wait(limit_s)
     if ended["status"] != "SUCCEEDED":
         raise RuntimeError(f"the image of {folder} was not built: {ended.get('cause', ended['status'])}")
     output: dict[str, Any] = json.loads(ended["output"])

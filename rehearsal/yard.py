@@ -163,11 +163,15 @@ class Yard:
             self.aws.conditions = before
 
     def start(self, request: Mapping[str, Any], name: str) -> StartedJob:
-        """Starts an execution with the request as its input."""
-        arn = self.client("stepfunctions").start_execution(
-            stateMachineArn=self.places.machine, name=name, input=json.dumps(request)
-        )["executionArn"]
-        return StartedJob(self, name, arn)
+        """Starts a job."""
+        return StartedJob(self, name, self.execute(self.places.machine, request, name))
+
+    def execute(self, machine: str, request: Mapping[str, Any], name: str) -> str:
+        """Starts an execution of a machine with the request as its input; returns its ARN."""
+        states = self.client("stepfunctions")
+        return str(
+            states.start_execution(stateMachineArn=machine, name=name, input=json.dumps(request))["executionArn"]
+        )
 
 
 class StartedJob:

@@ -81,8 +81,9 @@ class BuildsStack(cdk.Stack):
             base_account=base_account,
             copy_accounts=copy_accounts,
         )
-        function = self._function(environment, common)
-        function.may(
+        function = self._function(
+            environment,
+            common,
             *reads,
             rights.list_home(),
             *images.look(),
@@ -103,7 +104,7 @@ class BuildsStack(cdk.Stack):
         cdk.CfnOutput(self, "BuildMachine", value=arn, description="The state machine that brings images in")
         started_here(self, "BuildConsole", arn, "Open this, press Start execution, paste what image you want")
 
-    def _function(self, environment: ImageBuildEnvironment, common: Common) -> Function:
+    def _function(self, environment: ImageBuildEnvironment, common: Common, *rights: Right) -> Function:
         return Function(
             self,
             "ImageBuild",
@@ -115,4 +116,5 @@ class BuildsStack(cdk.Stack):
             timeout=cdk.Duration.minutes(10),
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=common.log_retention_days,
+            rights=rights,
         )

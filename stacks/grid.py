@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -24,7 +25,7 @@ from stacks.foundation import FoundationExports
 from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.bad_ends import clear_up_after
-from stacks.parts.batch import Children, tasks_of_this_account
+from stacks.parts.batch import TASKS, Children
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import WHOLE_CPU_MB, Function, Layer
@@ -34,7 +35,7 @@ from stacks.parts.logs import log_group
 from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
-from stacks.parts.right import Right, grant
+from stacks.parts.right import Right, role
 from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
@@ -118,30 +119,22 @@ class GridStack(cdk.Stack):
         self._outputs(machine.state_machine_arn, letters, training)
 
     def _training_role(self) -> iam.Role:
-        role = iam.Role(
+        return role(
             self,
             "TrainingRole",
+            SAGEMAKER,
+            "Trainings of grids, in every region: their data, their images, their own folders",
+            *self._grid.training(),
             role_name=names.training_role(self._rights.deployment, self._rights.home_region),
-            assumed_by=interfaces.principal(
-                iam.ServicePrincipal(SAGEMAKER, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}})
-            ),
-            description="Trainings of grids, in every region: their data, their images, their own folders",
         )
-        grant(role, *self._grid.training())
-        return role
 
     def _children(self, training: iam.Role, network: Network, settings: GridSettings, child_image: str) -> Children:
         rights, deployment = self._rights, self._rights.deployment
         log = log_group(
             self, "ChildLog", days=self._log_retention_days, physical_name=names.child_log_group(deployment)
         )
-        role = iam.Role(
-            self,
-            "ChildRole",
-            assumed_by=interfaces.principal(tasks_of_this_account()),
-            description="Children of grids: create, watch and stop trainings of this deployment",
-        )
-        grant(role, *self._grid.child(training.role_arn))
+        does = "Children of grids: create, watch and stop trainings of this deployment"
+        child = role(self, "ChildRole", TASKS, does, *self._grid.child(training.role_arn))
         environment = ChildEnvironment(
             deployment=deployment,
             bucket=self._foundation.home.bucket_name,
@@ -164,23 +157,17 @@ class GridStack(cdk.Stack):
             image=f"{registry}/{names.repository(deployment, names.PLATFORM)}:{child_image}",
             environment={name: value for name, value in environment.items() if name not in OF_AN_ARRAY},
             log=log,
-            job_role=role,
+            job_role=child,
             start=self._grid.start_child(log.log_group_arn),
         )
 
     def _plan(self, environment: GridEnvironment) -> Function:
-        function = self._function(
-            "GridPlan", "grid_plan", "Checks every line of a manifest and writes the plan", environment
-        )
-        function.may(*self._grid.plan())
-        return function
+        what = "Checks every line of a manifest and writes the plan"
+        return self._function("GridPlan", "grid_plan", what, environment, self._grid.plan())
 
     def _collect(self, environment: GridCollectEnvironment) -> Function:
-        function = self._function(
-            "GridCollect", "grid_collect", "Collects the records of a grid, ends it, and tells people", environment
-        )
-        function.may(*self._collecting())
-        return function
+        what = "Collects the records of a grid, ends it, and tells people"
+        return self._function("GridCollect", "grid_collect", what, environment, self._collecting())
 
     def _clean_up_after(
         self, machine: sfn.StateMachine, environment: GridCollectEnvironment, letters: DeadLetters
@@ -200,11 +187,11 @@ class GridStack(cdk.Stack):
             "grid_cleanup",
             "Ends the trainings of a grid that no step of it has ended",
             GridCleanupEnvironment(**_fields(environment), messages=queue.queue_url),
-        )
-        function.may(
-            *self._collecting(),
-            self._grid.grid_executions("DescribeExecutions", "states:DescribeExecution"),
-            self._rights.work_through(queue.queue_arn),
+            [
+                *self._collecting(),
+                self._grid.grid_executions("DescribeExecutions", "states:DescribeExecution"),
+                self._rights.work_through(queue.queue_arn),
+            ],
         )
         clear_up_after(
             self,
@@ -220,7 +207,9 @@ class GridStack(cdk.Stack):
         topic = self._foundation.topic
         return self._grid.collect(topic.topic_arn, topic.key.key_arn)
 
-    def _function(self, name: str, package: str, description: str, environment: Environment) -> Function:
+    def _function(
+        self, name: str, package: str, description: str, environment: Environment, rights: Sequence[Right]
+    ) -> Function:
         return Function(
             self,
             name,
@@ -231,6 +220,7 @@ class GridStack(cdk.Stack):
             timeout=FUNCTION_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,
             log_retention_days=self._log_retention_days,
+            rights=rights,
         )
 
     def _alarms(self, cleanup: Function, letters: DeadLetters) -> None:

@@ -60,12 +60,12 @@ class ImagesStack(cdk.Stack):
             layer=Layer(self, "Libraries"),
             timeout=cdk.Duration.minutes(1),
             log_retention_days=common.log_retention_days,
-        )
-        function.may(
-            Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
-            Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
-            rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
-            *rights.build_own_images(),
+            rights=[
+                Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
+                Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
+                rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
+                *rights.build_own_images(),
+            ],
         )
         waits = AnsweringMachine(
             self,

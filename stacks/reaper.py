@@ -99,7 +99,7 @@ class ReaperStack(cdk.Stack):
     def _reaper(self, letters: DeadLetters, max_hours: float, settings: ReaperSettings) -> Function:
         rights, foundation = self._rights, self._foundation
         profile = foundation.instance_profile.instance_profile_arn
-        function = Function(
+        return Function(
             self,
             "Reaper",
             package="reaper",
@@ -123,29 +123,28 @@ class ReaperStack(cdk.Stack):
             timeout=PASS_TIMEOUT,
             memory_mb=WHOLE_CPU_MB,  # a pass over 100,000 instances needs it
             log_retention_days=self._log_retention_days,
+            rights=[
+                rights.look_everywhere(
+                    "ec2:DescribeInstances",
+                    "ec2:DescribeVolumes",
+                    "ec2:DescribeNetworkInterfaces",
+                    "ec2:DescribeSpotInstanceRequests",
+                ),
+                rights.terminate_everywhere(),
+                rights.terminate_under(profile),
+                *rights.remove_leftovers(),
+                rights.list_executions(),
+                rights.executions("DescribeExecutions", "states:DescribeExecution"),
+                self._grid.list_grids(),
+                self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
+                *self._grid.end_everywhere(),
+                item_rights.query_regions(rights),
+                item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),
+                *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
+                *rights.figures(),
+                rights.leave_letters(letters.queue_arn),
+            ],
         )
-        function.may(
-            rights.look_everywhere(
-                "ec2:DescribeInstances",
-                "ec2:DescribeVolumes",
-                "ec2:DescribeNetworkInterfaces",
-                "ec2:DescribeSpotInstanceRequests",
-            ),
-            rights.terminate_everywhere(),
-            rights.terminate_under(profile),
-            *rights.remove_leftovers(),
-            rights.list_executions(),
-            rights.executions("DescribeExecutions", "states:DescribeExecution"),
-            self._grid.list_grids(),
-            self._grid.grid_executions("DescribeGrids", "states:DescribeExecution"),
-            *self._grid.end_everywhere(),
-            item_rights.query_regions(rights),
-            item_rights.item_right(rights, "KeepMarks", ["GetItem", "Query", "PutItem", "DeleteItem"], items.MARKS),
-            *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
-            *rights.figures(),
-            rights.leave_letters(letters.queue_arn),
-        )
-        return function
 
     def _wake(self, reaper: Function, letters: DeadLetters) -> None:
         """Has no retries: the next pass repeats what a failed one left undone, and the weekly summary counts the failures."""
@@ -210,7 +209,7 @@ class ReaperStack(cdk.Stack):
 
     def _drain(self, keep_data: bool) -> Function:
         rights, foundation = self._rights, self._foundation
-        function = Function(
+        return Function(
             self,
             "Drain",
             package="drain",
@@ -228,24 +227,23 @@ class ReaperStack(cdk.Stack):
             layer=self._layer,
             timeout=DRAIN_TIMEOUT,
             log_retention_days=self._log_retention_days,
+            rights=[
+                item_rights.item_right(
+                    rights, "OpenAndCloseAdmission", ["GetItem", "PutItem", "DeleteItem"], items.ADMISSION
+                ),
+                item_rights.query_regions(rights),
+                *item_rights.end_attempts(rights),
+                rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
+                rights.list_home(),
+                rights.look_everywhere("ec2:DescribeInstances"),
+                rights.terminate_everywhere(),
+                rights.list_executions(),
+                rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
+                rights.start_drain(),
+                self._grid.list_grids(),
+                self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
+                rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
+                *self._grid.end_everywhere(),
+                *([] if keep_data else rights.empty()),
+            ],
         )
-        function.may(
-            item_rights.item_right(
-                rights, "OpenAndCloseAdmission", ["GetItem", "PutItem", "DeleteItem"], items.ADMISSION
-            ),
-            item_rights.query_regions(rights),
-            *item_rights.end_attempts(rights),
-            rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
-            rights.list_home(),
-            rights.look_everywhere("ec2:DescribeInstances"),
-            rights.terminate_everywhere(),
-            rights.list_executions(),
-            rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
-            rights.start_drain(),
-            self._grid.list_grids(),
-            self._grid.grid_executions("StopGrids", "states:DescribeExecution", "states:StopExecution"),
-            rights.home("CloseGrids", ["s3:GetObject", "s3:PutObject"], ANY_STOPPED),
-            *self._grid.end_everywhere(),
-            *([] if keep_data else rights.empty()),
-        )
-        return function

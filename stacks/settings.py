@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network
 from itertools import combinations
 from typing import Literal
@@ -268,7 +268,7 @@ class Settings(Block):
 
     def _contradictions(self) -> Iterator[str]:
         names = [one.region for one in self.regions]
-        yield from (f"regions names {name} twice" for name in sorted({n for n in names if names.count(n) > 1}))
+        yield from _twice("regions", names)
         if self.home_region not in names:
             yield f"regions lacks the home region {self.home_region}; allowed: a list with it"
         elif self.home_region not in self.training:
@@ -301,7 +301,7 @@ class Settings(Block):
             ("image_readers.organizations", self.image_readers.organizations),
             ("copy_accounts", self.copy_accounts),
         ):
-            yield from (f"{where} names {name} twice" for name in sorted({n for n in listed if listed.count(n) > 1}))
+            yield from _twice(where, listed)
 
     @property
     def every_repository(self) -> tuple[str, ...]:
@@ -331,6 +331,10 @@ class Settings(Block):
             raise BadSettings("\n".join(lines(BLOCK, cls, raw, problem))) from None
 
 
+def _twice(where: str, listed: Sequence[str]) -> Iterator[str]:
+    return (f"{where} names {name} twice" for name in sorted({one for one in listed if listed.count(one) > 1}))
+
+
 def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[str]:
     where = f"regions: zones of {place.region}"
     if place.cidr and not place.zones and place.region == "us-west-1":
@@ -345,7 +349,7 @@ def _zone_problems(place: RegionSettings, network: NetworkSettings) -> Iterator[
         for zone in place.zones
         if zone[:-1] != place.region
     )
-    yield from (f"{where} names {zone} twice" for zone in sorted({z for z in place.zones if place.zones.count(z) > 1}))
+    yield from _twice(where, place.zones)
     if place.zones and len(place.zones) < network.nat_gateways:
         yield f"{where} are {len(place.zones)}, and network.nat_gateways is {network.nat_gateways}; allowed: as many gateways at most"
     if place.zones and place.cidr and len(place.zones) > (most := zones_of(place.cidr)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -73,7 +74,8 @@ class WorkflowStack(cdk.Stack):
 
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
 
-        attendant = self._attendant()
+        missed = DeadLetters(self, "AttendantLetters")
+        attendant = self._attendant(missed)
         train = TrainMachine(
             self,
             "Train",
@@ -88,7 +90,7 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        missed = self._wake(attendant)
+        self._wake(attendant, missed)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -114,7 +116,7 @@ class WorkflowStack(cdk.Stack):
         self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
-        function = self._function(
+        return self._function(
             "Admission",
             "admission",
             "Checks a request and writes job.json",
@@ -136,37 +138,36 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
+            rights=[
+                rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+                # Copying an object that somebody has tagged needs the tagging actions.
+                rights.home(
+                    "CopyCode",
+                    ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
+                    keys.ANY_CODE,
+                ),
+                rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
+                item_rights.read_admission(rights),
+                item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
+                rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
+                Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
+                rights.list_home(),
+                *rights.data(data_buckets),
+                rights.look_at(
+                    "DescribeTypesAndImages",
+                    "ec2:DescribeInstanceTypes",
+                    "ec2:DescribeInstanceTypeOfferings",
+                    "ec2:DescribeImages",
+                    "ec2:GetEbsDefaultKmsKeyId",
+                ),
+                rights.parameters(sorted(images.values())),
+                rights.secrets("secretsmanager:DescribeSecret"),
+            ],
         )
-        function.may(
-            rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-            # Copying an object that somebody has tagged needs the tagging actions.
-            rights.home(
-                "CopyCode",
-                ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
-                keys.ANY_CODE,
-            ),
-            rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
-            item_rights.read_admission(rights),
-            item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
-            rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
-            Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
-            rights.list_home(),
-            *rights.data(data_buckets),
-            rights.look_at(
-                "DescribeTypesAndImages",
-                "ec2:DescribeInstanceTypes",
-                "ec2:DescribeInstanceTypeOfferings",
-                "ec2:DescribeImages",
-                "ec2:GetEbsDefaultKmsKeyId",
-            ),
-            rights.parameters(sorted(images.values())),
-            rights.secrets("secretsmanager:DescribeSecret"),
-        )
-        return function
 
     def _launcher(self) -> Function:
         rights, foundation = self._rights, self._foundation
-        function = self._function(
+        return self._function(
             "Launcher",
             "launcher",
             "Starts the nodes of an attempt",
@@ -181,17 +182,16 @@ class WorkflowStack(cdk.Stack):
             ),
             timeout=cdk.Duration.minutes(5),
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
+            rights=[
+                *item_rights.launch(rights),
+                rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
+                *rights.launch(),
+                *rights.launch_spot(),
+                rights.pass_to_ec2(foundation.node_role.role_arn),
+            ],
         )
-        function.may(
-            *item_rights.launch(rights),
-            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            *rights.launch(),
-            *rights.launch_spot(),
-            rights.pass_to_ec2(foundation.node_role.role_arn),
-        )
-        return function
 
-    def _attendant(self) -> Function:
+    def _attendant(self, letters: DeadLetters) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
@@ -204,20 +204,21 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=cdk.Duration.minutes(1),
-        )
-        function.may(
-            *item_rights.attend(rights, foundation.node_role_id),
-            *item_rights.follow(rights, foundation.table.stream_arn),
-            rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            read_consoles(rights),
-            rights.answer_train(),
+            rights=[
+                *item_rights.attend(rights, foundation.node_role_id),
+                *item_rights.follow(rights, foundation.table.stream_arn),
+                rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
+                read_consoles(rights),
+                rights.answer_train(),
+                rights.leave_letters(letters.queue_arn),
+            ],
         )
         function.may_invoke_itself()
         return function
 
     def _artifact_check(self) -> Function:
         rights, foundation = self._rights, self._foundation
-        function = self._function(
+        return self._function(
             "ArtifactCheck",
             "artifact_check",
             "Checks that what nodes committed is in S3",
@@ -228,19 +229,18 @@ class WorkflowStack(cdk.Stack):
                 node_role=foundation.node_role_id,
             ),
             timeout=cdk.Duration.minutes(5),
+            rights=[
+                *item_rights.read_attempts(rights),
+                item_rights.read_reports(rights, foundation.node_role_id),
+                rights.home("WriteArtifactLists", ["s3:PutObject"], keys.ANY_LIST),
+                rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
+                rights.list_bytes(),
+            ],
         )
-        function.may(
-            *item_rights.read_attempts(rights),
-            item_rights.read_reports(rights, foundation.node_role_id),
-            rights.home("WriteArtifactLists", ["s3:PutObject"], keys.ANY_LIST),
-            rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
-            rights.list_bytes(),
-        )
-        return function
 
     def _terminator(self) -> Function:
         rights = self._rights
-        function = self._function(
+        return self._function(
             "Terminator",
             "terminator",
             "Ends the instances of a job",
@@ -252,9 +252,8 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing.of(TerminatorTiming),
             ),
             timeout=cdk.Duration.minutes(2),
+            rights=self._end_jobs(),
         )
-        function.may(*self._end_jobs())
-        return function
 
     def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
         """Sends executions that end without Done to the queue; a message that its function cannot finish in time becomes a letter and
@@ -282,11 +281,11 @@ class WorkflowStack(cdk.Stack):
                 timing=timing.of(CleanupTiming),
             ),
             timeout=CLEANUP_TIMEOUT,
-        )
-        function.may(
-            *self._end_jobs(),
-            rights.executions("DescribeExecutions", "states:DescribeExecution"),
-            rights.work_through(queue.queue_arn),
+            rights=[
+                *self._end_jobs(),
+                rights.executions("DescribeExecutions", "states:DescribeExecution"),
+                rights.work_through(queue.queue_arn),
+            ],
         )
         clear_up_after(
             self,
@@ -319,8 +318,12 @@ class WorkflowStack(cdk.Stack):
             "Rejects removing a region while its stack exists",
             RegionCheckEnvironment(deployment=rights.deployment, table=self._foundation.table.table_name),
             timeout=cdk.Duration.minutes(2),
+            rights=[
+                item_rights.query_regions(rights),
+                rights.descriptions(),
+                rights.own_stack(self.stack_name),
+            ],
         )
-        function.may(item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name))
         cdk.CustomResource(
             self,
             "Regions",
@@ -348,6 +351,7 @@ class WorkflowStack(cdk.Stack):
         environment: Environment,
         *,
         timeout: cdk.Duration,
+        rights: Sequence[Right],
         files: dict[str, Path] | None = None,
     ) -> Function:
         return Function(
@@ -359,13 +363,12 @@ class WorkflowStack(cdk.Stack):
             layer=self._layer,
             timeout=timeout,
             log_retention_days=self._log_retention_days,
+            rights=rights,
             files=files,
         )
 
-    def _wake(self, attendant: Function) -> DeadLetters:
+    def _wake(self, attendant: Function, letters: DeadLetters) -> None:
         """Wakes the attendant, and raises an alarm where it fails at urgent reports or looks late."""
-        letters = DeadLetters(self, "AttendantLetters")
-        attendant.may(self._rights.leave_letters(letters.queue_arn))
         Wakes(self, "Wakes", attendant=attendant, stream_arn=self._foundation.table.stream_arn, letters=letters)
         self._alarms.on_any(
             "attendant-letters",
@@ -379,4 +382,3 @@ class WorkflowStack(cdk.Stack):
             "The attendant did not look at every running job in time. A job at which it does not look for five minutes "
             "loses a heartbeat, and one that loses too many fails. Its log says which jobs are late and why.",
         )
-        return letters

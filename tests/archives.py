@@ -32,13 +32,25 @@ def packed(*names: str) -> bytes:
     return tarred(*((name, f"# {name}") for name in names))
 
 
-def zipped(*names: str) -> bytes:
-    """A .zip of them."""
+def zip_with(*entries: tuple[str | zipfile.ZipInfo, str | bytes]) -> bytes:
+    """A .zip of names, or of what else a ZipInfo says, and contents."""
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w") as whole:
-        for name in names:
-            whole.writestr(name, f"# {name}")
+        for entry, content in entries:
+            whole.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return body.getvalue()
+
+
+def zipped(*names: str) -> bytes:
+    """A .zip of files of these names."""
+    return zip_with(*((name, f"# {name}") for name in names))
+
+
+def zip_entry(name: str, mode: int) -> zipfile.ZipInfo:
+    """One with a mode, as Unix has it."""
+    made = zipfile.ZipInfo(name)
+    made.external_attr = mode << 16
+    return made
 
 
 def tar_of(folder: Path, *entries: Entry | tarfile.TarInfo) -> Path:
@@ -48,12 +60,23 @@ def tar_of(folder: Path, *entries: Entry | tarfile.TarInfo) -> Path:
     return file
 
 
+def zip_of(folder: Path, *entries: tuple[str | zipfile.ZipInfo, str | bytes]) -> Path:
+    file = folder / "code.zip"
+    file.write_bytes(zip_with(*entries))
+    return file
+
+
 def header(name: str, **facts: Any) -> tarfile.TarInfo:
     """The header of an entry that says more than its name: `mode`, `mtime`, `type`."""
     made = tarfile.TarInfo(name)
     for fact, value in facts.items():
         setattr(made, fact, value)
     return made
+
+
+def raw_header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """A header that announces a size, whatever comes behind it."""
+    return header(name, size=size, type=kind).tobuf(tarfile.GNU_FORMAT)
 
 
 def link(name: str, target: str, *, hard: bool = False) -> tarfile.TarInfo:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 HANG_S = 600.0
 """Seconds after which a wait is taken for a hang. It says nothing about how fast anything has to be: beside a busy core, at the
 lowest priority, a rehearsal took ten times as long as on a quiet machine."""
+
+
+def condition(process: int) -> str:
+    """Of a process, as the kernel has it: `R` runs, `T` is stopped, `Z` has ended; empty for one that is no more."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def lives(process: int) -> bool:
+    return condition(process) not in {"", "Z"}
 
 
 def until(look: Callable[[], Any], limit_s: float = HANG_S) -> Any:

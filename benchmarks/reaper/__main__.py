@@ -14,9 +14,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,9 +23,9 @@ from typing import Any
 
 from benchmarks.measured import Measured, measured
 from benchmarks.reaper.account import DEPLOYMENT, REGION
+from benchmarks.served import ROOT, Served, served, variables
 from contract import tags
 
-ROOT = Path(__file__).resolve().parents[2]
 CUSTODIAN = ROOT / "build" / "custodian" / "bin"
 PAGE = ROOT / "docs" / "benchmarks" / "reaper.md"
 MEMORY_MB, SHARE = 128, 8
@@ -53,91 +52,52 @@ RACES = (
 )
 
 
-@dataclass
-class Account:
-    """The server's process."""
-
-    port: int
-    late: int
-    """Instances past their deadline: what both have to find."""
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def counts(self) -> dict[str, int]:
-        """The calls since the last time, by name; starts the counts and the throttles' buckets anew."""
-        with urllib.request.urlopen(f"{self.endpoint}/counts", timeout=30) as answer:
-            found: dict[str, int] = json.load(answer)
-            return found
-
-
-@contextmanager
-def account(race: Race) -> Iterator[Account]:
-    command = [sys.executable, "-m", "benchmarks.reaper.server", str(race.ours), str(race.strangers)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
-        assert server.stdout
-        port, late = map(int, server.stdout.readline().split())
-        yield Account(port, late)
-        server.communicate()
-
-
-def variables(endpoint: str) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": "benchmark",
-        "AWS_SECRET_ACCESS_KEY": "benchmark",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "PYTHONPATH": f"{ROOT}:{ROOT / 'lambda'}",
-    }
-
-
-def ours(at: Account, work: Path, *, sixth: bool) -> tuple[Measured, int]:
+def ours(at: Served, work: Path, *, sixth: bool) -> tuple[Measured, int]:
     command = [sys.executable, "-m", "benchmarks.reaper.ours", *(["sixth"] if sixth else [])]
-    run = measured(command, variables=variables(at.endpoint), work=work)
+    paths = {"AWS_REGION": REGION, "PYTHONPATH": f"{ROOT}:{ROOT / 'lambda'}"}
+    run = measured(command, variables=variables(at.endpoint, REGION) | paths, work=work)
     return run, int(json.loads(run.output.splitlines()[-1])["past_deadline"])
 
 
-def custodian(at: Account, work: Path, *, filtered: bool) -> tuple[Measured, int]:
+def custodian(at: Served, work: Path, *, filtered: bool) -> tuple[Measured, int]:
     (work / "policy.json").write_text(json.dumps({"policies": [policy(filtered)]}))
     command = [str(CUSTODIAN / "custodian"), "run", "--dryrun", "--quiet", "-s", "out", "--cache-period", "0"]
     place = ["--region", REGION]
-    plain = {**variables(at.endpoint), "PYTHONPATH": ""}
+    plain = variables(at.endpoint, REGION) | {"AWS_REGION": REGION}
     run = measured([*command, *place, "policy.json"], variables=plain, work=work)
     return run, len(json.loads((work / "out" / "late" / "resources.json").read_text()))
 
 
 def policy(filtered: bool) -> dict[str, Any]:
     """Instances of ours, past their deadline."""
-    late = {"type": "value", "key": f"tag:{tags.DEADLINE}", "value_type": "integer", "op": "lt", "value": now()}
+    late = {
+        "type": "value",
+        "key": f"tag:{tags.DEADLINE}",
+        "value_type": "integer",
+        "op": "lt",
+        "value": int(time.time()),
+    }
     mine = {f"tag:{tags.DEPLOYMENT}": DEPLOYMENT}
     query = {"query": [mine]} if filtered else {}
     return {"name": "late", "resource": "aws.ec2", **query, "filters": [mine, late]}
 
 
-def now() -> int:
-    import time
-
-    return int(time.time())
-
-
 def race(one: Race, rounds: int) -> dict[str, list[tuple[Measured, Mapping[str, int]]]]:
     """Each in turn, `rounds` times. Raises AssertionError where the two do not find the same."""
     runs: dict[str, list[tuple[Measured, Mapping[str, int]]]] = {"reaper": [], "custodian": []}
-    with account(one) as at, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    account = served("benchmarks.reaper.server", str(one.ours), str(one.strangers))
+    with account as at, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        (late,) = map(int, at.facts)  # instances past their deadline: what both have to find
         for _ in range(rounds):
             for name in runs:
-                at.counts()
+                at.asked("/counts")  # starts the counts and the throttles' buckets anew
                 work = Path(folder)
                 if name == "reaper":
                     run, found = ours(at, work, sixth=one.sixth)
                 else:
                     run, found = custodian(at, work, filtered=one.filtered)
-                assert found == at.late, f"{name} found {found} of {at.late}"
-                runs[name].append((run, at.counts()))
+                assert found == late, f"{name} found {found} of {late}"
+                runs[name].append((run, at.asked("/counts")))
                 print(f"  {name:10} {run.seconds:7.2f} s {run.peak_mb:8.0f} MB", flush=True)
     return runs
 

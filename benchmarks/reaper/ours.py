@@ -24,7 +24,7 @@ def main() -> None:
     timing = Timing() if "sixth" in sys.argv else replace(Timing(), reaper_profile_every_s=NEVER_S)
     environment = ReaperEnvironment(
         deployment=DEPLOYMENT,
-        bucket="home",
+        table="state",
         home_region=REGION,
         regions=(REGION,),
         instance_profile=PROFILE,

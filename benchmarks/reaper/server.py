@@ -15,12 +15,14 @@ import sys
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
 from benchmarks.reaper.account import ACCOUNT, HOUR, MACHINE, Account
+from benchmarks.served import S3_MISSING, caller, serve
 from localaws.model import Tokens
+from localaws.plain_http import PlainHandler
 
 PAGE = 1000
 LEAST_PAGE = 5
@@ -39,12 +41,6 @@ EMPTY = {
     "DescribeNetworkInterfaces": "networkInterfaceSet",
 }
 """Describe calls that this account answers with nothing."""
-CALLER = (
-    '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
-    f"<Arn>arn:aws:iam::{ACCOUNT}:user/benchmark</Arn><UserId>benchmark</UserId><Account>{ACCOUNT}</Account>"
-    "</GetCallerIdentityResult></GetCallerIdentityResponse>"
-)
-S3_MISSING = "<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>"
 S3_EMPTY = '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>false</IsTruncated></ListBucketResult>'
 
 
@@ -64,14 +60,10 @@ class Server(ThreadingHTTPServer):
         self.describe, self.unpaged = Tokens(rate=20, burst=100), Tokens(rate=10, burst=50)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(PlainHandler):
     """EC2 and STS (query and XML), Step Functions (JSON), an account without grids, and as much S3 as an empty bucket needs."""
 
-    protocol_version = "HTTP/1.1"
     server: Server
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Counted, not printed."""
 
     def do_GET(self) -> None:
         if self.path == "/counts":
@@ -86,12 +78,12 @@ class Handler(BaseHTTPRequestHandler):
             self._say(404, S3_MISSING)
 
     def do_PUT(self) -> None:
-        self._body()
+        self.body()
         self._count("PutObject")
         self._say(200, "", ETag='"0"')
 
     def do_POST(self) -> None:
-        body = self._body()
+        body = self.body().decode()
         if target := self.headers.get("X-Amz-Target"):
             return self._states(target.rpartition(".")[2], json.loads(body))
         if self.path == "/v1/listjobs":
@@ -117,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
         name = asked["Action"]
         self._count(name)
         if name == "GetCallerIdentity":
-            return self._say(200, CALLER)
+            return self._say(200, caller(ACCOUNT))
         filters = _filters(asked)
         bucket = self.server.describe if filters or "MaxResults" in asked else self.server.unpaged
         with self.server.turn:
@@ -137,20 +129,11 @@ class Handler(BaseHTTPRequestHandler):
         page = self.server.account.page(found[start : start + size])
         return self._say(200, EC2.format(name, f"<reservationSet>{page}</reservationSet>{rest}"))
 
-    def _body(self) -> str:
-        return self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-
     def _count(self, name: str) -> None:
         self.server.counts[name] += 1
 
     def _say(self, status: int, text: str, **headers: str) -> None:
-        body = text.encode()
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.answer(status, text.encode(), headers)
 
 
 def _filters(asked: dict[str, str]) -> dict[str, list[str]]:
@@ -167,11 +150,7 @@ def main() -> None:
     now = int(time.time())
     launched = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(now - 2 * HOUR))
     account = Account(ours=int(sys.argv[1]), strangers=int(sys.argv[2]), now=now, launched=launched)
-    server = Server(account)
-    print(server.server_port, account.late(), flush=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdin.read()
-    server.shutdown()
+    serve(Server(account), account.late())
 
 
 if __name__ == "__main__":

@@ -13,17 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measured import measured
+from benchmarks.served import ROOT, Served, served, variables
 from benchmarks.submission.results import CHILD, HEAD, SDK, Run, broken, differences, rows
 
-ROOT = Path(__file__).resolve().parents[2]
 PYTHON = {CHILD: ROOT / "build/child-env/bin/python", SDK: ROOT / "build/sagemaker-sdk/bin/python"}
 PAGE = ROOT / "docs" / "benchmarks" / "submission.md"
 ROUNDS, LEAST_ROUNDS = 15, 9
@@ -56,45 +52,10 @@ that refuses it.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The server's process."""
-
-    endpoint: str
-
-    def begin(self, late_ms: float) -> dict[str, Any]:
-        """A new account; the request that is wanted, the child's environment, the region."""
-        return self._asked(f"/begin/{late_ms}")
-
-    def seen(self) -> dict[str, Any]:
-        return self._asked("/seen")
-
-    def _asked(self, path: str) -> dict[str, Any]:
-        with urllib.request.urlopen(f"{self.endpoint}{path}", timeout=30) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-
-@contextmanager
-def account() -> Iterator[Account]:
-    command = [sys.executable, "-m", "benchmarks.submission.server"]
-    variables = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'lambda'}"}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables) as server:
-        assert server.stdout
-        yield Account(f"http://127.0.0.1:{int(server.stdout.readline())}")
-        server.communicate()
-
-
-def variables(at: Account, region: str, work: Path) -> dict[str, str]:
-    """Of both. Nobody's settings are found, and nothing leaves the machine."""
-    return {
-        "PATH": os.environ["PATH"],
+def of_both(at: Served, region: str, work: Path) -> dict[str, str]:
+    """Nobody's settings are found, and nothing leaves the machine."""
+    return variables(at.endpoint, region) | {
         "HOME": str(work),
-        "AWS_ENDPOINT_URL": at.endpoint,
-        "AWS_DEFAULT_REGION": region,
-        "AWS_ACCESS_KEY_ID": "benchmark",
-        "AWS_SECRET_ACCESS_KEY": "benchmark",
-        "AWS_EC2_METADATA_DISABLED": "true",
         "HTTPS_PROXY": at.endpoint,
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -111,16 +72,18 @@ def laid_out(work: Path) -> None:
         subprocess.run([python, "-m", "compileall", "-q", "contract", "grid_child"], cwd=work, check=True)
 
 
-def run(name: str, at: Account, late_ms: float, work: Path) -> Run:
+def run(name: str, at: Served, late_ms: float, work: Path) -> Run:
     """One process, to its end. Raises AssertionError where it did not submit what is wanted, measured.Failed where it failed."""
-    told = at.begin(late_ms)
-    common = variables(at, told["region"], work)
+    told = at.asked(
+        f"/begin/{late_ms}"
+    )  # a new account; the request that is wanted, the child's environment, the region
+    common = of_both(at, told["region"], work)
     if name == CHILD:
         child = measured([str(PYTHON[name]), "-m", "grid_child"], variables=common | told["variables"], work=work)
     else:
         (work / "request.json").write_text(json.dumps(told["wanted"]))
         child = measured([str(PYTHON[name]), "estimator.py", "request.json"], variables=common, work=work)
-    seen = at.seen()
+    seen = at.asked("/seen")
     assert seen["request"], f"{name} submitted nothing: {seen['calls']}"
     problems = differences(seen["request"], told["wanted"])
     assert not problems, f"{name}: {'; '.join(problems)}"
@@ -132,7 +95,7 @@ def run(name: str, at: Account, late_ms: float, work: Path) -> Run:
 def race(late_ms: float, rounds: int) -> dict[str, list[Run]]:
     """Both in turn, `rounds` times, after a first run of each that does not count."""
     runs: dict[str, list[Run]] = {CHILD: [], SDK: []}
-    with account() as at, tempfile.TemporaryDirectory(prefix="bench-") as folder:
+    with served("benchmarks.submission.server") as at, tempfile.TemporaryDirectory(prefix="bench-") as folder:
         work = Path(folder)
         laid_out(work)
         for number in range(rounds + 1):

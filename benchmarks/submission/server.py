@@ -7,37 +7,31 @@ whoever starts the others has to be small: the kernel counts what a process held
 from __future__ import annotations
 
 import json
-import sys
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from email.utils import formatdate
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import botocore.session
 from botocore.validate import ParamValidator
 
+from benchmarks.served import S3_MISSING, caller, serve
 from benchmarks.submission import plan
 from benchmarks.submission.plan import ACCOUNT
 from localaws.limits import beyond
 from localaws.model import Refused
+from localaws.plain_http import PlainHandler
 from localaws.services.sagemaker_model import CREATE, invalid
 from localaws.services.sagemaker_planned import Life, Planned
 
 BEGIN, SEEN = "/begin/", "/seen"
 """What the race itself asks for: a new account, whose every answer comes so many milliseconds late; what one run did."""
-MISSING = "<Error><Code>NoSuchKey</Code><Message>The specified key does not exist.</Message></Error>"
 EXISTS = (
     "<Error><Code>PreconditionFailed</Code><Message>At least one of the pre-conditions did not hold</Message></Error>"
-)
-CALLER = (
-    '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
-    f"<Arn>arn:aws:iam::{ACCOUNT}:user/benchmark</Arn><UserId>benchmark</UserId><Account>{ACCOUNT}</Account>"
-    "</GetCallerIdentityResult></GetCallerIdentityResponse>"
 )
 
 
@@ -70,42 +64,38 @@ class Server(ThreadingHTTPServer):
         self.sagemaker.life = lambda _: Life(starting_s=0, downloading_s=0, training_s=0, uploading_s=0)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(PlainHandler):
     """S3 (path style), SageMaker (JSON) and STS."""
 
-    protocol_version = "HTTP/1.1"
     wbufsize, disable_nagle_algorithm = -1, True
     """An answer goes out whole: headers that went ahead would keep the body waiting 40 ms for the client's acknowledgement."""
     server: Server
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Counted, not printed."""
 
     def do_GET(self) -> None:
         if self.path.startswith(BEGIN):
             return self._begin(float(self.path.removeprefix(BEGIN)) / 1000)
         if self.path == SEEN:
-            return self._answer(200, json.dumps(asdict(self.server.seen)).encode())
+            return self.answer(200, json.dumps(asdict(self.server.seen)).encode())
         self._count("GetObject")
         body = self.server.objects.get(self._place())
         if body is None:
-            return self._say(404, MISSING.encode())
+            return self._say(404, S3_MISSING.encode())
         return self._say(200, body, **{"ETag": '"0"', "Last-Modified": formatdate(usegmt=True)})
 
     def do_PUT(self) -> None:
         self._count("PutObject")
-        body, place = self._body(), self._place()
+        body, place = self.body(), self._place()
         if self.headers.get("If-None-Match") and place in self.server.objects:
             return self._say(412, EXISTS.encode())
         self.server.objects[place] = body
         return self._say(200, b"", ETag='"0"')
 
     def do_POST(self) -> None:
-        body = self._body()
+        body = self.body()
         name = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
         self._count(name or "GetCallerIdentity")
         if not name:
-            return self._say(200, CALLER.encode())
+            return self._say(200, caller(ACCOUNT).encode())
         asked = json.loads(body)
         try:
             return self._sagemaker(name, asked)
@@ -116,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
         """A new account; answers with the request that is wanted, and with the child's environment."""
         self.server.begin(plan.objects(), late)
         told = {"wanted": plan.wanted(), "variables": plan.variables(), "region": plan.REGION}
-        self._answer(200, json.dumps(told).encode())
+        self.answer(200, json.dumps(told).encode())
 
     def _sagemaker(self, name: str, asked: dict[str, Any]) -> None:
         """What does not fit SageMaker's model is refused, as is a second submission. Raises Refused."""
@@ -129,17 +119,17 @@ class Handler(BaseHTTPRequestHandler):
         seen.request, seen.before = asked, sum(seen.calls.values()) - 1
         time.sleep(self.server.late)
         seen.accepted = time.monotonic()
-        return self._answer(200, answer)
+        return self.answer(200, answer)
 
     def _place(self) -> str:
         return self.path.partition("?")[0].strip("/")
 
-    def _body(self) -> bytes:
+    def body(self) -> bytes:
         if self.headers.get("Expect", "").lower() == "100-continue":
             self.send_response_only(100)
             self.end_headers()
             self.wfile.flush()
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        return super().body()
 
     def _count(self, name: str) -> None:
         calls = self.server.seen.calls
@@ -148,16 +138,7 @@ class Handler(BaseHTTPRequestHandler):
     def _say(self, status: int, body: bytes, **headers: str) -> None:
         """As late as AWS would."""
         time.sleep(self.server.late)
-        self._answer(status, body, **headers)
-
-    def _answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for key, value in headers.items():
-            self.send_header(key, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
+        self.answer(status, body, headers)
 
 
 @cache
@@ -173,10 +154,7 @@ def unfit(request: Mapping[str, Any]) -> str:
 def main() -> None:
     _model()
     with Server() as server:
-        print(server.server_port, flush=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        sys.stdin.read()
-        server.shutdown()
+        serve(server)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 
 from localaws.iam.questions import Account, requests
 from localaws.iam.simulator import Answer, Policies, Request, simulate
+from localaws.model import listed
 from localaws.recorder import Call
 
 
@@ -71,7 +72,3 @@ def needed(verdicts: Iterable[Verdict], policies: Mapping[str, Policies]) -> set
 def name(statement: Mapping[str, Any]) -> str:
     """Returns a statement's own name; the statements that the CDK writes have none."""
     return str(statement.get("Sid") or f"({', '.join(listed(statement['Action']))})")
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

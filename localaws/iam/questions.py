@@ -30,19 +30,43 @@ S3 = {
 }
 """The right that an API call needs; CopyObject needs several."""
 OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
-ENDING = {
+ABOUT = {
+    "GetConsoleOutput": ("instance", "InstanceId"),
     "TerminateInstances": ("instance", "InstanceId"),
     "DeleteVolume": ("volume", "VolumeId"),
     "DeleteNetworkInterface": ("network-interface", "NetworkInterfaceId"),
     "CancelSpotInstanceRequests": ("spot-instances-request", "SpotInstanceRequestId"),
 }
-"""Kind of the thing that a call ends, and the parameter that names it."""
+"""Kind of the thing that a call of EC2 reads or ends, and the parameter that names it."""
 KNOWING_NOTHING = ("Describe", "GetEbsDefault")
 """Prefixes of EC2 calls that IAM cannot limit to resources."""
-OF_INSTANCE = ("GetConsoleOutput",)
-"""Reading calls that IAM limits to the instance they ask about."""
-OF_EXECUTIONS = ("DescribeExecution", "StopExecution")
-OF_MACHINES = ("ListExecutions", "StartExecution")
+HERE = "arn:aws:{service}:{region}:{account}:"
+PLAIN = {
+    "batch:DescribeJobs": "*",
+    "batch:ListJobs": "*",
+    "cloudformation:DescribeStacks": "{StackName}",
+    "codebuild:StartBuild": HERE + "project/{projectName}",
+    "ecr:GetAuthorizationToken": "*",
+    "lambda:Invoke": "{FunctionName}",
+    "logs:CreateLogGroup": HERE + "log-group:{logGroupName}",
+    "logs:CreateLogStream": HERE + "log-group:{logGroupName}:log-stream:{logStreamName}",
+    "logs:PutLogEvents": HERE + "log-group:{logGroupName}:log-stream:{logStreamName}",
+    "monitoring:GetMetricData": "*",
+    "monitoring:PutMetricData": "*",
+    "pricing:GetProducts": "*",
+    "sagemaker:ListTrainingJobs": "*",
+    "states:DescribeExecution": "{executionArn}",
+    "states:ListExecutions": "{stateMachineArn}",
+    "states:StartExecution": "{stateMachineArn}",
+    "states:StopExecution": "{executionArn}",
+}
+"""Calls that need one right, mostly of their own name, on a resource that their parameters name; no context of their own."""
+RENAMED = {
+    "lambda:Invoke": "lambda:InvokeFunction",
+    "monitoring:GetMetricData": "cloudwatch:GetMetricData",
+    "monitoring:PutMetricData": "cloudwatch:PutMetricData",
+}
+"""Rights whose names differ from the calls'."""
 NEW = ("instance", "volume", "network-interface")
 """Kinds of resources that a launch creates."""
 SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
@@ -58,35 +82,35 @@ class Untaught(LookupError):
 class Account(Protocol):
     """What IAM knows about the account beside the call."""
 
-    def tags(self, region: str, resource: str) -> Mapping[str, str]:
+    def tags(self, region: str, resource: str, /) -> Mapping[str, str]:
         """Returns tags of an EC2 resource, by id; of a placement group, by name."""
 
-    def role(self, profile: str) -> str:
+    def role(self, profile: str, /) -> str:
         """Returns the ARN of an instance profile's role, by the profile's ARN or name."""
 
-    def secret(self, region: str, secret: str) -> str:
+    def secret(self, region: str, secret: str, /) -> str:
         """Returns the ARN of a secret, by ARN or name."""
 
-    def machine(self, region: str) -> str:
+    def machine(self, region: str, /) -> str:
         """Returns the ARN of the state machine that issued these task tokens."""
 
-    def key(self, region: str, topic: str) -> str:
+    def key(self, region: str, topic: str, /) -> str:
         """Returns the ARN of the key that encrypts a topic's messages, empty for none."""
 
-    def key_policy(self, key: str) -> Mapping[str, Any]:
+    def key_policy(self, key: str, /) -> Mapping[str, Any]:
         """Returns the policy of a key, by the key's ARN."""
 
-    def role_id(self, role: str) -> str:
+    def role_id(self, role: str, /) -> str:
         """Returns the id of a role, by its ARN: `AROA...`."""
 
-    def table_keys(self, region: str, table: str) -> tuple[str, ...]:
+    def table_keys(self, region: str, table: str, /) -> tuple[str, ...]:
         """Returns the names of a table's partition key and, where there is one, of its sort key."""
 
 
 def requests(call: Call, account: Account) -> list[Request]:
     """Returns everything that IAM checks before it allows a call. Raises Untaught."""
-    translate = _TRANSLATORS.get(call.service)
-    if translate is None:
+    asked = list(_asked(call, account))
+    if not asked:
         raise Untaught(f"{call.name} by {call.role}")
     everywhere: Context = {"aws:RequestedRegion": call.region}
     if call.service == "s3":  # the account only uses its own buckets here
@@ -100,8 +124,17 @@ def requests(call: Call, account: Account) -> list[Request]:
             # A role's policy alone does not open a key; the key's own policy must allow it too.
             resource_policy=account.key_policy(resource) if action.startswith("kms:") else None,
         )
-        for action, resource, context in translate(call, account)
+        for action, resource, context in asked
     ]
+
+
+def _asked(call: Call, account: Account) -> Asked:
+    """Yields nothing for a call that nobody taught."""
+    if resource := PLAIN.get(call.name):
+        names = {"service": call.service, "region": call.region, "account": _account(call)}
+        yield RENAMED.get(call.name, call.name), resource.format_map({**call.parameters, **names}), {}
+    elif translate := _TRANSLATORS.get(call.service):
+        yield from translate(call, account)
 
 
 def _s3(call: Call, _: Account) -> Asked:
@@ -111,7 +144,7 @@ def _s3(call: Call, _: Account) -> Asked:
     if call.action in ("CopyObject", "UploadPartCopy"):
         yield from _copy(call)
     elif call.action not in S3:
-        raise Untaught(f"{call.name} by {call.role}")
+        return
     elif not key:
         prefix = call.parameters.get("prefix")
         yield f"s3:{S3[call.action]}", f"arn:aws:s3:::{bucket}", {} if prefix is None else {"s3:prefix": prefix}
@@ -146,23 +179,14 @@ def _ec2(call: Call, account: Account) -> Asked:
         for instance in _numbered(call, "ResourceId."):
             context = region | _tagged("ResourceTag", account.tags(call.region, instance))
             yield call.name, _arn(call, f"instance/{instance}"), context | _asking(dict(zip(keys, values, strict=True)))
-    elif call.action in OF_INSTANCE:
-        instance = call.parameters["InstanceId"]
-        yield (
-            call.name,
-            _arn(call, f"instance/{instance}"),
-            region | _tagged("ResourceTag", account.tags(call.region, instance)),
-        )
-    elif call.action in ENDING:
-        kind, parameter = ENDING[call.action]
+    elif call.action in ABOUT:
+        kind, parameter = ABOUT[call.action]
         for one in _numbered(call, f"{parameter}.") or [call.parameters[parameter]]:
             yield (
                 call.name,
                 _arn(call, f"{kind}/{one}"),
                 region | _tagged("ResourceTag", account.tags(call.region, one)),
             )
-    else:
-        raise Untaught(f"{call.name} by {call.role}")
 
 
 def _launch(call: Call, account: Account) -> Asked:
@@ -195,14 +219,8 @@ def _launch(call: Call, account: Account) -> Asked:
 
 
 def _states(call: Call, account: Account) -> Asked:
-    if call.action in OF_EXECUTIONS:
-        yield call.name, call.parameters["executionArn"], {}
-    elif call.action in OF_MACHINES:
-        yield call.name, call.parameters["stateMachineArn"], {}
-    elif call.action.startswith("SendTask"):
+    if call.action.startswith("SendTask"):
         yield call.name, account.machine(call.region), {}
-    else:
-        raise Untaught(f"{call.name} by {call.role}")
 
 
 def _sqs(call: Call, _: Account) -> Asked:
@@ -213,7 +231,7 @@ def _sqs(call: Call, _: Account) -> Asked:
 
 def _sns(call: Call, account: Account) -> Asked:
     if call.action != "Publish":
-        raise Untaught(f"{call.name} by {call.role}")
+        return
     topic = call.parameters["TopicArn"]
     yield call.name, topic, {}
     if key := account.key(call.region, topic):  # SNS encrypts on behalf of the publisher
@@ -221,41 +239,8 @@ def _sns(call: Call, account: Account) -> Asked:
             yield action, key, {"kms:ViaService": f"sns.{call.region}.amazonaws.com"}
 
 
-def _cloudwatch(call: Call, _: Account) -> Asked:
-    yield f"cloudwatch:{call.action}", "*", {}
-
-
-def _pricing(call: Call, _: Account) -> Asked:
-    yield call.name, "*", {}
-
-
-def _logs(call: Call, _: Account) -> Asked:
-    if call.action == "CreateLogGroup":
-        yield call.name, _arn(call, f"log-group:{call.parameters['logGroupName']}"), {}
-        return
-    if call.action not in ("CreateLogStream", "PutLogEvents"):
-        raise Untaught(f"{call.name} by {call.role}")
-    stream = f"log-group:{call.parameters['logGroupName']}:log-stream:{call.parameters['logStreamName']}"
-    yield call.name, _arn(call, stream), {}
-
-
-def _lambda(call: Call, _: Account) -> Asked:
-    if call.action != "Invoke":
-        raise Untaught(f"{call.name} by {call.role}")
-    yield "lambda:InvokeFunction", call.parameters["FunctionName"], {}
-
-
-def _cloudformation(call: Call, _: Account) -> Asked:
-    if call.action != "DescribeStacks":
-        raise Untaught(f"{call.name} by {call.role}")
-    yield call.name, call.parameters["StackName"], {}
-
-
 def _ecr(call: Call, _: Account) -> Asked:
-    """A registry belongs to an account; the call for a password of all registries has no resource."""
-    if call.action == "GetAuthorizationToken":
-        yield call.name, "*", {}
-        return
+    """A registry belongs to an account."""
     registry = call.parameters.get("registryId", _account(call))
     repository = f"repository/{call.parameters['repositoryName']}"
     yield call.name, f"arn:aws:ecr:{call.region}:{registry}:{repository}", {}
@@ -272,17 +257,10 @@ def _codebuild(call: Call, _: Account) -> Asked:
     if call.action == "BatchGetBuilds":
         for build in call.parameters["ids"]:
             yield call.name, _arn(call, f"project/{build.partition(':')[0]}"), {}
-    elif call.action == "StartBuild":
-        yield call.name, _arn(call, f"project/{call.parameters['projectName']}"), {}
-    else:
-        raise Untaught(f"{call.name} by {call.role}")
 
 
 def _sagemaker(call: Call, account: Account) -> Asked:
     given = call.parameters
-    if call.action == "ListTrainingJobs":
-        yield call.name, "*", {}
-        return
     training = given.get("ResourceArn") or _arn(call, f"training-job/{given['TrainingJobName']}")
     if call.action == "CreateTrainingJob":
         asking = _asking({one["Key"]: one["Value"] for one in given.get("Tags", [])})
@@ -292,15 +270,11 @@ def _sagemaker(call: Call, account: Account) -> Asked:
         yield "iam:PassRole", given["RoleArn"], {"iam:PassedToService": "sagemaker.amazonaws.com"}
     elif call.action in ("DescribeTrainingJob", "StopTrainingJob", "ListTags"):
         yield call.name, training, _tagged("ResourceTag", account.tags(call.region, training))
-    else:
-        raise Untaught(f"{call.name} by {call.role}")
 
 
 def _batch(call: Call, account: Account) -> Asked:
     given = call.parameters
-    if call.action in ("DescribeJobs", "ListJobs"):
-        yield call.name, "*", {}
-    elif call.action == "SubmitJob":
+    if call.action == "SubmitJob":
         asking = _asking(given.get("tags", {}))
         yield call.name, _arn(call, f"job-definition/{given['jobDefinition'].rpartition('/')[2]}"), asking
         yield call.name, _arn(call, f"job-queue/{given['jobQueue'].rpartition('/')[2]}"), asking
@@ -309,13 +283,11 @@ def _batch(call: Call, account: Account) -> Asked:
     elif call.action == "TerminateJob":
         job = _arn(call, f"job/{given['jobId'].partition(':')[0]}")
         yield call.name, job, _tagged("ResourceTag", account.tags(call.region, job))
-    else:
-        raise Untaught(f"{call.name} by {call.role}")
 
 
 def _ssm(call: Call, _: Account) -> Asked:
     if call.action != "GetParameter":
-        raise Untaught(f"{call.name} by {call.role}")
+        return
     parameter = call.parameters["Name"]
     # Parameters that AWS publishes belong to no account.
     owner = "" if parameter.startswith("/aws/service/") else _account(call)
@@ -323,9 +295,8 @@ def _ssm(call: Call, _: Account) -> Asked:
 
 
 def _secretsmanager(call: Call, account: Account) -> Asked:
-    if call.action not in ("DescribeSecret", "GetSecretValue"):
-        raise Untaught(f"{call.name} by {call.role}")
-    yield call.name, account.secret(call.region, call.parameters["SecretId"]), {}
+    if call.action in ("DescribeSecret", "GetSecretValue"):
+        yield call.name, account.secret(call.region, call.parameters["SecretId"]), {}
 
 
 def _iam(call: Call, _: Account) -> Asked:
@@ -341,10 +312,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "ec2": _ec2,
     "dynamodb": _dynamodb,
     "states": _states,
-    "logs": _logs,
-    "lambda": _lambda,
     "ssm": _ssm,
-    "cloudformation": _cloudformation,
     "batch": _batch,
     "codebuild": _codebuild,
     "ecr": _ecr,
@@ -352,9 +320,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "secretsmanager": _secretsmanager,
     "sqs": _sqs,
     "sns": _sns,
-    "monitoring": _cloudwatch,
     "iam": _iam,
-    "pricing": _pricing,
 }
 
 

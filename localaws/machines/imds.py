@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import unquote
+
+from localaws.plain_http import PlainHandler
 
 TTL_HEADER = "x-aws-ec2-metadata-token-ttl-seconds"
 TOKEN_HEADER = "x-aws-ec2-metadata-token"
@@ -18,6 +20,8 @@ LONGEST_TTL_S = 21600
 LATENCY_S = 0.002
 """The shortest time of an answer."""
 CREDENTIALS_S = 6 * 3600
+Answering = Callable[[str, Mapping[str, str]], tuple[int, bytes, dict[str, str]]]
+"""Path and headers in lower case to status, body and headers."""
 
 
 class Keys(Protocol):
@@ -187,16 +191,18 @@ class Imds:
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         imds = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Handler(PlainHandler):
             def do_PUT(self) -> None:
-                if not (self._is_lost() or self._is_silent()):
-                    self._send(*imds.put(self.path, self._lower()))
+                self._answer_with(imds.put)
 
             def do_GET(self) -> None:
+                self._answer_with(imds.get)
+
+            def _answer_with(self, answer: Answering) -> None:
                 if not (self._is_lost() or self._is_silent()):
-                    self._send(*imds.get(self.path, self._lower()))
+                    status, body, headers = answer(self.path, {key.lower(): one for key, one in self.headers.items()})
+                    time.sleep(LATENCY_S)
+                    self.answer(status, body, headers)
 
             def _is_lost(self) -> bool:
                 self.close_connection = lost = imds._metadata.lost()
@@ -206,19 +212,5 @@ class Imds:
                 """Waits until the server stops and then returns true, if the service has fallen silent."""
                 self.close_connection = silent = imds._silent.is_set() and imds._over.wait()
                 return silent
-
-            def _lower(self) -> dict[str, str]:
-                return {name.lower(): value for name, value in self.headers.items()}
-
-            def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
-                time.sleep(LATENCY_S)
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *arguments: Any) -> None: ...
 
         return Handler

@@ -12,16 +12,19 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from localaws.machines.imds import Imds, Keys, Metadata
-from localaws.machines.mischief import Birth, Mischief
+from localaws.machines.imds import Imds, Metadata
+from localaws.machines.mischief import Birth
 from localaws.machines.wire import Wire
 from localaws.model import ACCOUNT
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_machines import Aws, Machines
+from localaws.services.ec2_machines import Machines
 from localaws.services.ec2_moto import role_of
+
+if TYPE_CHECKING:
+    from localaws.server import LocalAws
 
 STANDINS = Path(__file__).with_name("standins")
 INIT = Path(__file__).with_name("init.py")
@@ -32,23 +35,6 @@ CLOCK = STANDINS / "clock"
 """Stand-ins for a node whose clock is wrong."""
 LOOK_S = 0.05
 """How often faults check whether their moment has come."""
-
-
-class LocalAws(Aws, Protocol):
-    """What nodes need of the local AWS."""
-
-    def credentials_for(self, role_arn: str, /, *, session: str) -> Keys: ...
-
-    @property
-    def endpoint(self) -> str:
-        """`http://localhost:PORT`."""
-
-    @property
-    def work(self) -> Path:
-        """A folder of the rehearsal."""
-
-    @property
-    def mischief(self) -> Mischief: ...
 
 
 class Node:
@@ -215,6 +201,7 @@ class Nodes:
             thread.join()
 
     def boot(self, machine: Machine) -> None:
+        """Starts its user data; returns at once."""
         with self._lock:
             if self._stopped.is_set():
                 return
@@ -226,14 +213,17 @@ class Nodes:
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
 
     def shut_down(self, machine: Machine) -> None:
+        """Shuts down as an operating system does: SIGTERM, a grace period, SIGKILL. Returns at once."""
         if node := self._nodes.get(machine.id):
             node.shut_down()
 
     def cut_power(self, machine: Machine) -> None:
+        """Kills everything on the machine before it returns."""
         if node := self._nodes.get(machine.id):
             node.cut_power()
 
     def said(self, machine: Machine) -> str:
+        """Returns its console output so far."""
         node = self._nodes.get(machine.id)
         return node.console.read_text(errors="replace") if node and node.console.exists() else ""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -31,20 +31,16 @@ MISSING = "missing"
 
 
 def install(aws: LocalAws) -> None:
-    aws.patch(CloudWatchBackend, "put_metric_alarm", _unchecked(CloudWatchBackend.put_metric_alarm))
+    aws.wrap(CloudWatchBackend, "put_metric_alarm", _put_unchecked)
     aws.later(0, lambda: _watch(aws))
 
 
-def _unchecked(put: Callable[..., Any]) -> Callable[..., Any]:
+def _put_unchecked(original: Any, backend: Any, name: str, *given: Any, **named: Any) -> Any:
     """Gives a new alarm the state of one without data, where moto says OK; an alarm that is put again keeps its state."""
-
-    def put_metric_alarm(self: Any, name: str, *given: Any, **named: Any) -> Any:
-        before = self.alarms.get(name)
-        alarm = put(self, name, *given, **named)
-        alarm.state_value = before.state_value if before else NO_DATA
-        return alarm
-
-    return put_metric_alarm
+    before = backend.alarms.get(name)
+    alarm = original(backend, name, *given, **named)
+    alarm.state_value = before.state_value if before else NO_DATA
+    return alarm
 
 
 def _watch(aws: LocalAws) -> None:

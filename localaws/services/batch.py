@@ -13,11 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import moto.batch.models  # noqa: F401  (its classes must come before MODELS in the list of moto's models)
-from moto.core.common_models import CloudFormationModel
 
 from localaws import protocols
 from localaws.api import Service
-from localaws.services import batch_task, cloudformation
+from localaws.services import cloudformation, sync_tasks
 from localaws.services.batch_attempt import Fargate
 from localaws.services.batch_jobs import Job, Submitted
 from localaws.services.batch_model import Batch
@@ -42,7 +41,7 @@ _current: list[Jobs] = []
 def install(aws: LocalAws) -> None:
     """Installs Batch in every region, its CloudFormation types, and `batch:submitJob.sync` for state machines, until `aws.stop()`."""
     cloudformation.forget_models()
-    batch_task.install(aws)
+    sync_tasks.install(aws, sync_tasks.JOB)
     _current[:] = [Jobs(aws)]
 
 
@@ -260,18 +259,13 @@ def _no_definition(client: Client, arn: str, _: Properties) -> None:
     client("batch").deregister_job_definition(jobDefinition=arn)
 
 
-BATCH: dict[str, Kind] = {
-    "AWS::Batch::ComputeEnvironment": Kind(
-        _environment, _no_environment, lambda arn, _account, _region: {"ComputeEnvironmentArn": arn}
-    ),
-    "AWS::Batch::JobQueue": Kind(_queue, _no_queue, lambda arn, _account, _region: {"JobQueueArn": arn}),
-    "AWS::Batch::JobDefinition": Kind(
-        _definition, _no_definition, lambda arn, _account, _region: {"JobDefinitionArn": arn}
-    ),
-}
-cloudformation.KINDS.update(BATCH)
-MODELS = [
-    type(kind.replace("::", ""), (cloudformation.Resource, CloudFormationModel), {"kind": kind, "__module__": __name__})
-    for kind in BATCH
-]
+MODELS = cloudformation.models(
+    {
+        "AWS::Batch::ComputeEnvironment": Kind(
+            _environment, _no_environment, lambda arn, *_: {"ComputeEnvironmentArn": arn}
+        ),
+        "AWS::Batch::JobQueue": Kind(_queue, _no_queue, lambda arn, *_: {"JobQueueArn": arn}),
+        "AWS::Batch::JobDefinition": Kind(_definition, _no_definition, lambda arn, *_: {"JobDefinitionArn": arn}),
+    }
+)
 """moto's own classes of these types come earlier in its list of models; the last class of a type counts."""

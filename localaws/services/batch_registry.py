@@ -11,7 +11,6 @@ from localaws.model import Refused
 
 Request = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-PREFIXES = {"compute-environment": "computeEnvironment", "job-queue": "jobQueue"}
 KINDS = ("FARGATE", "FARGATE_SPOT")
 
 
@@ -35,7 +34,7 @@ class Registry:
             "CreateJobQueue": self._create_queue,
             "DescribeJobQueues": partial(_shown, "jobQueues", self.queues),
             "UpdateJobQueue": partial(_update, "jobQueue", self.queues),
-            "DeleteJobQueue": self._delete_queue,
+            "DeleteJobQueue": partial(_delete, "jobQueue", self.queues),
             "RegisterJobDefinition": self._register,
             "DescribeJobDefinitions": self._describe_definitions,
             "DeregisterJobDefinition": self._deregister,
@@ -73,12 +72,15 @@ class Registry:
     def _arn(self, kind: str, name: str) -> str:
         return f"arn:aws:batch:{self._region}:{self._account}:{kind}/{name}"
 
+    def _new_arn(self, kind: str, field: str, name: str, things: Mapping[str, Request]) -> str:
+        _check_name(field, name)
+        if (arn := self._arn(kind, name)) in things:
+            raise client_problem(f"Object already exists: {name}")
+        return arn
+
     def _create_environment(self, request: Request) -> Request:
         name, resources = str(request["computeEnvironmentName"]), request.get("computeResources", {})
-        arn = self._arn("compute-environment", name)
-        _check_name("computeEnvironmentName", name)
-        if arn in self.environments:
-            raise client_problem(f"Object already exists: {name}")
+        arn = self._new_arn("compute-environment", "computeEnvironmentName", name, self.environments)
         if request.get("type") != "MANAGED" or resources.get("type") not in KINDS:
             raise client_problem(f"the rehearsal has managed environments of {' and '.join(KINDS)}: {request}")
         for field in ("subnets", "securityGroupIds"):
@@ -96,10 +98,7 @@ class Registry:
 
     def _create_queue(self, request: Request) -> Request:
         name = str(request["jobQueueName"])
-        arn = self._arn("job-queue", name)
-        _check_name("jobQueueName", name)
-        if arn in self.queues:
-            raise client_problem(f"Object already exists: {name}")
+        arn = self._new_arn("job-queue", "jobQueueName", name, self.queues)
         order = []
         for one in request.get("computeEnvironmentOrder", []):
             environment = _of(self.environments, one["computeEnvironment"], "computeEnvironmentName")
@@ -114,25 +113,10 @@ class Registry:
 
     def _delete_environment(self, request: Request) -> Request:
         found = _of(self.environments, request["computeEnvironment"], "computeEnvironmentName")
-        if found is None:
-            return {}
-        arn = found["computeEnvironmentArn"]
-        used = [one for queue in self.queues.values() for one in queue["computeEnvironmentOrder"]]
-        if any(one["computeEnvironment"] == arn for one in used):
+        used = [one["computeEnvironment"] for queue in self.queues.values() for one in queue["computeEnvironmentOrder"]]
+        if found and found["computeEnvironmentArn"] in used:
             raise client_problem("Cannot delete, found existing JobQueue relationship")
-        if found["state"] != "DISABLED":
-            raise client_problem("Cannot delete, state must be DISABLED")
-        del self.environments[arn]
-        return {}
-
-    def _delete_queue(self, request: Request) -> Request:
-        found = _of(self.queues, request["jobQueue"], "jobQueueName")
-        if found is None:
-            return {}
-        if found["state"] != "DISABLED":
-            raise client_problem("Cannot delete, state must be DISABLED")
-        del self.queues[found["jobQueueArn"]]
-        return {}
+        return _delete("computeEnvironment", self.environments, request)
 
     def _register(self, request: Request) -> Request:
         name = str(request["jobDefinitionName"])
@@ -180,6 +164,15 @@ def _update(kind: str, things: dict[str, Request], request: Request) -> Request:
     if resources:
         found["computeResources"] = resources
     return {f"{kind}Name": found[f"{kind}Name"], f"{kind}Arn": found[f"{kind}Arn"]}
+
+
+def _delete(kind: str, things: dict[str, Request], request: Request) -> Request:
+    """Deletes what is disabled; what does not exist is no error."""
+    if found := _of(things, request[kind], f"{kind}Name"):
+        if found["state"] != "DISABLED":
+            raise client_problem("Cannot delete, state must be DISABLED")
+        del things[found[f"{kind}Arn"]]
+    return {}
 
 
 def _of(things: Mapping[str, Request], named: str, field: str) -> Request | None:

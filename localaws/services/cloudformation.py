@@ -111,7 +111,7 @@ def _nothing(*_: object) -> None:
     """Does nothing: the resource goes with the one it belongs to."""
 
 
-KINDS: dict[str, Kind] = {
+OWN: dict[str, Kind] = {
     "AWS::CDK::Metadata": Kind(lambda _client, name, _properties: name, _nothing),
     "AWS::CloudWatch::Alarm": Kind(
         _alarm,
@@ -134,6 +134,7 @@ KINDS: dict[str, Kind] = {
         lambda name, account, region: {"Arn": f"arn:aws:scheduler:{region}:{account}:schedule/default/{name}"},
     ),
 }
+KINDS: dict[str, Kind] = {}
 _aws: list[LocalAws] = []
 
 
@@ -192,11 +193,14 @@ def _client(region: str) -> Client:
     return lambda service: aws.client(service, region)
 
 
-MODELS = [
-    type(kind.replace("::", ""), (Resource, CloudFormationModel), {"kind": kind, "__module__": __name__})
-    for kind in KINDS
-]
-"""Direct subclasses of CloudFormationModel, because moto looks no deeper."""
+def models(kinds: Mapping[str, Kind]) -> list[type]:
+    """Adds kinds; returns their classes, which are direct subclasses of CloudFormationModel, because moto looks no deeper. moto finds a
+    class as long as something refers to it."""
+    KINDS.update(kinds)
+    return [type(kind.replace("::", ""), (Resource, CloudFormationModel), {"kind": kind}) for kind in kinds]
+
+
+MODELS = models(OWN)
 
 
 def install(aws: LocalAws) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 from moto.ssm.models import SimpleSystemManagerBackend
 
+from localaws.model import listed
+
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
@@ -33,67 +36,52 @@ ANY = "0.0.0.0/0"
 
 
 def install(aws: LocalAws) -> None:
-    aws.patch(SimpleSystemManagerBackend, "put_parameter", _tags(SimpleSystemManagerBackend.put_parameter))
-    after_creation(aws, FakeBucket, _bucket)
-    aws.patch(FakeBucket, "get_permission", _permission(FakeBucket.get_permission))
-    aws.patch(LogGroup, "get_cfn_attribute", _all_streams(LogGroup.get_cfn_attribute))
-    after_creation(aws, SecurityGroup, _rules, without=("SecurityGroupIngress", "SecurityGroupEgress"))
+    aws.wrap(SimpleSystemManagerBackend, "put_parameter", _put_parameter)
+    around_creation(aws, FakeBucket, _bucket)
+    aws.wrap(FakeBucket, "get_permission", _get_permission)
+    aws.wrap(LogGroup, "get_cfn_attribute", _get_log_group_attribute)
+    around_creation(aws, SecurityGroup, _rules, seen=_without_rules)
     for model, delete in DELETE.items():
         aws.patch(model, "delete", _deleting(delete))
     aws.patch(LayerVersion, "delete", _delete_layer)
-    aws.patch(KmsBackend, "create_key", _key_tags(KmsBackend.create_key))
+    aws.wrap(KmsBackend, "create_key", _create_key)
 
 
-def _tags(original: Any) -> Any:
+def _put_parameter(original: Any, *given: Any, **named: Any) -> Any:
     """AWS::SSM::Parameter has its tags as a map, which moto handles as a list."""
-
-    def put_parameter(self: Any, *given: Any, **named: Any) -> Any:
-        if isinstance(named.get("tags"), Mapping):
-            named["tags"] = [{"Key": key, "Value": value} for key, value in named["tags"].items()]
-        return original(self, *given, **named)
-
-    return put_parameter
+    if isinstance(named.get("tags"), Mapping):
+        named["tags"] = [{"Key": key, "Value": value} for key, value in named["tags"].items()]
+    return original(*given, **named)
 
 
-def _key_tags(original: Any) -> Any:
+def _create_key(original: Any, *given: Any, **named: Any) -> Any:
     """The API of KMS spells a key's tags TagKey and TagValue; a template spells them like all other tags."""
-
-    def create_key(self: Any, *given: Any, **named: Any) -> Any:
-        tags = [
-            {"TagKey": one.get("TagKey", one.get("Key")), "TagValue": one.get("TagValue", one.get("Value"))}
-            for one in named.get("tags") or []
-        ]
-        return original(self, *given, **{**named, "tags": tags})
-
-    return create_key
+    tags = [
+        {"TagKey": one.get("TagKey", one.get("Key")), "TagValue": one.get("TagValue", one.get("Value"))}
+        for one in named.get("tags") or []
+    ]
+    return original(*given, **{**named, "tags": tags})
 
 
 Complete = Callable[[Any, Any, Properties], None]
 """Completes a resource; takes the local AWS's clients in the region, the new resource and its properties."""
+Seen = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Changes a template's resource."""
 
 
-def after_creation(aws: LocalAws, model: Any, complete: Complete, *, without: tuple[str, ...] = ()) -> None:
-    """Calls `complete` after moto has made or changed a resource; moto does not see the properties `without`."""
-    create, update = model.create_from_cloudformation_json, model.update_from_cloudformation_json
+def around_creation(aws: LocalAws, model: Any, complete: Complete = lambda *_: None, *, seen: Seen = dict) -> None:
+    """Calls `complete` after moto has made or changed a resource, of which moto sees only what `seen` returns."""
 
-    def part(resource: Any) -> Any:
-        kept = {name: value for name, value in resource.get("Properties", {}).items() if name not in without}
-        return {**resource, "Properties": kept}
-
-    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
-        made = create(resource_name, part(cloudformation_json), account_id, region_name, **rest)
-        complete(lambda service: aws.client(service, region_name), made, cloudformation_json.get("Properties", {}))
+    def completed(original: Any, *given: Any, **named: Any) -> Any:
+        call = inspect.signature(original).bind(*given, **named)
+        resource, region = call.arguments["cloudformation_json"], call.arguments["region_name"]
+        call.arguments["cloudformation_json"] = seen(resource)
+        made = original(*call.args, **call.kwargs)
+        complete(lambda service: aws.client(service, region), made, resource.get("Properties", {}))
         return made
 
-    def updated(
-        original_resource: Any, new_resource_name: str, cloudformation_json: Any, account_id: str, region_name: str
-    ) -> Any:
-        made = update(original_resource, new_resource_name, part(cloudformation_json), account_id, region_name)
-        complete(lambda service: aws.client(service, region_name), made, cloudformation_json.get("Properties", {}))
-        return made
-
-    aws.patch(model, "create_from_cloudformation_json", staticmethod(created))
-    aws.patch(model, "update_from_cloudformation_json", staticmethod(updated))
+    for name in ("create_from_cloudformation_json", "update_from_cloudformation_json"):
+        aws.wrap(model, name, completed)
 
 
 def _bucket(client: Any, bucket: Any, properties: Properties) -> None:
@@ -110,30 +98,21 @@ def _bucket(client: Any, bucket: Any, properties: Properties) -> None:
         s3.put_bucket_lifecycle_configuration(Bucket=bucket.name, LifecycleConfiguration=configuration)
 
 
-def _permission(original: Any) -> Any:
+def _get_permission(original: Any, bucket: Any, action: str, resource: str) -> Any:
     """Keeps the conditions of bucket policies, which moto drops, so that "deny without TLS" would deny everything."""
-
-    def get_permission(self: Any, action: str, resource: str) -> Any:
-        if self.policy is None:
-            return original(self, action, resource)
-        document = json.loads(self.policy)
-        statements = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
-        document["Statement"] = [one for one in statements if "Condition" not in one]
-        part = copy.copy(self)
-        part.policy = json.dumps(document).encode() if document["Statement"] else None
-        return original(part, action, resource)
-
-    return get_permission
+    if bucket.policy is None:
+        return original(bucket, action, resource)
+    document = json.loads(bucket.policy)
+    document["Statement"] = [one for one in listed(document["Statement"]) if "Condition" not in one]
+    part = copy.copy(bucket)
+    part.policy = json.dumps(document).encode() if document["Statement"] else None
+    return original(part, action, resource)
 
 
-def _all_streams(original: Any) -> Any:
+def _get_log_group_attribute(original: Any, group: Any, attribute_name: str) -> Any:
     """Ends a log group's ARN with `:*`, as CloudFormation does; rights on its streams depend on it."""
-
-    def get_cfn_attribute(self: Any, attribute_name: str) -> Any:
-        found = original(self, attribute_name)
-        return f"{found}:*" if attribute_name == "Arn" and not found.endswith(":*") else found
-
-    return get_cfn_attribute
+    found = original(group, attribute_name)
+    return f"{found}:*" if attribute_name == "Arn" and not found.endswith(":*") else found
 
 
 def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:
@@ -152,6 +131,14 @@ def _lifecycle(number: int, rule: Properties) -> dict[str, Any]:
         "Status": rule["Status"],
         "Filter": {"Prefix": rule.get("Prefix", "")},
         **found,
+    }
+
+
+def _without_rules(resource: Properties) -> Properties:
+    rules = ("SecurityGroupIngress", "SecurityGroupEgress")
+    return {
+        **resource,
+        "Properties": {key: one for key, one in resource.get("Properties", {}).items() if key not in rules},
     }
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Event, Stack
 from moto.cloudformation.parsing import OutputMap, ResourceMap
 
+from localaws.model import listed
 from localaws.services.custom_resources import is_custom
 
 if TYPE_CHECKING:
@@ -31,46 +32,39 @@ Template = Mapping[str, Any]
 
 
 def install(aws: LocalAws) -> None:
-    update = Stack.update
-
-    def create(self: Any) -> None:
-        self.status = "CREATE_IN_PROGRESS"
-        _operate(self, lambda: _create(self))
-
-    def updated(self: Any, template: str, *given: Any, **named: Any) -> None:
-        customs = _customs(self.template_dict) or _customs(self.parse_template(template))
-        self.status = "UPDATE_IN_PROGRESS"
-        _operate(self, lambda: _update(self, lambda: update(self, template, *given, **named)), customs=bool(customs))
-
-    aws.patch(Stack, "create_resources", create)
-    aws.patch(Stack, "update", updated)
-    previous = CloudFormationBackend._resolve_update_parameters
-    aws.patch(CloudFormationBackend, "_resolve_update_parameters", _defaults_too(previous))
-    aws.patch(ChangeSet, "apply", _no_custom_resource(ChangeSet.apply))
+    aws.patch(Stack, "create_resources", _create_resources)
+    aws.wrap(Stack, "update", _update_stack)
+    aws.wrap(CloudFormationBackend, "_resolve_update_parameters", _resolve_update_parameters)
+    aws.wrap(ChangeSet, "apply", _apply)
     aws.patch(CloudFormationBackend, "delete_stack", _delete_stack)
     aws.patch(ResourceMap, "delete", _delete_resources)
 
 
-def _defaults_too(previous: Callable[..., dict[str, str]]) -> Callable[..., dict[str, str]]:
+def _create_resources(stack: Any) -> None:
+    stack.status = "CREATE_IN_PROGRESS"
+    _operate(stack, lambda: _create(stack))
+
+
+def _update_stack(update: Any, stack: Any, template: str, *given: Any, **named: Any) -> None:
+    customs = _customs(stack.template_dict) or _customs(stack.parse_template(template))
+    stack.status = "UPDATE_IN_PROGRESS"
+    _operate(stack, lambda: _update(stack, lambda: update(stack, template, *given, **named)), customs=bool(customs))
+
+
+def _resolve_update_parameters(
+    original: Any, backend: Any, instance: Any, incoming_params: list[dict[str, Any]]
+) -> Any:
     """Uses the default as the previous value of a parameter that nobody ever set; moto knows no previous value then, and fails."""
-
-    def resolved(self: Any, instance: Any, incoming_params: list[dict[str, Any]]) -> dict[str, str]:
-        given = instance.parameters
-        known = [one for one in incoming_params if not one.get("UsePreviousValue") or one["ParameterKey"] in given]
-        return previous(self, instance=instance, incoming_params=known)
-
-    return resolved
+    given = instance.parameters
+    known = [one for one in incoming_params if not one.get("UsePreviousValue") or one["ParameterKey"] in given]
+    return original(backend, instance=instance, incoming_params=known)
 
 
-def _no_custom_resource(apply: Callable[[Any], None]) -> Callable[[Any], None]:
+def _apply(original: Any, change_set: Any) -> None:
     """Applies a change set while the caller waits, unless it contains a custom resource, which may take long."""
-
-    def applied(self: Any) -> None:
-        if _customs(self.template_dict):
-            raise NotImplementedError("a change set with a custom resource; `cdk deploy --method=direct` makes none")
-        apply(self)
-
-    return applied
+    if _customs(change_set.template_dict):
+        raise NotImplementedError("a change set with a custom resource; `cdk deploy --method=direct` makes none")
+    original(change_set)
 
 
 def _operate(stack: Any, operation: Callable[[], None], *, customs: bool | None = None) -> None:
@@ -228,22 +222,18 @@ def _named(value: Any) -> set[str]:
     if not isinstance(value, Mapping):
         return set()
     found = {name for one in value.values() for name in _named(one)}
-    found |= set(_listed(value.get("DependsOn", [])))
+    found |= set(listed(value.get("DependsOn", [])))
     if isinstance(value.get("Ref"), str):
         found.add(value["Ref"])
     if "Fn::GetAtt" in value:
-        found.add(str(_listed(value["Fn::GetAtt"])[0]).partition(".")[0])
+        found.add(str(listed(value["Fn::GetAtt"])[0]).partition(".")[0])
     if "Fn::Sub" in value:
-        found |= set(re.findall(r"\$\{([A-Za-z0-9]+)", str(_listed(value["Fn::Sub"])[0])))
+        found |= set(re.findall(r"\$\{([A-Za-z0-9]+)", str(listed(value["Fn::Sub"])[0])))
     return found
 
 
 def _customs(template: Template) -> list[str]:
     return [name for name, one in template.get("Resources", {}).items() if is_custom(one["Type"])]
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _tell(stack: Any, status: str, reason: str) -> None:

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moto.codebuild.models import codebuild_backends
-from moto.core.common_models import CloudFormationModel
 
 from localaws.api import Service
-from localaws.services import cloudformation, codebuild_task
+from localaws.services import cloudformation, sync_tasks
 from localaws.services.cloudformation import Client, Kind, Properties
 from localaws.services.codebuild_model import BUILDS, Build, CodeBuild
 from localaws.services.codebuild_run import Run
@@ -22,7 +21,6 @@ from localaws.services.codebuild_run import Run
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
-PROJECT = "AWS::CodeBuild::Project"
 NOT_SHOWN = (
     "Docker: Dockerfiles are read, not run, and an image is a manifest without layers (the buildspec, its script, the AWS command line "
     "and the registries' rules are real)"
@@ -33,7 +31,7 @@ NOT_SHOWN = (
 def install(aws: LocalAws) -> None:
     """Installs builds as processes, projects of CloudFormation, and `codebuild:startBuild.sync` for state machines."""
     cloudformation.forget_models()
-    codebuild_task.install(aws)
+    sync_tasks.install(aws, sync_tasks.BUILD)
     service = Service(
         aws, "codebuild", lambda region: Region(region, aws), invalid="InvalidInputException", only=BUILDS
     )
@@ -75,14 +73,12 @@ def _project(client: Client, name: str, properties: Properties) -> str:
     return str(wanted["Name"])
 
 
-cloudformation.KINDS[PROJECT] = Kind(
-    _project,
-    lambda client, name, _: client("codebuild").delete_project(name=name),
-    lambda name, account, region: {"Arn": f"arn:aws:codebuild:{region}:{account}:project/{name}"},
+MODELS = cloudformation.models(
+    {
+        "AWS::CodeBuild::Project": Kind(
+            _project,
+            lambda client, name, _: client("codebuild").delete_project(name=name),
+            lambda name, account, region: {"Arn": f"arn:aws:codebuild:{region}:{account}:project/{name}"},
+        )
+    }
 )
-
-
-class Project(cloudformation.Resource, CloudFormationModel):  # type: ignore[misc]
-    """moto's parser finds it by its type."""
-
-    kind = PROJECT

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from localaws.containers.container import BASIC
+from localaws.containers.logs import LogStream
 from localaws.services.codebuild_model import Build
 
 if TYPE_CHECKING:
@@ -24,10 +26,7 @@ ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "localaws" / "machines" / "standins" / "images"
 AWS_CLI = ROOT / "build" / "ami" / "bin"
 """The AWS command line of the rehearsal's machine image, in the place of CodeBuild's."""
-BASIC = "/usr/local/bin:/usr/bin:/bin"
 PHASES = ("install", "pre_build", "build", "post_build")
-BATCH = 100
-"""The most lines in a call of PutLogEvents."""
 
 
 class Run:
@@ -38,7 +37,7 @@ class Run:
         self._folder = aws.work / "builds" / build.stream
         self._process: subprocess.Popen[str] | None = None
         self._stopped = threading.Event()
-        self._lines: list[dict[str, Any]] = []
+        self._log: LogStream | None = None
 
     def stop(self) -> None:
         """Ends the process and everything it started, as StopBuild does."""
@@ -53,7 +52,8 @@ class Run:
             self.build.failed_in, self.build.why = self._commands()
         except Exception as problem:  # CodeBuild reports its own errors by the phase in which they occur
             self.build.failed_in, self.build.why = self.build.phase, f"{type(problem).__name__}: {problem}"
-        self._flush()
+        if self._log:
+            self._log.flush()
         self.build.ended, failed = time.time(), "FAILED" if self.build.failed_in else "SUCCEEDED"
         self.build.status = "STOPPED" if self._stopped.is_set() else failed
 
@@ -63,7 +63,7 @@ class Run:
     def _open_log(self) -> None:
         self.build.phase = "PROVISIONING"
         if self.build.group:
-            self._client("logs").create_log_stream(logGroupName=self.build.group, logStreamName=self.build.stream)
+            self._log = LogStream(self._client("logs"), self.build.group, self.build.stream)
         self._say("[Container] Docker is a stand-in here: no image is made, but manifests are pushed")
 
     def _unpack(self) -> None:
@@ -135,15 +135,5 @@ class Run:
         }
 
     def _say(self, line: str) -> None:
-        self._lines.append({"timestamp": int(time.time() * 1000), "message": line})
-        if len(self._lines) >= BATCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        lines, self._lines = self._lines, []
-        if self.build.group and lines:
-            self._client("logs").put_log_events(
-                logGroupName=self.build.group,
-                logStreamName=self.build.stream,
-                logEvents=[one for one in lines if one["message"]],
-            )
+        if self._log:
+            self._log.say(line)

@@ -31,6 +31,7 @@ OF_THE_MODEL = frozenset(OPERATIONS) | {
     "TerminateInstances",
     "GetConsoleOutput",
     "DescribeAvailabilityZones",
+    *ec2_groups.OPERATIONS,
 }
 OF_TAGS = frozenset({"CreateTags", "DeleteTags", "DescribeTags"})
 """moto answers these calls for networks, templates and groups, which the model does not have."""
@@ -53,7 +54,6 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
     """Installs the model until `aws.stop()`; nodes run in `aws.work / "nodes"`, and end with `machines().stop()`."""
     machines = Machines(aws)
     Instances(aws, "ec2", machines.open_region, invalid="InvalidParameterValue")
-    ec2_groups.install(aws, machines.use)
     aws.patch(ElasticBlockStore, "get_ebs_default_kms_key_id", _default_key)
     _keep_what_is_used(aws, machines)
     _current[:] = [Nodes(aws, machines, folder=aws.work / "nodes", ami=ami)]
@@ -61,25 +61,24 @@ def install(aws: LocalAws, *, ami: Path = AMI) -> None:
 
 def _keep_what_is_used(aws: LocalAws, machines: Machines) -> None:
     """Refuses, as EC2 does, to delete a subnet or security group with an instance's interface; moto deletes it."""
-    delete_subnet, delete_group = SubnetBackend.delete_subnet, SecurityGroupBackend.delete_security_group
 
     def refuse(region: str, identity: str | None) -> None:
         if identity and region in machines.regions and machines.regions[region].parts.hold(identity):
             raise DependencyViolationError(f"'{identity}' has dependencies and cannot be deleted.")
 
-    def subnet(self: Any, subnet_id: str) -> Any:
+    def subnet(original: Any, backend: Any, subnet_id: str) -> Any:
         with machines.lock:
-            refuse(self.region_name, subnet_id)
-            return delete_subnet(self, subnet_id)
+            refuse(backend.region_name, subnet_id)
+            return original(backend, subnet_id)
 
-    def group(self: Any, name: str | None = None, group_id: str | None = None) -> Any:
+    def group(original: Any, backend: Any, name: str | None = None, group_id: str | None = None) -> Any:
         with machines.lock:
-            named = self.get_security_group_from_name(name) if name else None
-            refuse(self.region_name, group_id or (named.id if named else None))
-            return delete_group(self, name, group_id)
+            named = backend.get_security_group_from_name(name) if name else None
+            refuse(backend.region_name, group_id or (named.id if named else None))
+            return original(backend, name, group_id)
 
-    aws.patch(SubnetBackend, "delete_subnet", subnet)
-    aws.patch(SecurityGroupBackend, "delete_security_group", group)
+    aws.wrap(SubnetBackend, "delete_subnet", subnet)
+    aws.wrap(SecurityGroupBackend, "delete_security_group", group)
 
 
 def nodes() -> Nodes:

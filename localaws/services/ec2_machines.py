@@ -6,17 +6,22 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
+from localaws.services import ec2_groups
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
 from localaws.services.ec2_zones import described
+
+if TYPE_CHECKING:
+    from localaws.machines.nodes import Nodes
+    from localaws.server import LocalAws
 
 KEPT_AFTER = frozenset({"running", "stopped", "terminated"})
 """States after which EC2 keeps the console's output."""
@@ -25,47 +30,13 @@ LEAST_PAGE = 5
 _chance = random.SystemRandom()  # two rehearsals on one computer must not meet on an address, whatever their seeds
 
 
-class Aws(Protocol):
-    """What EC2 uses of the local AWS (localaws.server.LocalAws)."""
-
-    @property
-    def conditions(self) -> Conditions: ...
-
-    @property
-    def chance(self) -> random.Random: ...
-
-    def later(self, delay_s: float, function: Callable[[], Any], /) -> Any: ...
-
-    def emit(
-        self, source: str, detail_type: str, detail: Mapping[str, Any], resources: Sequence[str], region: str, /
-    ) -> Any: ...
-
-
-class Host(Protocol):
-    """Runs the machines' processes (localaws.machines.nodes.Nodes); calls return at once."""
-
-    def boot(self, machine: Machine) -> None:
-        """Starts its user data."""
-
-    def shut_down(self, machine: Machine) -> None:
-        """Shuts down as an operating system does: SIGTERM, a grace period, SIGKILL."""
-
-    def cut_power(self, machine: Machine) -> None:
-        """Kills everything on the machine before it returns."""
-
-    def said(self, machine: Machine) -> str:
-        """Returns its console output so far."""
-
-    def stop(self) -> None:
-        """Kills everything on every machine before it returns."""
-
-
 class Machines:
     """Holds all instances of the rehearsal, in every region."""
 
-    host: Host
+    host: Nodes
+    """Runs the processes of the machines."""
 
-    def __init__(self, aws: Aws) -> None:
+    def __init__(self, aws: LocalAws) -> None:
         self.aws = aws
         self.lock = threading.RLock()
         """Held while instances change, so that nobody sees half of a launch."""
@@ -90,11 +61,6 @@ class Machines:
 
     def get(self, instance: str) -> Machine | None:
         return next((machine for machine in self.all() if machine.id == instance), None)
-
-    def use(self, region: str, group: str) -> bool:
-        """Whether the placement group has an instance that is not terminated."""
-        here = [machine for machine in self.all() if (machine.region, machine.group) == (region, group)]
-        return any(machine.state(time.time()) != "terminated" for machine in here)
 
     def left(self) -> int:
         """Returns how many instances are not terminated."""
@@ -121,36 +87,28 @@ class Machines:
             end()
 
 
+def _each_time(span: Callable[[Conditions], tuple[float, float]]) -> Any:
+    """Returns a property that draws a duration from a range of the conditions each time."""
+    return property(lambda region: region._drawn(span(region._aws.conditions)))
+
+
 class Region(Ec2):
     """One region. Every instance draws its own delays."""
 
     def __init__(self, region: str, owner: Machines) -> None:
-        super().__init__(region, time, MotoCatalogue(region), owner.number)
+        self.groups = ec2_groups.Groups(region, self.name, self._uses)
+        super().__init__(region, time, MotoCatalogue(region, self.groups), owner.number)
         self._owner, self._aws = owner, owner.aws
         self.pages = Pages(size=max(LEAST_PAGE, owner.aws.conditions.page_size))
 
     def _drawn(self, span: tuple[float, float]) -> float:
         return self._aws.conditions.scaled(span, self._aws.chance)
 
-    @property
-    def invisible_s(self) -> float:
-        return self._drawn(self._aws.conditions.invisible_s)
-
-    @property
-    def lag_s(self) -> float:
-        return self._drawn(self._aws.conditions.state_lag_s)
-
-    @property
-    def iam_s(self) -> float:
-        return self._drawn(self._aws.conditions.iam_delay_s)
-
-    @property
-    def pending_s(self) -> float:
-        return self._drawn(self._aws.conditions.boot_s)
-
-    @property
-    def shutting_s(self) -> float:
-        return self._drawn(self._aws.conditions.shutdown_s)
+    invisible_s = _each_time(lambda conditions: conditions.invisible_s)
+    lag_s = _each_time(lambda conditions: conditions.state_lag_s)
+    iam_s = _each_time(lambda conditions: conditions.iam_delay_s)
+    pending_s = _each_time(lambda conditions: conditions.boot_s)
+    shutting_s = _each_time(lambda conditions: conditions.shutdown_s)
 
     @property
     def forgotten_s(self) -> float:
@@ -166,6 +124,15 @@ class Region(Ec2):
             if operation == "CreateTags":
                 self._show_tags(params)
         return answer
+
+    def of_the_region(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation in ec2_groups.OPERATIONS:
+            return self.groups.answer(operation, params)
+        return super().of_the_region(operation, params)
+
+    def _uses(self, group: str) -> bool:
+        """Whether the placement group has an instance that is not terminated."""
+        return any(one.group == group and one.state(self.now) != "terminated" for one in self.machines.values())
 
     def _lose(self, marks: Marks) -> None:
         """Applies the fault `response-lost`, once."""

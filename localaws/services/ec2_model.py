@@ -128,6 +128,10 @@ class Ec2(ABC):
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         if params.get("DryRun") and operation != "RunInstances":  # which looks at the whole request first
             raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
+        return self.of_the_region(operation, params)
+
+    def of_the_region(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Answers a call that is no dry run."""
         if operation in OPERATIONS:
             return self.parts.answer(operation, params)
         match operation:

@@ -12,7 +12,7 @@ from moto.iam import iam_backends
 
 from localaws.model import ACCOUNT, Refused
 from localaws.services.ec2_catalogue import Image, Kind
-from localaws.services.ec2_groups import groups
+from localaws.services.ec2_groups import Groups
 from localaws.services.ec2_images import snapshot_gb
 from localaws.services.ec2_zones import zone_shown
 
@@ -20,8 +20,8 @@ from localaws.services.ec2_zones import zone_shown
 class MotoCatalogue:
     """One region."""
 
-    def __init__(self, region: str) -> None:
-        self._region, self._backend = region, ec2_backends[ACCOUNT][region]
+    def __init__(self, region: str, groups: Groups) -> None:
+        self._region, self._groups, self._backend = region, groups, ec2_backends[ACCOUNT][region]
 
     def kind(self, name: str) -> Kind | None:
         found = INSTANCE_TYPES.get(name)
@@ -42,8 +42,7 @@ class MotoCatalogue:
         return self._backend.get_security_group_from_id(identity) is not None
 
     def strategy(self, placement_group: str) -> str | None:
-        group = groups(self._backend).get(placement_group)
-        return group.strategy if group else None
+        return self._groups.strategy(placement_group)
 
     def profile(self, named: Mapping[str, str]) -> str:
         for profile in iam_backends[ACCOUNT]["aws"].instance_profiles.values():

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from moto.ecr import models
 
 from localaws.api import Service
-from localaws.services.cloudformation_repairs import after_creation
+from localaws.services.cloudformation_repairs import around_creation
 from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def install(aws: LocalAws) -> None:
 
     aws.patch(models.Repository, "empties", False)
     aws.patch(models.Repository, "delete", delete)
-    after_creation(aws, models.Repository, _empties)
+    around_creation(aws, models.Repository, _empties)
     aws.patch(models.Image, "_create_digest", create_digest)
 
     def region(name: str) -> Ecr:

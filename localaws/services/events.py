@@ -28,7 +28,7 @@ def install(aws: LocalAws) -> None:
     """Installs delivery of AWS's and custom events, and a clock for scheduled rules."""
     bus = Bus(aws)
     aws.on_emit(bus.emit)
-    aws.patch(EventsBackend, "put_events", _with_delivery(EventsBackend.put_events, bus))
+    aws.wrap(EventsBackend, "put_events", bus.put_events)
     aws.later(0, Clock(aws, bus).tick)
 
 
@@ -59,6 +59,21 @@ class Bus:
             "resources": list(resources),
             "detail": dict(detail),
         }
+
+    def put_events(self, original: Any, backend: Any, events: list[dict[str, Any]]) -> Any:
+        """Keeps moto's checks of PutEvents' entries, and delivers the events itself."""
+        buses, backend.event_buses = backend.event_buses, {name: _Silent() for name in backend.event_buses}
+        try:
+            entries = original(backend, events)
+        finally:
+            backend.event_buses = buses
+        for entry, answer in zip(events, entries, strict=True):
+            if "EventId" in answer:
+                what, detail = (entry["Source"], entry["DetailType"]), json.loads(entry["Detail"])
+                event = self.event(*what, detail, entry.get("Resources", []), backend.region_name)
+                bus = backend._normalize_event_bus_arn(entry.get("EventBusName"))
+                self.send({**event, "id": answer["EventId"]}, bus)
+        return entries
 
     def send(self, event: Event, bus: str) -> None:
         conditions, chance = self._aws.conditions, self._aws.chance
@@ -175,27 +190,6 @@ def _input(target: Mapping[str, Any], event: Event) -> Any:
         whole = {**event, "ingestion-time": event["time"]}
         return EventTemplateParser.parse(transformer["InputTemplate"], transformer.get("InputPathsMap", {}), whole)
     return event
-
-
-def _with_delivery(original: Callable[..., Any], bus: Bus) -> Callable[..., Any]:
-    """Keeps moto's checks of PutEvents' entries, and delivers the events itself."""
-
-    def put(self: Any, events: list[dict[str, Any]]) -> Any:
-        buses, self.event_buses = self.event_buses, {name: _Silent() for name in self.event_buses}
-        try:
-            entries = original(self, events)
-        finally:
-            self.event_buses = buses
-        for entry, answer in zip(events, entries, strict=True):
-            if "EventId" in answer:
-                detail = json.loads(entry["Detail"])
-                event = bus.event(
-                    entry["Source"], entry["DetailType"], detail, entry.get("Resources", []), self.region_name
-                )
-                bus.send({**event, "id": answer["EventId"]}, self._normalize_event_bus_arn(entry.get("EventBusName")))
-        return entries
-
-    return put
 
 
 class _Silent:

@@ -17,16 +17,11 @@ LINKED = {"batch.amazonaws.com": "AWSServiceRoleForBatch", "ecs.amazonaws.com": 
 def install(aws: LocalAws) -> None:
     for service, role in LINKED.items():
         SERVICE_NAME_CONVERSION[service.partition(".")[0]] = role.removeprefix("AWSServiceRoleFor")
-    aws.patch(IAMBackend, "create_service_linked_role", _once(IAMBackend.create_service_linked_role))
+    aws.wrap(IAMBackend, "create_service_linked_role", _create_once)
 
 
-def _once(original: Any) -> Any:
-    def create_service_linked_role(self: Any, service_name: str, description: str, suffix: str) -> Any:
-        name = LINKED.get(service_name, "") + (f"_{suffix}" if suffix else "")
-        if any(role.name == name for role in self.roles.values()):
-            raise InvalidInput(
-                f"Service role name {name} has been taken in this account, please try a different suffix."
-            )
-        return original(self, service_name, description, suffix)
-
-    return create_service_linked_role
+def _create_once(original: Any, backend: Any, service_name: str, description: str, suffix: str) -> Any:
+    name = LINKED.get(service_name, "") + (f"_{suffix}" if suffix else "")
+    if any(role.name == name for role in backend.roles.values()):
+        raise InvalidInput(f"Service role name {name} has been taken in this account, please try a different suffix.")
+    return original(backend, service_name, description, suffix)

@@ -40,7 +40,7 @@ def install(aws: LocalAws) -> None:
     aws.patch(string_expression.StringJSONata, "_eval_body", _evaluate_expression)
     aws.patch(string_expression.StringVariableSample, "_eval_body", _evaluate_sample)
     aws.patch(VariableStore, "get_assigned_variables", _assigned)
-    aws.patch(Execution, "get_start_execution_details", _with_start_time(Execution.get_start_execution_details))
+    aws.wrap(Execution, "get_start_execution_details", _details_with_start_time)
 
 
 def evaluate(expression: str, variables: dict[str, Any]) -> Any:
@@ -164,12 +164,8 @@ def _iso(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _with_start_time(original: Any) -> Any:
+def _details_with_start_time(original: Any, execution: Any) -> Any:
     """Writes `$states.context.Execution.StartTime` as AWS does."""
-
-    def details(self: Any) -> Any:
-        found = original(self)
-        found.start_time = _iso(self.start_date)
-        return found
-
-    return details
+    found = original(execution)
+    found.start_time = _iso(execution.start_date)
+    return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moto.awslambda.models import LambdaFunction, LayerVersion
 from moto.awslambda_simple.models import LambdaSimpleBackend
 
 from localaws.runtime_api import Outcome
+from localaws.services.cloudformation_repairs import around_creation
 from localaws.workers import Stopped
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ def install(aws: LocalAws) -> None:
     """Installs real invocations, and the layers, architectures, tags and log groups of functions that CloudFormation creates."""
     aws.configure("lambda", use_docker=False)
     _invocations(aws)
-    _properties(aws)
+    # A Ref to a layer is its version's ARN.
+    aws.patch(LayerVersion, "physical_resource_id", property(lambda self: self.arn))
+    around_creation(aws, LambdaFunction, _complete)
     _deaths(aws)
 
 
@@ -57,17 +61,14 @@ def _invocations(aws: LocalAws) -> None:
 
 def _deaths(aws: LocalAws) -> None:
     """Applies the faults that make a function dead: no invocation begins while they last."""
-    invoke = aws.workers.invoke
 
-    def alive(deployed: Any, payload: bytes) -> Outcome:
+    def alive(invoke: Any, deployed: Any, payload: bytes) -> Outcome:
         fault = aws.conditions.dead(deployed.handler)
         if fault is None:
             try:
-                return invoke(deployed, payload)
+                return invoke(deployed, payload)  # type: ignore[no-any-return]
             except Stopped as over:  # a state machine is a thread, which learns of the end last
-                return Outcome(
-                    payload=json.dumps({"errorType": "Stopped", "errorMessage": str(over)}).encode(), failed=True
-                )
+                return Outcome.error("Stopped", str(over))
         how = fault.text("how")
         if how == "silent":
             return SILENT
@@ -76,36 +77,16 @@ def _deaths(aws: LocalAws) -> None:
             kind, why = "Sandbox.Timedout", f"Task timed out after {float(deployed.timeout):.2f} seconds"
         else:
             kind, why = "Runtime.ExitError", "Runtime exited with error: signal: killed"
-        message = f"RequestId: {uuid.uuid4()} Error: {why}"
-        return Outcome(payload=json.dumps({"errorType": kind, "errorMessage": message}).encode(), failed=True)
+        return Outcome.error(kind, f"RequestId: {uuid.uuid4()} Error: {why}")
 
-    aws.patch(aws.workers, "invoke", alive)
+    aws.wrap(aws.workers, "invoke", alive)
 
 
-def _properties(aws: LocalAws) -> None:
-    create = LambdaFunction.create_from_cloudformation_json
-    update = LambdaFunction.update_from_cloudformation_json
-
-    def complete(function: Any, properties: dict[str, Any]) -> Any:
-        function.layers = function._get_layers_data(properties.get("Layers", []))
-        function.architectures = properties.get("Architectures", ["x86_64"])
-        function.tags = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}
-        if group := properties.get("LoggingConfig", {}).get("LogGroup"):
-            function.logs_group_name = group
-        return function
-
-    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
-        properties = json.loads(json.dumps(cloudformation_json["Properties"], default=str))
-        return complete(create(resource_name, cloudformation_json, account_id, region_name, **rest), properties)
-
-    def updated(
-        original_resource: Any, new_resource_name: str, cloudformation_json: Any, account_id: str, region_name: str
-    ) -> Any:
-        properties = json.loads(json.dumps(cloudformation_json["Properties"], default=str))
-        function = update(original_resource, new_resource_name, cloudformation_json, account_id, region_name)
-        return complete(function, properties)
-
-    # A Ref to a layer is its version's ARN.
-    aws.patch(LayerVersion, "physical_resource_id", property(lambda self: self.arn))
-    aws.patch(LambdaFunction, "create_from_cloudformation_json", staticmethod(created))
-    aws.patch(LambdaFunction, "update_from_cloudformation_json", staticmethod(updated))
+def _complete(_client: Any, function: Any, properties: Mapping[str, Any]) -> None:
+    """Sets the properties that moto drops."""
+    properties = json.loads(json.dumps(properties, default=str))
+    function.layers = function._get_layers_data(properties.get("Layers", []))
+    function.architectures = properties.get("Architectures", ["x86_64"])
+    function.tags = {tag["Key"]: tag["Value"] for tag in properties.get("Tags", [])}
+    if group := properties.get("LoggingConfig", {}).get("LogGroup"):
+        function.logs_group_name = group

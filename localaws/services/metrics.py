@@ -59,17 +59,16 @@ def _embedded(aws: LocalAws, function: Function, text: str) -> None:
 
 def _functions(aws: LocalAws) -> None:
     """Writes AWS/Lambda: Invocations and Errors of each function."""
-    invoke = aws.workers.invoke
 
-    def counted(deployed: Any, payload: bytes) -> Outcome:
-        outcome = invoke(deployed, payload)
+    def counted(invoke: Any, deployed: Any, payload: bytes) -> Outcome:
+        outcome: Outcome = invoke(deployed, payload)
         if not aws.stopping.is_set():
             of_function = {"FunctionName": deployed.function_name}
             put(aws, deployed.region, "AWS/Lambda", "Invocations", 1, of_function)
             put(aws, deployed.region, "AWS/Lambda", "Errors", float(outcome.failed), of_function)
         return outcome
 
-    aws.patch(aws.workers, "invoke", counted)
+    aws.wrap(aws.workers, "invoke", counted)
 
 
 def _count_messages(aws: LocalAws) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moto.awslambda.models import LambdaBackend
@@ -31,54 +31,47 @@ REPORTS_ITEMS = "ReportBatchItemFailures"
 def install(aws: LocalAws) -> None:
     _time_outs(aws)
     _whole_queues(aws)
-    aws.patch(LambdaBackend, "create_event_source_mapping", _only_polled(LambdaBackend.create_event_source_mapping))
+    aws.wrap(LambdaBackend, "create_event_source_mapping", _map_only_polled)
     aws.later(0, Poller(aws).run)
 
 
 def _time_outs(aws: LocalAws) -> None:
-    received, asked = Message.mark_received, SQSResponse._get_validated_visibility_timeout
-
-    def mark_received(self: Any, visibility_timeout: float | None = None) -> None:
+    def mark_received(original: Any, message: Any, visibility_timeout: float | None = None) -> None:
         """Keeps the fraction of a second, which moto cuts off: a short time-out might become zero."""
-        received(self, None)
-        self.visible_at = (time.time() + (visibility_timeout or 0.0)) * 1000
+        original(message, None)
+        message.visible_at = (time.time() + (visibility_timeout or 0.0)) * 1000
 
-    def time_out(self: Any, timeout: str | None = None) -> float:
-        if timeout is None and self._get_param("VisibilityTimeout") is None:
-            own = self.sqs_backend.get_queue(self._get_queue_name()).visibility_timeout
+    def time_out(original: Any, call: Any, timeout: str | None = None) -> float:
+        if timeout is None and call._get_param("VisibilityTimeout") is None:
+            own = call.sqs_backend.get_queue(call._get_queue_name()).visibility_timeout
             return float(own) / aws.conditions.speed
-        return float(asked(self, timeout))
+        return float(original(call, timeout))
 
-    aws.patch(Message, "mark_received", mark_received)
-    aws.patch(SQSResponse, "_get_validated_visibility_timeout", time_out)
+    aws.wrap(Message, "mark_received", mark_received)
+    aws.wrap(SQSResponse, "_get_validated_visibility_timeout", time_out)
 
 
 def _whole_queues(aws: LocalAws) -> None:
     """Keeps messages that arrive during a deletion, which moto loses because it replaces the list of messages."""
-    delete, receive = Queue.delete_message, SQSBackend.receive_message
 
-    def delete_message(self: Any, receipt_handle: str) -> None:
-        with self._messages_lock:
-            delete(self, receipt_handle)
+    def delete_message(original: Any, queue: Any, receipt_handle: str) -> None:
+        with queue._messages_lock:
+            original(queue, receipt_handle)
 
-    def receive_message(self: Any, queue_name: str, *given: Any, **named: Any) -> Any:
-        with self.get_queue(queue_name)._messages_lock:
-            return receive(self, queue_name, *given, **named)
+    def receive_message(original: Any, backend: Any, queue_name: str, *given: Any, **named: Any) -> Any:
+        with backend.get_queue(queue_name)._messages_lock:
+            return original(backend, queue_name, *given, **named)
 
-    aws.patch(Queue, "delete_message", delete_message)
-    aws.patch(SQSBackend, "receive_message", receive_message)
+    aws.wrap(Queue, "delete_message", delete_message)
+    aws.wrap(SQSBackend, "receive_message", receive_message)
 
 
-def _only_polled(create: Callable[..., Any]) -> Callable[..., Any]:
+def _map_only_polled(original: Any, backend: Any, spec: dict[str, Any]) -> Any:
     """Stops moto from passing the message to the function while the sender waits."""
-
-    def create_event_source_mapping(self: Any, spec: dict[str, Any]) -> Any:
-        mapping = create(self, spec)
-        for queue in sqs_backends[self.account_id][self.region_name].queues.values():
-            queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
-        return mapping
-
-    return create_event_source_mapping
+    mapping = original(backend, spec)
+    for queue in sqs_backends[backend.account_id][backend.region_name].queues.values():
+        queue.lambda_event_source_mappings.pop(mapping.function_arn, None)
+    return mapping
 
 
 class Poller:

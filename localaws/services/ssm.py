@@ -18,17 +18,16 @@ RELEASED = 1789999200.0
 
 def install(aws: LocalAws) -> None:
     """Makes GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
-    one, several = SimpleSystemManagerBackend.get_parameter, SimpleSystemManagerBackend.get_parameters
 
-    def get_parameter(self: Any, name: str) -> Any:
-        return _public(self, name) or one(self, name)
+    def get_parameter(original: Any, backend: Any, name: str) -> Any:
+        return _public(backend, name) or original(backend, name)
 
-    def get_parameters(self: Any, names: list[str]) -> dict[str, Any]:
-        public = {name: found for name in names if (found := _public(self, name))}
-        return {**several(self, names), **public}
+    def get_parameters(original: Any, backend: Any, names: list[str]) -> dict[str, Any]:
+        public = {name: found for name in names if (found := _public(backend, name))}
+        return {**original(backend, names), **public}
 
-    aws.patch(SimpleSystemManagerBackend, "get_parameter", get_parameter)
-    aws.patch(SimpleSystemManagerBackend, "get_parameters", get_parameters)
+    aws.wrap(SimpleSystemManagerBackend, "get_parameter", get_parameter)
+    aws.wrap(SimpleSystemManagerBackend, "get_parameters", get_parameters)
 
 
 def _public(backend: Any, name: str) -> Any:

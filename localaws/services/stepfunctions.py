@@ -11,9 +11,9 @@ import sys
 import threading
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
 from moto.s3.models import s3_backends
 from moto.stepfunctions import models
@@ -34,10 +34,18 @@ from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommu
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
 
 from localaws.services import stepfunctions_tokens
+from localaws.services.cloudformation_repairs import around_creation
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
 
+OF_STATES = Config(
+    parameter_validation=False,
+    retries={"total_max_attempts": 1},
+    connect_timeout=30,
+    read_timeout=100_000,
+    max_pool_connections=64,
+)
 _LAST = {
     HistoryEventType.ExecutionSucceeded,
     HistoryEventType.ExecutionFailed,
@@ -65,28 +73,15 @@ def install(aws: LocalAws) -> None:
 
 
 def _deployment(aws: LocalAws) -> None:
-    create, update = (
-        models.StateMachine.create_from_cloudformation_json,
-        models.StateMachine.update_from_cloudformation_json,
-    )
-    has, get = models.StateMachine.has_cfn_attr, models.StateMachine.get_cfn_attribute
+    def attribute(original: Any, machine: Any, name: str) -> Any:
+        return machine.arn if name == "Arn" else original(machine, name)
 
-    def created(resource_name: str, cloudformation_json: Any, account_id: str, region_name: str, **rest: Any) -> Any:
-        resource = _with_definition(cloudformation_json, account_id)
-        return create(resource_name, resource, account_id, region_name, **rest)
-
-    def updated(original: Any, new_name: str, cloudformation_json: Any, account_id: str, region_name: str) -> Any:
-        return update(original, new_name, _with_definition(cloudformation_json, account_id), account_id, region_name)
-
-    aws.patch(models.StateMachine, "create_from_cloudformation_json", staticmethod(created))
-    aws.patch(models.StateMachine, "update_from_cloudformation_json", staticmethod(updated))
-    aws.patch(models.StateMachine, "has_cfn_attr", staticmethod(lambda attr: attr == "Arn" or has(attr)))
-    aws.patch(
-        models.StateMachine, "get_cfn_attribute", lambda self, name: self.arn if name == "Arn" else get(self, name)
-    )
+    around_creation(aws, models.StateMachine, seen=partial(_with_definition, aws.account))
+    aws.wrap(models.StateMachine, "has_cfn_attr", lambda original, name: name == "Arn" or original(name))
+    aws.wrap(models.StateMachine, "get_cfn_attribute", attribute)
 
 
-def _with_definition(resource: Mapping[str, Any], account: str) -> dict[str, Any]:
+def _with_definition(account: str, resource: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the properties with DefinitionString, from whichever form the template uses, with substitutions made."""
     whole = copy.deepcopy(dict(resource))
     properties = whole["Properties"]
@@ -106,36 +101,34 @@ def _with_definition(resource: Mapping[str, Any], account: str) -> dict[str, Any
 
 def _starts(aws: LocalAws) -> None:
     turn = threading.Lock()
-    start = StepFunctionsParserBackend.start_execution
 
     def named(
-        self: Any, state_machine_arn: str, name: str | None = None, execution_input: str | None = None, *rest: Any
+        original: Any, backend: Any, machine: str, name: str | None = None, given: str | None = None, *rest: Any
     ) -> Any:
         """Gives an execution its own name: moto names every nameless execution alike, and lets two callers with one name both be first."""
         name = name or str(uuid.uuid4())
-        self._validate_name(name)
+        backend._validate_name(name)
         with turn:
-            return start(self, state_machine_arn, name, execution_input, *rest)
+            return original(backend, machine, name, given, *rest)
 
-    aws.patch(StepFunctionsParserBackend, "start_execution", named)
+    aws.wrap(StepFunctionsParserBackend, "start_execution", named)
 
 
 def _ends(aws: LocalAws) -> None:
-    set_stop, add_event = Environment.set_stop, EventManager.add_event
     turn = threading.RLock()
 
-    def stopped(self: Any, stop_date: Any, cause: str | None, error: str | None) -> None:
-        set_stop(self, stop_date=stop_date, cause=cause, error=error)
-        if over := getattr(self, "over", None):
+    def stopped(original: Any, env: Any, *given: Any, **how: Any) -> None:
+        original(env, *given, **how)
+        if over := getattr(env, "over", None):
             over.set()
 
-    def added(self: Any, context: Any, event_type: Any, *rest: Any, **more: Any) -> int:
+    def added(original: Any, manager: Any, context: Any, event_type: Any, *rest: Any, **more: Any) -> int:
         """Adds no event after an execution's last one, whatever its threads are still doing."""
         with turn:
-            if getattr(self, "closed", False):
+            if getattr(manager, "closed", False):
                 return 0
-            self.closed = event_type in _LAST
-            return int(add_event(self, context, event_type, *rest, **more))
+            manager.closed = event_type in _LAST
+            return int(original(manager, context, event_type, *rest, **more))
 
     def stop(self: Any) -> Any:
         execution = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
@@ -148,30 +141,30 @@ def _ends(aws: LocalAws) -> None:
             self.exec_worker.stop(stop_date=stop_date, cause=cause, error=error)
             self.ended.wait(5)
 
-    aws.patch(Environment, "set_stop", stopped)
-    aws.patch(EventManager, "add_event", added)
+    aws.wrap(Environment, "set_stop", stopped)
+    aws.wrap(EventManager, "add_event", added)
     aws.patch(Program, "eval", _run_program)
     aws.patch(api.StepFunctionResponse, "stop_execution", stop)
-    aws.patch(
-        api.StepFunctionResponse, "describe_execution", _with_its_end(api.StepFunctionResponse.describe_execution)
-    )
+    aws.wrap(api.StepFunctionResponse, "describe_execution", _describe_with_its_end)
     aws.patch(Execution, "stop", stop_execution)
     # Class attributes, so that an execution has them from its first moment; `_status_events` replaces them by its own.
     aws.patch(Execution, "began", threading.Event())
     aws.patch(Execution, "ended", threading.Event())
 
 
-def _with_its_end(original: Any) -> Any:
-    def describe(self: Any) -> Any:
-        answer = original(self)
-        execution = self.stepfunction_backend.describe_execution(self._get_param("executionArn"))
-        if execution.stop_date:  # moto omits it for TIMED_OUT
-            answer._result["stopDate"] = execution.stop_date
-        if execution.exec_status == ExecutionStatus.SUCCEEDED:  # moto writes text without its quotes
-            answer._result["output"] = json.dumps(execution.output, separators=(",", ":"))
-        return answer
+def _describe_with_its_end(original: Any, call: Any) -> Any:
+    answer = original(call)
+    execution = call.stepfunction_backend.describe_execution(call._get_param("executionArn"))
+    if execution.stop_date:  # moto omits it for TIMED_OUT
+        answer._result["stopDate"] = execution.stop_date
+    if execution.exec_status == ExecutionStatus.SUCCEEDED:
+        answer._result["output"] = _output(execution)
+    return answer
 
-    return describe
+
+def _output(execution: Any) -> str:
+    """Returns the output as AWS writes it; moto writes text without its quotes."""
+    return json.dumps(execution.output, separators=(",", ":"))
 
 
 def _run_program(self: Any, env: Any) -> None:
@@ -212,32 +205,10 @@ def _run_program(self: Any, env: Any) -> None:
 
 
 def _clients(aws: LocalAws) -> None:
-    clients: dict[tuple[str, str, str], Any] = {}
-    turn = threading.Lock()
-
     def client(region: str, service: str, state_credentials: Any = None) -> Any:
         """Returns one signed client per service, region and role; moto makes an unsigned one per call."""
         role = state_credentials.role_arn if state_credentials else ""
-        with turn:
-            if (service, region, role) not in clients:
-                keys = aws.credentials_for(role, throttled=False)
-                session: Any = boto3.session.Session()
-                clients[service, region, role] = session.client(
-                    service,
-                    region_name=region,
-                    endpoint_url=aws.endpoint,
-                    aws_access_key_id=keys.access_key,
-                    aws_secret_access_key=keys.secret,
-                    aws_session_token=keys.token,
-                    config=Config(
-                        parameter_validation=False,
-                        retries={"total_max_attempts": 1},
-                        connect_timeout=30,
-                        read_timeout=100_000,
-                        max_pool_connections=64,
-                    ),
-                )
-            return clients[service, region, role]
+        return aws.client(service, region, role=role, throttled=False, config=OF_STATES)
 
     for name, module in list(sys.modules.items()):
         if name.startswith("moto.stepfunctions.") and hasattr(module, "boto_client_for"):
@@ -245,34 +216,27 @@ def _clients(aws: LocalAws) -> None:
 
 
 def _status_events(aws: LocalAws) -> None:
-    start, terminated = Execution.start, BaseExecutionWorkerCommunication.terminated
-
     def emit(execution: Any) -> None:
-        aws.emit(
-            "aws.states",
-            "Step Functions Execution Status Change",
-            _detail(execution),
-            [execution.execution_arn],
-            execution.region_name,
-        )
+        change, arns = "Step Functions Execution Status Change", [execution.execution_arn]
+        aws.emit("aws.states", change, _detail(execution), arns, execution.region_name)
 
-    def started(self: Any) -> None:
-        self.began, self.ended = threading.Event(), threading.Event()
-        start(self)
-        emit(self)
-        threading.Thread(target=_until_it_runs, args=(self,), daemon=True).start()
+    def started(original: Any, execution: Any) -> None:
+        execution.began, execution.ended = threading.Event(), threading.Event()
+        original(execution)
+        emit(execution)
+        threading.Thread(target=_until_it_runs, args=(execution,), daemon=True).start()
 
-    def ended(self: Any) -> None:
-        terminated(self)
-        execution = self.execution
+    def ended(original: Any, worker: Any) -> None:
+        original(worker)
+        execution = worker.execution
         state = execution.exec_worker.env.program_state()
         if isinstance(state, ProgramStopped):
             execution.error, execution.cause = state.error, state.cause
         execution.ended.set()
         emit(execution)
 
-    aws.patch(Execution, "start", started)
-    aws.patch(BaseExecutionWorkerCommunication, "terminated", ended)
+    aws.wrap(Execution, "start", started)
+    aws.wrap(BaseExecutionWorkerCommunication, "terminated", ended)
 
 
 def _until_it_runs(execution: Any) -> None:
@@ -285,11 +249,7 @@ def _until_it_runs(execution: Any) -> None:
 
 
 def _detail(execution: Any) -> dict[str, Any]:
-    output = (
-        json.dumps(execution.output, separators=(",", ":"))
-        if execution.exec_status == ExecutionStatus.SUCCEEDED
-        else None
-    )
+    output = _output(execution) if execution.exec_status == ExecutionStatus.SUCCEEDED else None
     return {
         "executionArn": execution.execution_arn,
         "stateMachineArn": execution.state_machine_arn,

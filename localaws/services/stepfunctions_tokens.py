@@ -93,8 +93,8 @@ def install(aws: LocalAws) -> None:
     aws.patch(CallbackPoolManager, "add", _add)
     aws.patch(StateTaskServiceCallback, "_eval_wait_for_task_token", _wait)
     aws.patch(StateTaskServiceCallback, "_eval_body", _evaluate_state)
-    aws.patch(ExecutionState, "_evaluate_with_timeout", _with_token(ExecutionState._evaluate_with_timeout))
-    aws.patch(StateTask, "_from_error", _with_heartbeats(StateTask._from_error))
+    aws.wrap(ExecutionState, "_evaluate_with_timeout", _evaluate_with_token)
+    aws.wrap(StateTask, "_from_error", _error_with_heartbeats)
     aws.patch(StepFunctionsParserBackend, "send_task_success", _send_success)
     aws.patch(StepFunctionsParserBackend, "send_task_failure", _send_failure)
     aws.patch(StepFunctionsParserBackend, "send_task_heartbeat", _send_heartbeat)
@@ -112,50 +112,43 @@ def _wait(_: Any, env: Any, timeout_seconds: float, callback_endpoint: Token, he
 
 
 def _evaluate_state(self: Any, env: Any) -> None:
-    """Makes no token: moto makes the state's only token here; `_with_token` makes one per attempt."""
+    """Makes no token: moto makes the state's only token here; `_evaluate_with_token` makes one per attempt."""
     StateTaskService._eval_body(self, env)
     env.states.context_object.context_object_data.pop("Task", None)
 
 
-def _with_token(original: Any) -> Any:
-    def evaluate(self: Any, env: Any) -> None:
-        waits = (
-            isinstance(self, StateTaskServiceCallback) and self.resource.condition == ResourceCondition.WaitForTaskToken
-        )
+def _evaluate_with_token(original: Any, state: Any, env: Any) -> None:
+    waits = (
+        isinstance(state, StateTaskServiceCallback) and state.resource.condition == ResourceCondition.WaitForTaskToken
+    )
+    if waits:
+        env.callback_pool_manager.add(env.states.context_object.update_task_token())
+    try:
+        original(state, env)
+    except Exception:
+        # A stopped execution neither retries nor catches.
+        if env.is_running():
+            raise
+    finally:
         if waits:
-            env.callback_pool_manager.add(env.states.context_object.update_task_token())
-        try:
-            original(self, env)
-        except Exception:
-            # A stopped execution neither retries nor catches.
-            if env.is_running():
-                raise
-        finally:
-            if waits:
-                token = env.states.context_object.context_object_data["Task"]["Token"]
-                env.callback_pool_manager.get(token).interrupt_all()
-
-    return evaluate
+            token = env.states.context_object.context_object_data["Task"]["Token"]
+            env.callback_pool_manager.get(token).interrupt_all()
 
 
-def _with_heartbeats(original: Any) -> Any:
+def _error_with_heartbeats(original: Any, task: Any, env: Any, ex: Exception) -> Any:
     """Corrects the name of a lost heartbeat, which moto calls States.Timeout."""
-
-    def from_error(self: Any, env: Any, ex: Exception) -> Any:
-        if not isinstance(ex, HeartbeatTimeoutError):
-            return original(self, env=env, ex=ex)
-        kind = StatesErrorNameType.StatesHeartbeatTimeout
-        details = TaskTimedOutEventDetails(
-            resourceType=self._get_sfn_resource_type(), resource=self._get_sfn_resource(), error=kind.to_name()
-        )
-        return FailureEvent(
-            env=env,
-            error_name=StatesErrorName(typ=kind),
-            event_type=HistoryEventType.TaskTimedOut,
-            event_details=EventDetails(taskTimedOutEventDetails=details),
-        )
-
-    return from_error
+    if not isinstance(ex, HeartbeatTimeoutError):
+        return original(task, env=env, ex=ex)
+    kind = StatesErrorNameType.StatesHeartbeatTimeout
+    details = TaskTimedOutEventDetails(
+        resourceType=task._get_sfn_resource_type(), resource=task._get_sfn_resource(), error=kind.to_name()
+    )
+    return FailureEvent(
+        env=env,
+        error_name=StatesErrorName(typ=kind),
+        event_type=HistoryEventType.TaskTimedOut,
+        event_details=EventDetails(taskTimedOutEventDetails=details),
+    )
 
 
 def _token(backend: Any, task_token: str) -> Token:

@@ -13,7 +13,16 @@ from aws_cdk import aws_stepfunctions_tasks as tasks
 from constructs import Construct
 
 from stacks.parts import jsonata
-from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
+from stacks.parts.machine import (
+    SERVICE_ERRORS,
+    ask_again,
+    failed,
+    invocation,
+    machine_role,
+    retry_for_minutes,
+    standard_machine,
+    whole,
+)
 from stacks.parts.right import Right
 
 INPUT = "$states.context.Execution.Input"
@@ -66,18 +75,14 @@ class AnsweringMachine(Construct):
         decide.when(
             sfn.Condition.jsonata(jsonata.NO_PROBLEM), sfn.Succeed.jsonata(self, "Done", comment=done), comment=arrow
         )
-        decide.otherwise(
-            sfn.Fail.jsonata(
-                self, "Failed", comment=waiting.failed, error="{% $problem.error %}", cause="{% $problem.cause %}"
-            )
-        )
+        decide.otherwise(failed(self, waiting.failed))
         self.machine = standard_machine(
             self,
             physical_name=physical_name,
             begins_with=wait.next(answer).next(decide),
             comment=waiting.comment,
             timeout=LONGEST,
-            role=machine_role(
+            runs_as=machine_role(
                 self, waiting.description, Right(waiting.right, ["lambda:InvokeFunction"], [function.function_arn])
             ),
         )
@@ -94,7 +99,7 @@ class AnsweringMachine(Construct):
         )
         attempts = math.ceil(waiting.patience_s / again) + MORE_LOOKS
         ask_again(step, waiting.unfinished.__name__, interval_s=again, attempts=attempts)
-        outlive_lambda(step, jitter=None)
+        retry_for_minutes(step, SERVICE_ERRORS, jitter=None)
         return step
 
     def _answer(self, function: lambda_.Function, waiting: Waiting) -> tasks.LambdaInvoke:

@@ -14,14 +14,15 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from contract.grid import ExitCode
-from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.right import Right, grant
+from stacks.parts.right import Right, role
 
 VCPU, MEMORY_MB = 0.25, 512
 """The smallest size of a Fargate task, which is enough: a child asks SageMaker something once a minute."""
 ATTEMPTS = 10
 """Batch's maximum. A child that starts again adopts the training of the child before it."""
+TASKS = "ecs-tasks.amazonaws.com"
+"""The service that a child's roles trust: Batch runs jobs on Fargate as tasks of ECS."""
 PLATFORM_VERSION = "1.4.0"
 ENVIRONMENTS = {"FARGATE": "Machines", "FARGATE_SPOT": "SpotMachines"}
 """Logical id by type of compute environment. Batch cannot change an environment's type, and deleting one while children run in it
@@ -100,7 +101,7 @@ class Children(Construct):
                 )
             ],
         )
-        starts = self._execution_role(start)
+        starts = role(self, "StartRole", TASKS, "Starts children of grids", *start)
         self.definition = batch.CfnJobDefinition(
             self,
             "Child",
@@ -114,26 +115,9 @@ class Children(Construct):
             # Has no time-out: Batch would not retry a child that reaches it, and the child leaves by itself before Fargate ends it.
             container_properties=_container(image, environment, log, job_role, starts),
         )
-        for role in (job_role, starts):
-            self.definition.node.add_dependency(role)
+        for used in (job_role, starts):
+            self.definition.node.add_dependency(used)
         acknowledge(self.definition, "CDK writes a dependency that a reference makes already.", "W3005")
-
-    def _execution_role(self, rights: Sequence[Right]) -> iam.Role:
-        role = iam.Role(
-            self,
-            "StartRole",
-            assumed_by=interfaces.principal(tasks_of_this_account()),
-            description="Starts children of grids",
-        )
-        grant(role, *rights)
-        return role
-
-
-def tasks_of_this_account() -> iam.ServicePrincipal:
-    """The principal that a child's roles trust: ECS tasks of this account, which Batch uses to run jobs on Fargate."""
-    return iam.ServicePrincipal(
-        "ecs-tasks.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-    )
 
 
 def _rule(one: Mapping[str, str]) -> batch.CfnJobDefinition.EvaluateOnExitProperty:

@@ -14,7 +14,7 @@ from constructs import Construct
 
 from contract.images import ORDER
 from stacks.parts import jsonata
-from stacks.parts.machine import invocation, machine_role, outlive_lambda, standard_machine
+from stacks.parts.machine import SERVICE_ERRORS, failed, invocation, machine_role, retry_for_minutes, standard_machine
 from stacks.parts.right import Right
 
 FOLLOWING = "StepFunctionsGetEventForCodeBuildStartBuildRule"
@@ -46,11 +46,11 @@ class BuildMachine(Construct):
         super().__init__(scope, name)
         longest = longest_build.plus(BUILD_MARGIN)
         check, build, collect = self._check(function), self._build(project_name, longest), self._collect(function)
-        failed = self._failed()
+        end = failed(self, "What was wrong with the request, or how the build ended.")
 
-        check.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        check.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
         build.add_catch(collect, errors=["States.ALL"], assign={"problem": "{% $states.errorOutput %}"})
-        collect.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        collect.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
 
         needed = sfn.Choice.jsonata(self, "Needed", comment="An image that stands in every region is not built again.")
         needed.when(sfn.Condition.jsonata(NOTHING_TO_DO), collect, comment="The image stands in every region")
@@ -65,7 +65,7 @@ class BuildMachine(Construct):
             begins_with=check,
             comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
             timeout=longest.plus(cdk.Duration.hours(1)),
-            role=self._role(function, project_name),
+            runs_as=self._role(function, project_name),
         )
 
     def _role(self, function: lambda_.Function, project_name: str) -> iam.Role:
@@ -140,20 +140,11 @@ class BuildMachine(Construct):
             self, "Done", comment="One image under the tag in every region; the output has its addresses."
         )
 
-    def _failed(self) -> sfn.Fail:
-        return sfn.Fail.jsonata(
-            self,
-            "Failed",
-            comment="What was wrong with the request, or how the build ended.",
-            error="{% $problem.error %}",
-            cause="{% $problem.cause %}",
-        )
-
     def _invoke(
         self, name: str, function: lambda_.Function, comment: str, *, payload: Mapping[str, Any], **options: Any
     ) -> tasks.LambdaInvoke:
         step = invocation(self, name, function, comment, payload=payload, **options)
-        outlive_lambda(step)
+        retry_for_minutes(step, SERVICE_ERRORS)
         return step
 
 

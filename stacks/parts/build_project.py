@@ -7,16 +7,14 @@ from collections.abc import Sequence
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_ecr as ecr
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from contract import names
-from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, ROOT, Assembled
-from stacks.parts.right import Right, grant
+from stacks.parts.right import Right, grant, role
 from stacks.parts.rights import READ
 
 IMAGE = codebuild.LinuxBuildImage.AMAZON_LINUX_2023_5
@@ -81,19 +79,12 @@ class BuildProject(Construct):
             asset_hash_type=cdk.AssetHashType.OUTPUT,
             bundling=Assembled({".": ROOT / "image_builder", "contract": CONTRACT}).options(),
         )
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=interfaces.principal(
-                iam.ServicePrincipal(
-                    "codebuild.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-                )
-            ),
-            description="Builds images and pushes them to the deployment's repositories",
+        builder = role(
+            self, "Role", "codebuild.amazonaws.com", "Builds images and pushes them to the deployment's repositories"
         )
-        log.grant_write(role)
+        log.grant_write(builder)
         grant(
-            role,
+            builder,
             Right("ReadTheScript", READ, [script.bucket.arn_for_objects(script.s3_object_key)]),
             Right("ReadBucketProperties", SOURCE_BUCKET, [script.bucket.bucket_arn]),
             *rights,
@@ -110,10 +101,10 @@ class BuildProject(Construct):
             timeout=timeout,
             queued_timeout=queued_timeout,
             # Otherwise the CDK would add rights on report groups and on whole buckets of assets.
-            role=role.without_policy_updates(),
+            role=builder.without_policy_updates(),
             grant_report_group_permissions=False,
         )
-        self.project.node.add_dependency(role)
+        self.project.node.add_dependency(builder)
         acknowledge(
             self.project,
             "Docker runs in the build, which is what the build is for; the machine is CodeBuild's and lives for one build.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -63,6 +63,7 @@ class Function(lambda_.Function):
         layer: lambda_.ILayerVersion,
         timeout: cdk.Duration,
         log_retention_days: int,
+        rights: Sequence[Right],
         memory_mb: int = 512,
         files: Mapping[str, Path] | None = None,
     ) -> None:
@@ -93,10 +94,11 @@ class Function(lambda_.Function):
             role=interfaces.role(role),
             log_group=log_group(scope, f"{name}Log", days=log_retention_days),
         )
-        self._role = role
         self.log_group.grant_write(role)
         for finding, reason in ACKNOWLEDGED.items():
             acknowledge(self, reason, finding)
+        grant(role, *rights)
+        self._role = role
 
     def may_invoke_itself(self) -> None:
         """Uses a policy of its own: the function waits for the policy of its other rights, so that one cannot name the function."""
@@ -104,7 +106,3 @@ class Function(lambda_.Function):
             sid="InvokeItself", actions=["lambda:InvokeFunction"], resources=[self.function_arn]
         )
         iam.Policy(self, "Itself", statements=[invoking], roles=[interfaces.role(self._role)])
-
-    def may(self, *rights: Right) -> None:
-        """Adds rights to the function's role."""
-        grant(self._role, *rights)

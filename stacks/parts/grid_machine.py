@@ -23,7 +23,16 @@ from contract.errors import GridFailed, StillTraining
 from contract.grid import ROUNDS
 from contract.timing import Timing
 from stacks.parts import jsonata
-from stacks.parts.machine import ask_again, invocation, machine_role, outlive_lambda, standard_machine, whole
+from stacks.parts.machine import (
+    SERVICE_ERRORS,
+    ask_again,
+    failed,
+    invocation,
+    machine_role,
+    retry_for_minutes,
+    standard_machine,
+    whole,
+)
 from stacks.parts.right import Right
 
 GRID = "{% $plan.grid %}"
@@ -34,6 +43,8 @@ OF_AN_ARRAY = {
 }
 """The variables of contract.environments.ChildEnvironment that a submission sets; the job definition sets the others."""
 OVER = "Over"
+ANYTHING = ["States.ALL"]
+"""Retried where a moment without an answer of S3, SageMaker or Lambda must not end a grid whose trainings run, or are done."""
 DAY_S = 86_400
 LONGEST_ROUND_S = 110 * DAY_S
 """With three rounds and a month the machine stays below a year, the longest that an execution may live."""
@@ -82,13 +93,13 @@ class GridMachine(Construct):
 
         planning, submit, collecting = self._plan(plan), self._submit(), self._collect()
         report, stop, tell = self._report(), self._stop(), self._tell()
-        decide, failed = self._decide(), self._failed()
+        decide, end = self._decide(), failed(self, "What was wrong with the manifest, or the first error of the grid.")
 
-        planning.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
+        planning.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
         for step in (submit, collecting, report):
             step.add_catch(stop, errors=["States.ALL"], assign={"problem": jsonata.REFUSED})
-        stop.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.LEFT_TRAINING})
-        tell.add_catch(failed, errors=["States.ALL"])
+        stop.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.LEFT_TRAINING})
+        tell.add_catch(end, errors=["States.ALL"])
 
         planning.next(submit).next(collecting).next(decide)
         decide.when(
@@ -99,7 +110,7 @@ class GridMachine(Construct):
         )
         decide.otherwise(report)
         report.next(self._done())
-        stop.next(tell).next(failed)
+        stop.next(tell).next(end)
 
         functions = [plan.function_arn, collect.function_arn]
         self.machine = standard_machine(
@@ -109,7 +120,7 @@ class GridMachine(Construct):
             comment="Trains every line of a manifest on SageMaker: plan, submit, collect, report. The name of the execution "
             "is the name of the grid.",
             timeout=cdk.Duration.seconds(ROUNDS * self._longest + MACHINE_MARGIN_S),
-            role=machine_role(
+            runs_as=machine_role(
                 self,
                 "The Grid machine: invokes its functions, submits its children",
                 Right("InvokeStepFunctions", ["lambda:InvokeFunction"], functions),
@@ -131,7 +142,7 @@ class GridMachine(Construct):
                 "problem": "{% null %}",
             },
         )
-        outlive_lambda(step)
+        retry_for_minutes(step, SERVICE_ERRORS)
         return step
 
     def _submit(self) -> sfn.Map:
@@ -185,14 +196,7 @@ class GridMachine(Construct):
                 "Catch": [{"ErrorEquals": ["States.ALL"], "Output": jsonata.SUBMITTED_BADLY, "Next": OVER}],
             },
         )
-        job.add_retry(
-            errors=BUSY,
-            interval=cdk.Duration.seconds(2),
-            max_attempts=12,
-            backoff_rate=2,
-            max_delay=cdk.Duration.minutes(1),
-            jitter_strategy=sfn.JitterType.FULL,
-        )
+        retry_for_minutes(job, BUSY)
         return job
 
     def _collect(self) -> tasks.LambdaInvoke:
@@ -214,7 +218,7 @@ class GridMachine(Construct):
             max_delay=cdk.Duration.seconds(slowest),
         )
         step.add_retry(errors=[GridFailed.__name__], max_attempts=0)
-        _outlive_anything(step)
+        retry_for_minutes(step, ANYTHING)
         return step
 
     def _report(self) -> tasks.LambdaInvoke:
@@ -225,7 +229,7 @@ class GridMachine(Construct):
             payload={"totals": "{% $collected.totals %}", "problem": "{% null %}"},
             outputs="{% $states.result.Payload %}",
         )
-        _outlive_anything(step)
+        retry_for_minutes(step, ANYTHING)
         return step
 
     def _stop(self) -> tasks.LambdaInvoke:
@@ -249,7 +253,7 @@ class GridMachine(Construct):
             "Writes the report of a grid that was stopped, and tells the topic.",
             payload={"totals": "{% $stopped.totals %}", "problem": "{% $problem %}"},
         )
-        _outlive_anything(step)
+        retry_for_minutes(step, ANYTHING)
         return step
 
     def _decide(self) -> sfn.Choice:
@@ -262,15 +266,6 @@ class GridMachine(Construct):
             self, "Done", comment="Every line has its record, whatever it says; the output counts them and says where."
         )
 
-    def _failed(self) -> sfn.Fail:
-        return sfn.Fail.jsonata(
-            self,
-            "Failed",
-            comment="What was wrong with the manifest, or the first error of the grid.",
-            error="{% $problem.error %}",
-            cause="{% $problem.cause %}",
-        )
-
     @property
     def _looks(self) -> int:
         return math.ceil(self._timing.grid_stop_patience_s / self._timing.grid_collect_again_s)
@@ -281,19 +276,6 @@ class GridMachine(Construct):
         return invocation(
             self, name, self._function, comment, payload={"action": action, "grid": GRID, **payload}, **options
         )
-
-
-def _outlive_anything(step: tasks.LambdaInvoke) -> None:
-    """Retries the step after any error, for up to eight minutes: a moment without an answer of S3, SageMaker or Lambda
-    must not end a grid whose trainings run, or are done."""
-    step.add_retry(
-        errors=["States.ALL"],
-        interval=cdk.Duration.seconds(2),
-        max_attempts=12,
-        backoff_rate=2,
-        max_delay=cdk.Duration.minutes(1),
-        jitter_strategy=sfn.JitterType.FULL,
-    )
 
 
 def longest_round_s(limits: GridLimits, timing: Timing) -> int:

@@ -10,10 +10,10 @@ from aws_cdk import region_info
 
 from contract import grid, keys, names, tags
 from contract.records import LOG_GROUP
-from stacks.parts.image_rights import PULL
+from stacks.parts.image_rights import LOG_IN, PULL
 from stacks.parts.item_rights import note_regions, read_admission
 from stacks.parts.right import Right
-from stacks.parts.rights import READ, UNPROTECTED, Rights
+from stacks.parts.rights import READ, UNPROTECTED, Rights, arn_of, within
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
@@ -95,7 +95,7 @@ class GridRights:
         """For the role with which Fargate starts a child: its image and its log."""
         platform = self._arn("ecr", self.rights.home_region, f"repository/{self._platform}")
         return [
-            _password(),
+            LOG_IN,
             Right("PullTheChildImage", PULL, [platform]),
             Right("WriteLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
         ]
@@ -120,7 +120,7 @@ class GridRights:
             rights.bytes("WriteModelsAndCheckpoints", ["s3:PutObject", "s3:DeleteObject"], grid.ANY_GRID),
             rights.list_bytes(),
             *rights.data(self.data_buckets),
-            _password(),
+            LOG_IN,
             self._images("PullImages", *PULL),
             Right("CreateTheLogGroup", making, [group, f"{group}:*"], streams, self._here()),
             Right("WriteTrainingLogs", writing, [f"{group}:log-stream:*"], streams),
@@ -196,7 +196,7 @@ class GridRights:
 
     def _look_at_jobs(self, *actions: str) -> Right:
         reason = "Asking Batch knows no resources; the condition keeps to the home region."
-        return Right("DescribeBatchJobs", actions, ["*"], reason, _in(self.rights.home_region))
+        return Right("DescribeBatchJobs", actions, ["*"], reason, within(self.rights.home_region))
 
     def _terminate_jobs(self) -> Right:
         ours = {"StringEquals": {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.rights.deployment}}
@@ -208,9 +208,7 @@ class GridRights:
             self._arn("ecr", "*", f"repository/{names.repository(self.rights.deployment, one)}")
             for one in self.repositories
         ]
-        wanted += [
-            f"arn:{cdk.Aws.PARTITION}:ecr:*:{account}:repository/*" for account in dict.fromkeys(self.pull_accounts)
-        ]
+        wanted += [arn_of("ecr", "*", account, "repository/*") for account in dict.fromkeys(self.pull_accounts)]
         reason = (
             "Each region has repositories of these names, AWS and the accounts of the settings have others; the condition keeps "
             "to the regions of the settings."
@@ -237,20 +235,11 @@ class GridRights:
         return self._arn("batch", self.rights.home_region, resource)
 
     def _arn(self, service: str, region: str, resource: str) -> str:
-        return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+        return arn_of(service, region, cdk.Aws.ACCOUNT_ID, resource)
 
     def _here(self, also: Mapping[str, str] | None = None) -> dict[str, object]:
         """Conditions that limit a request to the regions of the settings, and to `also`."""
-        return {"StringEquals": {**(also or {}), **_in(*self.regions)["StringEquals"]}}
-
-
-def _password() -> Right:
-    reason = "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights."
-    return Right("LogInToRegistries", ["ecr:GetAuthorizationToken"], ["*"], reason)
-
-
-def _in(*regions: str) -> dict[str, dict[str, object]]:
-    return {"StringEquals": {"aws:RequestedRegion": list(regions)}}
+        return {"StringEquals": {**(also or {}), **within(*self.regions)["StringEquals"]}}
 
 
 def container_accounts(regions: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,12 @@ from contract import names
 from stacks.parts.right import Right
 
 PULL = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+LOG_IN = Right(
+    "LogInToRegistries",
+    ["ecr:GetAuthorizationToken"],
+    ["*"],
+    "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
+)
 PUSH = ("ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload", "ecr:PutImage")
 
 
@@ -30,12 +36,7 @@ class ImageRights:
         """Everything that a build may do in registries: log in, read the allowed images, write to the deployment's own repositories."""
         cache = _repository(self.home_region, cdk.Aws.ACCOUNT_ID, names.build_cache(self.deployment))
         return [
-            Right(
-                "LogInToRegistries",
-                ["ecr:GetAuthorizationToken"],
-                ["*"],
-                "A registry's password is asked of the service and knows no resource; what it opens is said by the other rights.",
-            ),
+            LOG_IN,
             self._ours("PushImages", *PULL, *PUSH, "ecr:DescribeImages"),
             Right("UseTheBuildCache", [*PULL, *PUSH], [cache]),
             *self.read_sources(),

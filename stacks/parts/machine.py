@@ -17,7 +17,7 @@ from constructs import Construct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
-from stacks.parts.right import Right, grant
+from stacks.parts.right import Right, role
 
 MARGIN = cdk.Duration.seconds(30)
 """From a function's time-out to its state's: Lambda's error comes first, and says more."""
@@ -77,18 +77,7 @@ QUICK = Pauses(first_s=2, rate=2, longest_s=60, jitter=True)
 
 def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:
     """Returns a role that only state machines of this account can assume."""
-    role = iam.Role(
-        scope,
-        "Role",
-        assumed_by=interfaces.principal(
-            iam.ServicePrincipal(
-                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}}
-            )
-        ),
-        description=description,
-    )
-    grant(role, *rights)
-    return role
+    return role(scope, "Role", "states.amazonaws.com", description, *rights)
 
 
 def standard_machine(
@@ -98,9 +87,9 @@ def standard_machine(
     begins_with: sfn.IChainable,
     comment: str,
     timeout: cdk.Duration,
-    role: iam.Role,
+    runs_as: iam.Role,
 ) -> sfn.StateMachine:
-    """Returns a Standard machine in JSONata that has only the rights of `role`."""
+    """Returns a Standard machine in JSONata that has only the rights of `runs_as`."""
     machine = sfn.StateMachine(
         scope,
         "Machine",
@@ -111,9 +100,9 @@ def standard_machine(
         comment=comment,
         timeout=timeout,
         # Otherwise the CDK would add the right to invoke every version of every function.
-        role=role.without_policy_updates(),
+        role=runs_as.without_policy_updates(),
     )
-    machine.node.add_dependency(role)
+    machine.node.add_dependency(runs_as)
     acknowledge(
         machine,
         "Logs and traces need rights on everything; the history of the execution has it all, for 90 days.",
@@ -148,10 +137,14 @@ def invocation(
     )
 
 
-def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn.JitterType.FULL) -> None:
-    """Retries the step after Lambda's own errors."""
+def retry_for_minutes(
+    step: tasks.LambdaInvoke | sfn.CustomState,
+    errors: Sequence[str],
+    jitter: sfn.JitterType | None = sfn.JitterType.FULL,
+) -> None:
+    """Retries the step after these errors, such as Lambda's own."""
     step.add_retry(
-        errors=SERVICE_ERRORS,
+        errors=list(errors),
         # The pauses are 2, 4, 8, 16, 32, then 60 s at most: throttling may last eight minutes.
         interval=cdk.Duration.seconds(2),
         max_attempts=12,
@@ -159,6 +152,11 @@ def outlive_lambda(step: tasks.LambdaInvoke, jitter: sfn.JitterType | None = sfn
         max_delay=cdk.Duration.minutes(1),
         jitter_strategy=jitter,
     )
+
+
+def failed(scope: Construct, comment: str, cause: str = "{% $problem.cause %}") -> sfn.Fail:
+    """Returns the state that ends an execution with the error in its variable `problem`."""
+    return sfn.Fail.jsonata(scope, "Failed", comment=comment, error="{% $problem.error %}", cause=cause)
 
 
 def outlive(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
+from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 
 
@@ -22,6 +25,14 @@ class Right:
     """Why resources contain a `*`, in a sentence; required where they do."""
     conditions: Mapping[str, object] = field(default_factory=dict)
     """Conditions by operator: `{"StringEquals": {...}}`."""
+
+
+def role(scope: Construct, name: str, service: str, description: str, *rights: Right, **options: Any) -> iam.Role:
+    """Returns a role with these rights that a service can assume for this account only; `options` are further ones of CDK's role."""
+    trusted = iam.ServicePrincipal(service, conditions={"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}})
+    made = iam.Role(scope, name, assumed_by=interfaces.principal(trusted), description=description, **options)
+    grant(made, *rights)
+    return made
 
 
 def grant(role: iam.Role, *rights: Right) -> None:

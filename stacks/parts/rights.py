@@ -124,7 +124,7 @@ class Rights:
                 "LaunchFromImages",
                 ["ec2:RunInstances"],
                 # Images may belong to anybody: their ARNs have no account.
-                [_arn("ec2", "*", "", "image/*")],
+                [arn_of("ec2", "*", "", "image/*")],
                 "Images are AWS's or anybody's, and the id behind a parameter changes; Admit pins the one of the settings.",
                 self._here(),
             ),
@@ -219,7 +219,7 @@ class Rights:
 
     def executions(self, name: str, *actions: str) -> Right:
         """Allows `actions` on executions of the Train machine."""
-        every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{names.machine(self.deployment)}:*")
+        every = arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{names.machine(self.deployment)}:*")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
     def start_drain(self) -> Right:
@@ -228,7 +228,7 @@ class Rights:
     def build_own_images(self) -> list[Right]:
         """Allows to start and follow builds of the platform's own images, and to start the machine that waits for them during a deploy."""
         build = names.build_machine(self.deployment)
-        every = _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
+        every = arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
         started = [self.machine(build), self.machine(names.image_machine(self.deployment))]
         return [
             Right("StartBuilds", ["states:StartExecution"], started),
@@ -247,7 +247,7 @@ class Rights:
 
     def machine(self, name: str) -> str:
         """ARN of a state machine of the home region."""
-        return _arn("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{name}")
+        return arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"stateMachine:{name}")
 
     # Messages
 
@@ -271,14 +271,14 @@ class Rights:
         """Allows to read what the reaper's summary quotes: its own metrics of the week, and the price of an instance hour."""
         metrics = "Metrics are not resources, and there is no condition on a namespace; they are numbers."
         return [
-            Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, _in(self.home_region)),
+            Right("ReadMetrics", ["cloudwatch:GetMetricData"], ["*"], metrics, within(self.home_region)),
             self.prices(),
         ]
 
     def prices(self) -> Right:
         """Allows to read the Price List, for all regions and services."""
         reason = "The public price list knows no resources; it answers in one region."
-        return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, _in(PRICE_LIST))
+        return Right("ReadPrices", ["pricing:GetProducts"], ["*"], reason, within(PRICE_LIST))
 
     # Everything else
 
@@ -287,7 +287,7 @@ class Rights:
         own = {image for image in images if image.startswith("/") and not image.startswith(PUBLIC_PARAMETERS)}
         public = {image for image in images if image.startswith(PUBLIC_PARAMETERS)}
         owned = [(cdk.Aws.ACCOUNT_ID, one) for one in sorted(own)] + [("", one) for one in sorted(public)]
-        wanted = [self._descriptions, *(_arn("ssm", "*", owner, f"parameter{one}") for owner, one in owned)]
+        wanted = [self._descriptions, *(arn_of("ssm", "*", owner, f"parameter{one}") for owner, one in owned)]
         reason = "Each region has parameters of these names; the condition keeps to our regions."
         return Right("ReadParameters", ["ssm:GetParameter"], wanted, reason, self._here())
 
@@ -298,7 +298,7 @@ class Rights:
 
     def own_stack(self, stack: str) -> Right:
         """Allows to read the status of a stack of the home region, by its name."""
-        arn = _arn("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
+        arn = arn_of("cloudformation", self.home_region, cdk.Aws.ACCOUNT_ID, f"stack/{stack}/*")
         reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
         return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
@@ -308,7 +308,7 @@ class Rights:
         reason = (
             "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
         )
-        wanted = [_arn("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
+        wanted = [arn_of("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
         return Right("DescribeSecrets", [action], wanted, reason, self._here())
 
     def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
@@ -346,22 +346,22 @@ class Rights:
 
     @property
     def _descriptions(self) -> str:
-        return _arn("ssm", "*", cdk.Aws.ACCOUNT_ID, f"parameter{names.region_parameter(self.deployment, '*')}")
+        return arn_of("ssm", "*", cdk.Aws.ACCOUNT_ID, f"parameter{names.region_parameter(self.deployment, '*')}")
 
     def _here(self, also: Mapping[str, object] | None = None) -> dict[str, dict[str, object]]:
         """Conditions that limit a request to our regions, and to `also`."""
-        return {"StringEquals": {**(also or {}), **_in(*sorted({self.home_region, *self.regions}))["StringEquals"]}}
+        return {"StringEquals": {**(also or {}), **within(*sorted({self.home_region, *self.regions}))["StringEquals"]}}
 
     def _ec2(self, *kinds: str) -> list[str]:
         """ARNs in every region; a condition limits the regions."""
-        return [_arn("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
+        return [arn_of("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
 
 
-def _arn(service: str, region: str, account: str, resource: str) -> str:
+def arn_of(service: str, region: str, account: str, resource: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:{service}:{region}:{account}:{resource}"
 
 
-def _in(*regions: str) -> dict[str, dict[str, object]]:
+def within(*regions: str) -> dict[str, dict[str, object]]:
     return {"StringEquals": {"aws:RequestedRegion": list(regions)}}
 
 

@@ -31,8 +31,8 @@ class ServiceRoles(Construct):
             layer=Layer(scope, "Libraries"),
             timeout=cdk.Duration.minutes(2),
             log_retention_days=log_retention_days,
+            rights=service_rights(ROLES),
         )
-        function.may(*service_rights(ROLES))
         resource = cdk.CustomResource(
             self,
             "Roles",

@@ -23,6 +23,7 @@ from stacks.parts import jsonata
 from stacks.parts.machine import (
     SERVICE_ERRORS,
     ask_again,
+    failed,
     invocation,
     machine_role,
     outlive,
@@ -73,12 +74,13 @@ class TrainMachine(Construct):
         train = self._train(steps.attendant)
         sync = self._sync(steps.artifact_check)
         terminate = self._terminate(steps.terminator)
-        decide, done, failed = self._decide(), self._done(), self._failed()
+        decide, done = self._decide(), self._done()
+        end = failed(self, "The first error of the attempt that could not be mended, and its reason.", jsonata.TOLD)
 
         for step in (launch, train, sync):
             step.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM})
-        admit.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
-        terminate.add_catch(failed, errors=["States.ALL"], assign={"problem": jsonata.LEFT_RUNNING})
+        admit.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
+        terminate.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.LEFT_RUNNING})
 
         admit.next(launch).next(train).next(sync).next(terminate).next(decide)
         decide.when(sfn.Condition.jsonata(jsonata.NO_PROBLEM), done, comment="Everything went well")
@@ -88,7 +90,7 @@ class TrainMachine(Construct):
             comment="A new attempt, from the newest checkpoint",
             assign={"attempt": "{% $attempt + 1 %}", "problem": "{% null %}"},
         )
-        decide.otherwise(failed)
+        decide.otherwise(end)
 
         functions = [function.function_arn for function in steps.all()]
         self.machine = standard_machine(
@@ -97,7 +99,7 @@ class TrainMachine(Construct):
             begins_with=admit,
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
             timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + self._after_the_deadline_s(steps)),
-            role=machine_role(
+            runs_as=machine_role(
                 self,
                 "The Train machine: invokes its functions",
                 Right("InvokeStepFunctions", ["lambda:InvokeFunction"], functions),
@@ -251,15 +253,6 @@ class TrainMachine(Construct):
                 "artifacts": "{% $artifacts %}",
                 "links": "{% $links %}",
             },
-        )
-
-    def _failed(self) -> sfn.Fail:
-        return sfn.Fail.jsonata(
-            self,
-            "Failed",
-            comment="The first error of the attempt that could not be mended, and its reason.",
-            error="{% $problem.error %}",
-            cause=jsonata.TOLD,
         )
 
     def _task(

@@ -45,8 +45,8 @@ class ZoneLookup(Construct):
             layer=Layer(scope, "Libraries"),
             timeout=cdk.Duration.minutes(2),
             log_retention_days=log_retention_days,
+            rights=[look_for_zones(region)],
         )
-        function.may(look_for_zones(region))
         resource = cdk.CustomResource(
             self,
             "Names",

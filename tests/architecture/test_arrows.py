@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Set
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,76 @@ from tests.architecture.sources import (
 
 STANDARD = set(sys.stdlib_module_names)
 FUNCTIONS = {path.name for path in (ROOT / "lambda").iterdir() if (path / "handler.py").exists()}
+OF_FUNCTIONS = FUNCTIONS | ROOMS
+POLICIES = [
+    *sorted((ROOT / "lambda").glob("*/policy.py")),
+    *(ROOT / "grid_child" / f"{it}.py" for it in ("policy", "pace")),
+]
+UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
+    "policies never touch AWS": (POLICIES, {"boto3", "botocore", "aws_cdk", "os", "time"}),
+    "one folder alone calls AWS for the functions": (
+        [file for file in python_files("lambda") if not file.is_relative_to(ROOT / "lambda" / "aws")],
+        {"boto3"},
+    ),
+    "no shared room imports a function": (python_files(*(f"lambda/{room}" for room in ROOMS)), FUNCTIONS),
+    "the room of AWS knows no other room": (python_files("lambda/aws"), ROOMS - {"aws"}),
+    "what words a refusal asks AWS nothing": (
+        python_files("lambda/refusals"),
+        {"aws", "boto3", "botocore", "os", "time"},
+    ),
+    "what runs in AWS knows nothing of how it is deployed": (
+        python_files("contract", "grid_child", "lambda", "node"),
+        {"aws_cdk", "constructs", "stacks", "app"},
+    ),
+    "the node knows nothing of the functions": (
+        python_files("node"),
+        OF_FUNCTIONS | {"pydantic", "aws_lambda_powertools"},
+    ),
+    "the functions know nothing of the node": (python_files("lambda"), {"agent"}),
+    "the child knows nothing of the functions nor of the node": (
+        python_files("grid_child"),
+        OF_FUNCTIONS | {"agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"},
+    ),
+    "neither functions nor nodes know the child": (python_files("lambda", "node"), {"grid_child"}),
+    "no stack imports function code": (python_files("stacks", "app.py"), OF_FUNCTIONS | {"agent", "boto3", "botocore"}),
+    "no stack reads the environment or a clock": (
+        python_files("stacks", "app.py"),
+        {"os", "time", "datetime", "random", "uuid", "socket"},
+    ),
+    "no stack knows the app": (python_files("stacks"), {"app"}),
+    "nothing but tests imports the tools": (
+        python_files(*PRODUCT, "localaws", "rehearsal", "benchmarks", "examples"),
+        {"tools"},
+    ),
+    "no tool imports a test": (python_files("tools"), {"tests", "benchmarks", "localaws", "pytest", "moto", "boto3"}),
+    "examples know nothing of Trainyard": (python_files("examples"), {*EVERYTHING, *FUNCTIONS, "agent", "aws"}),
+    "the product never imports the rehearsal or the tests": (
+        python_files(*PRODUCT),
+        {"localaws", "rehearsal", "tests", "benchmarks", "moto", "pytest"},
+    ),
+    "the local AWS knows nothing of what is deployed in it": (
+        python_files("localaws"),
+        OF_FUNCTIONS | {*PRODUCT} - {"lambda", "node"} | {"app", "agent", "rehearsal", "tools", "tests", "benchmarks"},
+    ),
+}
+"""Files that must not import these."""
 
 
-def importing(files: list[Path], forbidden: set[str]) -> dict[str, set[str]]:
+def importing(files: list[Path], forbidden: Set[str]) -> dict[str, set[str]]:
     """The files that import something forbidden, with what it is."""
     return {name(file): found for file in files if (found := imports(file) & forbidden)}
 
 
-def test_the_contract_needs_nothing_but_the_standard_library() -> None:
-    others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("contract")}
+@pytest.mark.parametrize("arrow", UNKNOWN)
+def test_dependencies_go_one_way(arrow: str) -> None:
+    files, unknown = UNKNOWN[arrow]
+    assert files
+    assert importing(files, unknown) == {}
+
+
+@pytest.mark.parametrize("folder", ["contract", "image_builder"])
+def test_what_runs_everywhere_needs_nothing_but_the_standard_library_and_the_contract(folder: str) -> None:
+    others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files(folder)}
     assert {file: found for file, found in others.items() if found} == {}
 
 
@@ -42,17 +104,6 @@ def test_the_contract_reads_no_clock_and_no_file_but_an_archive_that_it_unpacks(
     assert "import Path" not in unpacks[1].read_text()  # pure paths, of names alone
     assert importing(python_files("contract"), {"time", "datetime", "socket", "subprocess"}) == {}
     assert importing([file for file in python_files("contract") if file not in unpacks], {"pathlib"}) == {}
-
-
-def test_policies_never_touch_aws() -> None:
-    policies = sorted((ROOT / "lambda").glob("*/policy.py"))
-    assert policies
-    assert importing(policies, {"boto3", "botocore", "aws_cdk", "os", "time"}) == {}
-
-
-def test_one_folder_alone_calls_aws_for_the_functions() -> None:
-    outside = [file for file in python_files("lambda") if not file.is_relative_to(ROOT / "lambda" / "aws")]
-    assert importing(outside, {"boto3"}) == {}
 
 
 def test_a_folder_of_lambda_is_a_function_or_a_shared_room() -> None:
@@ -65,14 +116,6 @@ def test_no_function_imports_another() -> None:
         assert importing(python_files(f"lambda/{function}"), FUNCTIONS - {function}) == {}
 
 
-def test_no_shared_room_imports_a_function() -> None:
-    assert importing(python_files(*(f"lambda/{room}" for room in ROOMS)), set(FUNCTIONS)) == {}
-
-
-def test_the_room_of_aws_knows_no_other_room() -> None:
-    assert importing(python_files("lambda/aws"), set(ROOMS - {"aws"})) == {}
-
-
 def test_a_line_of_a_manifest_goes_through_plan_in_one_direction() -> None:
     """Each step knows what came before it, and only the planner takes a line from one to the next."""
     graph = import_graph(python_files("lambda/grid_plan"))
@@ -80,38 +123,6 @@ def test_a_line_of_a_manifest_goes_through_plan_in_one_direction() -> None:
     back = {step: graph[step] & set(steps[place + 1 :]) for place, step in enumerate(steps)}
     assert {step: found for step, found in back.items() if found} == {}
     assert {module for module, known in graph.items() if "grid_plan.policy" in known} == {"grid_plan.planning"}
-
-
-def test_what_words_a_refusal_asks_aws_nothing() -> None:
-    assert importing(python_files("lambda/refusals"), {"aws", "boto3", "botocore", "os", "time"}) == {}
-
-
-def test_what_runs_in_aws_knows_nothing_of_how_it_is_deployed() -> None:
-    files = python_files("contract", "grid_child", "lambda", "node")
-    assert importing(files, {"aws_cdk", "constructs", "stacks", "app"}) == {}
-
-
-def test_the_node_knows_nothing_of_the_functions() -> None:
-    assert importing(python_files("node"), FUNCTIONS | ROOMS | {"pydantic", "aws_lambda_powertools"}) == {}
-
-
-def test_the_child_knows_nothing_of_the_functions_nor_of_the_node() -> None:
-    others = FUNCTIONS | ROOMS | {"agent", "pydantic", "aws_lambda_powertools", "aws_cdk", "stacks"}
-    assert importing(python_files("grid_child"), others) == {}
-    assert importing(python_files("grid_child/policy.py"), {"boto3", "botocore", "os", "time"}) == {}
-    assert importing(python_files("lambda", "node"), {"grid_child"}) == {}
-
-
-def test_the_functions_know_nothing_of_the_node() -> None:
-    assert importing(python_files("lambda"), {"agent"}) == {}
-
-
-def test_no_stack_imports_function_code() -> None:
-    assert importing(python_files("stacks", "app.py"), FUNCTIONS | ROOMS | {"agent", "boto3", "botocore"}) == {}
-
-
-def test_no_stack_reads_the_environment_or_a_clock() -> None:
-    assert importing(python_files("stacks", "app.py"), {"os", "time", "datetime", "random", "uuid", "socket"}) == {}
 
 
 def test_no_part_knows_the_settings_or_a_stack() -> None:
@@ -128,42 +139,15 @@ def test_a_stack_knows_one_block_of_the_settings_at_most_and_never_all_of_them()
         assert all(re.fullmatch(r" import [A-Z][a-z]+Settings", one) for one in known), name(file)
 
 
-def test_no_stack_knows_the_app() -> None:
-    assert importing(python_files("stacks"), {"app"}) == {}
-
-
-def test_nothing_but_tests_imports_the_tools_and_no_tool_a_test() -> None:
-    assert importing(python_files(*PRODUCT, "localaws", "rehearsal", "benchmarks", "examples"), {"tools"}) == {}
-    assert importing(python_files("tools"), {"tests", "benchmarks", "localaws", "pytest", "moto", "boto3"}) == {}
-
-
 def test_no_archive_of_a_function_has_a_program_that_only_developers_run() -> None:
     assert [name(file) for file in python_files("lambda") if file.stem == "__main__"] == []
     assert [name(file) for file in python_files("lambda", "contract", "stacks") if "__main__" in code(file)] == []
-
-
-def test_what_builds_images_knows_the_contract_alone() -> None:
-    others = {name(file): imports(file) - STANDARD - {"contract"} for file in python_files("image_builder")}
-    assert {file: found for file, found in others.items() if found} == {}
 
 
 def test_no_file_of_tests_imports_what_another_defines() -> None:
     """What two share stands in a support module beside them."""
     shared = re.compile(r"^from tests\S*\.test_", re.MULTILINE)
     assert [name(file) for file in python_files("tests") if shared.search(file.read_text())] == []
-
-
-def test_examples_know_nothing_of_trainyard() -> None:
-    assert importing(python_files("examples"), {*EVERYTHING, *FUNCTIONS, "agent", "aws"}) == {}
-
-
-def test_the_product_never_imports_the_rehearsal_or_the_tests() -> None:
-    assert importing(python_files(*PRODUCT), {"localaws", "rehearsal", "tests", "benchmarks", "moto", "pytest"}) == {}
-
-
-def test_the_local_aws_knows_nothing_of_what_is_deployed_in_it() -> None:
-    product = FUNCTIONS | ROOMS | {"app", "agent", "contract", "grid_child", "image_builder", "stacks"}
-    assert importing(python_files("localaws"), product | {"rehearsal", "tools", "tests", "benchmarks"}) == {}
 
 
 def test_a_model_of_a_service_needs_nothing_but_what_it_is_given() -> None:

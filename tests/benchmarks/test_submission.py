@@ -164,10 +164,7 @@ def test_a_child_that_is_not_fast_enough_or_not_small_enough_breaks_a_bound() ->
     slow, large = Run(0.361, 70.0, 4), Run(0.3, 75.5, 4)
     assert [
         problem.split(",")[0] for one in (slow, large) for problem in broken("at once", {CHILD: [one], SDK: [SLOW]})
-    ] == [
-        "answers at once: the child is 4.99 times as fast",
-        "answers at once: the child is 2.99 times as small",
-    ]
+    ] == ["answers at once: the child is 4.99 times as fast", "answers at once: the child is 2.99 times as small"]
 
 
 def test_the_childs_environment_has_the_services_of_its_image() -> None:

@@ -14,15 +14,16 @@ EXECUTION = "arn:aws:states:eu-central-1:111122223333:execution:trainyard-grid:s
 STARTED = "2026-11-21T10:00:00.000Z"
 
 
-@pytest.mark.parametrize("lines", [1, 2, 9_999, 10_000, 10_001, 20_000, 20_001, 99_999])
+@pytest.mark.parametrize("lines", [1, 2, 9_999, 10_000, 10_001, 20_000, 20_001, 99_999, 100_000])
 def test_arrays_hold_every_line_once_and_none_is_longer_than_batch_takes(lines: int) -> None:
     found = arrays(lines)
     assert [first + place for first, size in found for place in range(size)] == list(range(lines))
-    assert max(size for _, size in found) <= ARRAY[-1]
+    assert all(size in ARRAY for _, size in found) or lines == 1
 
 
-def test_one_line_is_a_plain_job() -> None:
-    assert arrays(1) == [(0, 1)]
+@pytest.mark.parametrize("lines", [1, 2, 10_000])
+def test_as_many_lines_as_an_array_takes_are_one_job(lines: int) -> None:
+    assert arrays(lines) == [(0, lines)]
 
 
 def test_no_line_is_no_job() -> None:

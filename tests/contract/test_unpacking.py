@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import stat
 import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from contract.archives import Refused
 from contract.unpacking import unpack
-from tests.archives import FILE, UNSAFE_TARS, Entry, header, link, tar_of
+from tests.archives import FILE, UNSAFE_TARS, Entry, header, link, tar_of, zip_entry, zip_of
 
 
 @pytest.mark.parametrize("members", UNSAFE_TARS.values(), ids=UNSAFE_TARS.keys())
@@ -33,20 +32,12 @@ def test_an_unsafe_tar_is_refused(tmp_path: Path, members: list[Entry | tarfile.
     ],
 )
 def test_an_unsafe_zip_is_refused(tmp_path: Path, name: str, mode: int, content: bytes) -> None:
-    file = tmp_path / "code.zip"
-    with zipfile.ZipFile(file, "w") as archive:
-        info = zipfile.ZipInfo(name)
-        info.external_attr = (mode | 0o644) << 16
-        archive.writestr(info, content)
     with pytest.raises(Refused, match="evil"):
-        unpack(file, tmp_path / "code")
+        unpack(zip_of(tmp_path, (zip_entry(name, mode | 0o644), content)), tmp_path / "code")
 
 
 def test_a_bomb_is_refused_before_it_goes_off(tmp_path: Path) -> None:
-    file = tmp_path / "code.zip"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("small", b"x")
-        archive.writestr("bomb", bytes(2_000_000))
+    file = zip_of(tmp_path, ("small", b"x"), ("bomb", bytes(2_000_000)))
     assert file.stat().st_size < 10_000
     with pytest.raises(Refused, match="too large: with 'bomb' it would take 2,000,001 bytes, more than 1,000,000"):
         unpack(file, tmp_path / "code", most_bytes=1_000_000)
@@ -88,11 +79,7 @@ def test_links_that_stay_inside_are_kept_and_programs_stay_programs(tmp_path: Pa
 
 
 def test_a_zip_made_anywhere_is_unpacked(tmp_path: Path) -> None:
-    file = tmp_path / "code.zip"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("folder/", "")
-        archive.writestr("folder/ünï code.py", "print()")
-    unpack(file, tmp_path / "code")
+    unpack(zip_of(tmp_path, ("folder/", ""), ("folder/ünï code.py", "print()")), tmp_path / "code")
     assert (tmp_path / "code/folder/ünï code.py").read_text() == "print()"
 
 
@@ -108,11 +95,7 @@ def test_nothing_special_of_a_mode_survives(tmp_path: Path, kind: str, bits: int
     if kind == "tar":
         file = tar_of(tmp_path, (header("run", mode=bits), b"#!"))
     else:
-        file = tmp_path / "code.zip"
-        with zipfile.ZipFile(file, "w") as archive:
-            info = zipfile.ZipInfo("run")
-            info.external_attr = (stat.S_IFREG | bits) << 16
-            archive.writestr(info, b"#!")
+        file = zip_of(tmp_path, (zip_entry("run", stat.S_IFREG | bits), b"#!"))
     unpack(file, tmp_path / "code")
     assert stat.S_IMODE((tmp_path / "code/run").stat().st_mode) == bits & 0o777
 
@@ -125,10 +108,6 @@ def test_a_file_keeps_the_time_of_its_last_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("time", [float("nan"), float("inf"), 1e300])
 def test_an_impossible_time_is_refused_with_a_reason(tmp_path: Path, time: float) -> None:
-    file = tmp_path / "code.tar"
-    with tarfile.open(file, "w", format=tarfile.PAX_FORMAT) as tar:
-        info = tarfile.TarInfo("train.py")
-        info.pax_headers = {"mtime": str(time)}
-        tar.addfile(info)
+    file = tar_of(tmp_path, header("train.py", pax_headers={"mtime": str(time)}))
     with pytest.raises(Refused, match="cannot be unpacked"):
         unpack(file, tmp_path / "code")

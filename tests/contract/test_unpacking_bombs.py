@@ -8,7 +8,6 @@ import random
 import struct
 import tarfile
 import tracemalloc
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 from contract.archives import MOST_DEPTH, Refused
 from contract.unpacking import unpack
-from tests.archives import FILE, header, link, tar_of
+from tests.archives import FILE, header, link, raw_header, tar_of, zip_entry, zip_of
 
 LITTLE = 48 * 1024**2
 """Bytes of memory that no archive may pass: its own few MiB, and an honest reader's."""
@@ -33,25 +32,11 @@ def in_little_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def raw_header(name: str, kind: bytes, size: int) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.type, info.size = kind, size
-    return info.tobuf(tarfile.GNU_FORMAT)
-
-
-def zip_of(folder: Path, *entries: tuple[zipfile.ZipInfo | str, bytes]) -> Path:
-    file = folder / "code.zip"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for info, content in entries:
-            archive.writestr(info, content, zipfile.ZIP_DEFLATED)
-    return file
-
-
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
 def test_a_tar_header_that_wants_a_gigabyte_of_memory_is_refused(tmp_path: Path, kind: bytes) -> None:
     file = tmp_path / "code.tar.gz"
     with gzip.open(file, "wb", compresslevel=1) as packed:
-        packed.write(raw_header("bomb", kind, 1024**3))
+        packed.write(raw_header("bomb", 1024**3, kind))
         for _ in range(100):
             packed.write(bytes(1024**2))
     assert file.stat().st_size < 1024**2
@@ -61,7 +46,7 @@ def test_a_tar_header_that_wants_a_gigabyte_of_memory_is_refused(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
 def test_a_tar_entry_of_negative_size_is_refused(tmp_path: Path, kind: bytes) -> None:
-    buffer = bytearray(raw_header("evil", kind, 0))
+    buffer = bytearray(raw_header("evil", 0, kind))
     buffer[124:136] = b"\xff" * 4 + struct.pack(">q", -512)
     buffer[148:156] = b" " * 8
     buffer[148:156] = f"{sum(buffer):06o}\0 ".encode()
@@ -72,20 +57,13 @@ def test_a_tar_entry_of_negative_size_is_refused(tmp_path: Path, kind: bytes) ->
 
 
 def test_a_sparse_file_counts_with_the_size_that_it_would_take(tmp_path: Path) -> None:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        info = tarfile.TarInfo("sparse")
-        info.pax_headers = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
-        tar.addfile(info)
-    (tmp_path / "code.tar").write_bytes(buffer.getvalue())
+    headers = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
     with pytest.raises(Refused, match=r"'sparse' it would take 1,000,000,000,000 bytes"):
-        unpack(tmp_path / "code.tar", tmp_path / "code")
+        unpack(tar_of(tmp_path, header("sparse", pax_headers=headers)), tmp_path / "code")
 
 
 def test_a_zip_link_whose_target_is_a_bomb_is_refused_in_little_memory(tmp_path: Path) -> None:
-    info = zipfile.ZipInfo("evil")
-    info.external_attr = 0o120777 << 16
-    file = zip_of(tmp_path, (info, bytes(200 * 1024**2)))
+    file = zip_of(tmp_path, (zip_entry("evil", 0o120777), bytes(200 * 1024**2)))
     with in_little_memory(), pytest.raises(Refused):
         unpack(file, tmp_path / "code")
 
@@ -149,12 +127,7 @@ def test_a_path_too_deep_or_too_long_is_refused_with_the_limit(tmp_path: Path, n
 
 def test_a_file_beneath_what_was_a_link_lands_inside(tmp_path: Path) -> None:
     """A link to a folder, replaced by a file, and a folder through a link that stays inside."""
-    members = (
-        ("real/keep", b"1"),
-        link("door", "real"),
-        ("door/new", b"2"),
-        ("door", b"3"),
-    )
+    members = (("real/keep", b"1"), link("door", "real"), ("door/new", b"2"), ("door", b"3"))
     unpack(tar_of(tmp_path, *members), tmp_path / "code")
     code = tmp_path / "code"
     assert (code / "real/new").read_bytes() == b"2"

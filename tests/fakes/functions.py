@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,19 +18,7 @@ from unittest import mock
 
 import botocore.endpoint
 
-import admission.handler
-import artifact_check.handler
-import attendant.handler
-import cleanup.handler
-import drain.handler
-import grid_cleanup.handler
-import grid_collect.handler
 import launcher.handler
-import own_images.handler
-import region_check.handler
-import service_roles.handler
-import terminator.handler
-import zone_lookup.handler
 from contract import items, names
 from contract.environments import (
     AdmissionEnvironment,
@@ -82,21 +71,7 @@ BUILD = MACHINE.replace(names.machine(JOB.deployment), names.build_machine(JOB.d
 CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
-_HANDLERS: dict[str, Callable[..., Any]] = {
-    "admission": admission.handler.handler,
-    "launcher": launcher.handler.handler,
-    "attendant": attendant.handler.handler,
-    "artifact_check": artifact_check.handler.handler,
-    "terminator": terminator.handler.handler,
-    "cleanup": cleanup.handler.handler,
-    "drain": drain.handler.handler,
-    "region_check": region_check.handler.handler,
-    "service_roles": service_roles.handler.handler,
-    "zone_lookup": zone_lookup.handler.handler,
-    "grid_collect": grid_collect.handler.handler,
-    "grid_cleanup": grid_cleanup.handler.handler,
-    "own_images": own_images.handler.handler,
-}
+_HANDLERS: dict[str, Callable[..., Any]] = {name: import_module(f"{name}.handler").handler for name in TIMEOUTS}
 _OURS = frozenset(path.parent.name for path in (ROOT / "lambda").glob("*/__init__.py"))
 """The functions' packages, and the rooms that they share."""
 
@@ -150,46 +125,28 @@ class Functions:
     @contextmanager
     def installed(self) -> Iterator[None]:
         timing = JOB.timing
+        ours: dict[str, Any] = {"deployment": self.deployment, "bucket": self.bucket, "table": TABLE}
+        everywhere = ours | {"regions": tuple(self.aws.ec2)}
         environment = (
             LauncherEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                table=TABLE,
+                **ours,
                 node_role=NODE_ROLE,
                 home_region=JOB.home_region,
                 instance_profile=PROFILE,
                 timing=timing.of(LauncherTiming),
             ).write()
-            | ArtifactCheckEnvironment(
-                deployment=self.deployment, bucket=self.bucket, table=TABLE, node_role=NODE_ROLE
-            ).write()
+            | ArtifactCheckEnvironment(**ours, node_role=NODE_ROLE).write()
             | AttendantEnvironment(
                 deployment=self.deployment, table=TABLE, node_role=NODE_ROLE, timing=timing.of(AttendantTiming)
             ).write()
             | OwnImagesEnvironment(
                 deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
             ).write()
-            | TerminatorEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                table=TABLE,
-                regions=tuple(self.aws.ec2),
-                timing=timing.of(TerminatorTiming),
-            ).write()
+            | TerminatorEnvironment(**everywhere, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                table=TABLE,
-                regions=tuple(self.aws.ec2),
-                queue=URL,
-                timing=timing.of(CleanupTiming),
-            ).write()
+            | CleanupEnvironment(**everywhere, queue=URL, timing=timing.of(CleanupTiming)).write()
             | DrainEnvironment(
-                deployment=self.deployment,
-                bucket=self.bucket,
-                table=TABLE,
-                regions=tuple(self.aws.ec2),
+                **everywhere,
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
                 keep_data=True,
@@ -205,29 +162,17 @@ class Functions:
                 stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
             for module in _modules_with(ThreadPoolExecutor):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
-            stack.enter_context(_quiet())
+            stack.enter_context(quiet(*_HANDLERS))
             yield
 
     def invoke(self, name: str, event: Mapping[str, Any], mishaps: Sequence[Mishap] = ()) -> Outcome:
-        """Runs a handler for at most its function's time-out; whatever it raises becomes the outcome."""
+        """Runs a handler for at most its function's time-out."""
         self.number += 1
-        clock = self.aws.clock
-        end = clock.now + TIMEOUTS[name]
-        clock.ends.append(end)
-        self.aws.mishaps.append(mishaps)
-        try:
-            with mock.patch.dict(os.environ, self.own.get(name, {})):
-                outcome = Outcome(
-                    _HANDLERS[name](dict(event), context(self.aws.clock, f"invocation-{self.number}", end, name))
-                )
-        except Killed as killed:
-            outcome = Outcome(error="Sandbox.Timedout", cause=str(killed))
-        except Exception as problem:
-            outcome = Outcome(error=type(problem).__name__, cause=str(problem), problem=problem)
-        finally:
-            clock.ends.pop()
-            self.aws.mishaps.pop()
-        self.log.append((clock.now, name, outcome.error or "ok"))
+        with mock.patch.dict(os.environ, self.own.get(name, {})):
+            outcome = invoked(
+                self.aws, _HANDLERS[name], event, f"invocation-{self.number}", TIMEOUTS[name], mishaps, function=name
+            )
+        self.log.append((self.aws.clock.now, name, outcome.error or "ok"))
         return outcome
 
     def clean_up(self) -> None:
@@ -241,6 +186,32 @@ class Functions:
         self.aws.events.targets.append((_ending, target))
         self.aws.table.feed(TABLE, target, fits=_urgent, retries=2, bisect=True)
         self.aws.later["attendant"] = target
+
+
+def invoked(
+    aws: Aws,
+    handler: Callable[..., Any],
+    event: Mapping[str, Any],
+    name: str,
+    timeout_s: float,
+    mishaps: Sequence[Mishap] = (),
+    *,
+    function: str = "",
+) -> Outcome:
+    """How an invocation of this name ends; whatever the handler raises becomes the outcome."""
+    clock = aws.clock
+    end = clock.now + timeout_s
+    clock.ends.append(end)
+    aws.mishaps.append(mishaps)
+    try:
+        return Outcome(handler(dict(event), context(clock, name, end, function)))
+    except Killed as killed:
+        return Outcome(error="Sandbox.Timedout", cause=str(killed))
+    except Exception as problem:
+        return Outcome(error=type(problem).__name__, cause=str(problem), problem=problem)
+    finally:
+        clock.ends.pop()
+        aws.mishaps.pop()
 
 
 def _modules_with(thing: Any) -> list[ModuleType]:
@@ -262,9 +233,9 @@ def _ending(event: Event) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet(*functions: str) -> Iterator[None]:
     """Without the functions' log lines, which nobody reads here and which cost more than the calls."""
-    loggers = [logging.getLogger(name) for name in (*_HANDLERS, "aws_lambda_powertools")]
+    loggers = [logging.getLogger(name) for name in (*functions, "aws_lambda_powertools")]
     levels = [one.level for one in loggers]
     for one in loggers:
         one.setLevel(logging.CRITICAL + 1)

@@ -154,6 +154,18 @@ class GridYard:
         body = self.aws.s3.read(BUCKET, PREFIX.record(index))
         return None if body is None else decode(Record, body)
 
+    def trained(self, index: int = 0) -> Training:
+        """The training, which is there."""
+        found = self.training(index)
+        assert found is not None
+        return found
+
+    def recorded(self, index: int = 0) -> Record:
+        """The record, which is there."""
+        found = self.record(index)
+        assert found is not None
+        return found
+
     def calls(self, operation: str) -> int:
         """How many calls of an operation had an effect or an answer."""
         return sum(call.operation == operation for call in self.aws.calls)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,12 +23,11 @@ from contract.timings import ReaperTiming
 from localaws.services.ec2_instance import NEVER, Machine
 from tests.builders import JOB
 from tests.fakes.aws import Aws
-from tests.fakes.clock import Clock, Killed
-from tests.fakes.context import context
+from tests.fakes.clock import Clock
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.executions import GRID_MACHINE, MACHINE
 from tests.fakes.faults import Mishap
-from tests.fakes.functions import PROFILE, Outcome
+from tests.fakes.functions import PROFILE, Outcome, invoked, quiet
 from tests.fakes.state import TABLE
 
 TIMEOUT_S = 300.0
@@ -86,26 +84,13 @@ class Reaping:
             stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
             stack.enter_context(mock.patch.object(narrow, "client", _whole))
             prices.on_demand_usd.cache_clear()
-            stack.enter_context(_quiet())
+            stack.enter_context(quiet("reaper"))
             yield
 
     def run(self, event: Mapping[str, Any] | None = None, mishaps: Sequence[Mishap] = ()) -> Outcome:
         """One invocation, for at most its function's time-out."""
         self.passes += 1
-        clock = self.aws.clock
-        end = clock.now + TIMEOUT_S
-        clock.ends.append(end)
-        self.aws.mishaps.append(mishaps)
-        try:
-            told = context(clock, f"pass-{self.passes}", end)
-            return Outcome(reaper.handler.handler(dict(event or {}), told))
-        except Killed as killed:
-            return Outcome(error="Sandbox.Timedout", cause=str(killed))
-        except Exception as problem:
-            return Outcome(error=type(problem).__name__, cause=str(problem), problem=problem)
-        finally:
-            clock.ends.pop()
-            self.aws.mishaps.pop()
+        return invoked(self.aws, reaper.handler.handler, event or {}, f"pass-{self.passes}", TIMEOUT_S, mishaps)
 
     def later(self, seconds: float = PERIOD_S) -> Outcome:
         """The next pass, a period after the last one."""
@@ -140,16 +125,3 @@ def alive(machine: Machine) -> bool:
 def _whole(service: str, region: str) -> Any:
     """The whole client of the fake: the cut one has a session of its own, which no fake stands behind."""
     return clients.client(service, region, clients.BRISK)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in ("reaper", "aws_lambda_powertools")]
-    levels = [one.level for one in loggers]
-    for one in loggers:
-        one.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for one, level in zip(loggers, levels, strict=True):
-            one.setLevel(level)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
-from botocore.exceptions import ClientError
 
 from tests.fakes.aws import Aws
+from tests.fakes.faked import ONCE, refused
 from tests.fakes.grid_yard import NOW
 
-ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 
 
@@ -29,12 +27,6 @@ def client(aws: Aws) -> Any:  # noqa: ARG001
     return boto3.client("batch", config=ONCE)
 
 
-def refusal(call: Callable[..., Any], **params: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        call(**params)
-    return str(caught.value.response["Error"]["Code"])
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -48,23 +40,23 @@ def refusal(call: Callable[..., Any], **params: Any) -> str:
     ids=lambda change: next(iter(change)),
 )
 def test_what_batch_does_not_take_is_refused(client: Any, change: dict[str, Any]) -> None:
-    assert refusal(client.submit_job, **(JOB | change)) == "ClientException"
+    assert refused(client.submit_job, **(JOB | change)) == "ClientException"
     assert client.list_jobs(jobQueue="queue", jobStatus="RUNNABLE")["jobSummaryList"] == []
 
 
 def test_a_queue_that_is_disabled_takes_no_job(client: Any) -> None:
     client.update_job_queue(jobQueue="queue", state="DISABLED")
-    assert refusal(client.submit_job, **JOB) == "ClientException"
+    assert refused(client.submit_job, **JOB) == "ClientException"
 
 
 @pytest.mark.parametrize("operation", ["terminate_job", "cancel_job"])
 def test_a_job_that_nobody_has_cannot_be_ended(client: Any, operation: str) -> None:
-    assert refusal(getattr(client, operation), jobId="nobody", reason="enough") == "ClientException"
+    assert refused(getattr(client, operation), jobId="nobody", reason="enough") == "ClientException"
 
 
 def test_more_than_a_hundred_jobs_are_not_described_at_once(client: Any) -> None:
     assert client.describe_jobs(jobs=["nobody"] * 100)["jobs"] == []
-    assert refusal(client.describe_jobs, jobs=["nobody"] * 101) == "ClientException"
+    assert refused(client.describe_jobs, jobs=["nobody"] * 101) == "ClientException"
 
 
 def test_an_array_is_pending_while_its_children_wait_and_lists_them_by_itself_alone(client: Any) -> None:
@@ -83,7 +75,7 @@ def test_a_listing_has_pages_and_its_tokens_expire(aws: Aws, client: Any) -> Non
     assert [one["jobId"] for one in rest["jobSummaryList"]] == jobs[19::-1]
     aws.clock.run(3600)
     late = {"jobQueue": "queue", "jobStatus": "RUNNABLE", "nextToken": first["nextToken"]}
-    assert refusal(client.list_jobs, **late) == "ClientException"
+    assert refused(client.list_jobs, **late) == "ClientException"
 
 
 def test_what_runs_has_half_a_minute_when_it_is_terminated_and_what_waits_has_none(aws: Aws, client: Any) -> None:
@@ -106,11 +98,24 @@ def test_an_array_that_is_terminated_is_over_with_the_last_of_its_children(aws: 
     assert aws.batch.jobs["array"]["status"] == "FAILED"
 
 
-def test_cancelling_leaves_what_runs_alone(aws: Aws, client: Any) -> None:
+def test_cancelling_ends_what_waits_and_leaves_what_runs_alone(aws: Aws, client: Any) -> None:
     aws.batch.add("runs")
-    client.cancel_job(jobId="runs", reason="later")
+    waits = client.submit_job(**JOB)["jobId"]
+    for job in ("runs", waits):
+        client.cancel_job(jobId=job, reason="later")
     aws.clock.run(100)
-    assert (aws.batch.jobs["runs"]["status"], aws.batch.jobs["runs"]["isCancelled"]) == ("RUNNING", False)
+    found = [(aws.batch.jobs[job]["status"], aws.batch.jobs[job]["isCancelled"]) for job in ("runs", waits)]
+    assert found == [("RUNNING", False), ("FAILED", True)]
+
+
+def test_jobs_of_a_queue_are_found_by_their_names_and_an_arrays_running_children_by_it(aws: Aws, client: Any) -> None:
+    aws.batch.add("array", name="grid-1", children=3)
+    for name, jobs in (("grid*", ["array"]), ("grid-1", ["array"]), ("other*", [])):
+        named = client.list_jobs(jobQueue="queue", filters=[{"name": "JOB_NAME", "values": [name]}])["jobSummaryList"]
+        assert [one["jobId"] for one in named] == jobs
+    pages = client.get_paginator("list_jobs").paginate(arrayJobId="array", PaginationConfig={"PageSize": 2})
+    assert len([one for page in pages for one in page["jobSummaryList"]]) == 3
+    assert client.list_jobs(arrayJobId="array", jobStatus="SUCCEEDED")["jobSummaryList"] == []
 
 
 def test_what_is_over_cannot_be_ended(aws: Aws, client: Any) -> None:

@@ -118,10 +118,7 @@ def test_the_quota_counts_what_still_runs(aws: Aws) -> None:
             {"LaunchTemplate": {"LaunchTemplateId": PLACE.launch_template, "Version": "$Default"}},
             "InvalidLaunchTemplateId.VersionNotFound",
         ),
-        (
-            {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}]},
-            "InvalidBlockDeviceMapping",
-        ),
+        ({"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 8}}]}, "InvalidBlockDeviceMapping"),
     ],
 )
 def test_what_no_model_forbids_is_refused_as_ec2_does(aws: Aws, changes: dict[str, Any], code: str) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.model import Tokens
 from localaws.services.sagemaker_planned import Life, Planned
 from tests.fakes.aws import Aws
+from tests.fakes.faked import ONCE, refused
 from tests.fakes.grid_yard import NOW, request_of
 
-ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1})
 REGION = "eu-west-1"
 ALGORITHM = request_of(0, REGION)["AlgorithmSpecification"]
 
@@ -40,12 +39,6 @@ def request(name: str = "one", **changes: Any) -> dict[str, Any]:
     return request_of(0, REGION) | {"TrainingJobName": name} | changes
 
 
-def refusal(call: Callable[..., Any], **params: Any) -> str:
-    with pytest.raises(ClientError) as caught:
-        call(**params)
-    return str(caught.value.response["Error"]["Code"])
-
-
 def states(aws: Aws, seconds: list[float], name: str = "one") -> list[tuple[str, str]]:
     found = []
     for pause in seconds:
@@ -58,7 +51,7 @@ def states(aws: Aws, seconds: list[float], name: str = "one") -> list[tuple[str,
 def test_a_name_is_taken_for_ever_in_its_region_and_free_in_others(aws: Aws) -> None:
     client().create_training_job(**request())
     aws.clock.run(10_000_000)
-    assert refusal(client().create_training_job, **request()) == "ResourceInUse"
+    assert refused(client().create_training_job, **request()) == "ResourceInUse"
     client("us-east-1").create_training_job(**request())
 
 
@@ -71,7 +64,7 @@ def test_an_arn_has_the_name_in_lower_case(aws: Aws) -> None:
 
 @pytest.mark.parametrize("operation", ["describe_training_job", "stop_training_job"])
 def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: str) -> None:
-    assert refusal(getattr(client(), operation), TrainingJobName="nobody") == "ValidationException"
+    assert refused(getattr(client(), operation), TrainingJobName="nobody") == "ValidationException"
     assert len(aws.calls) == 1
 
 
@@ -100,7 +93,7 @@ def test_a_name_that_nobody_has_is_a_validation_exception(aws: Aws, operation: s
     ids=lambda changes: " ".join(changes),
 )
 def test_what_sagemaker_does_not_take_the_fake_does_not_take(aws: Aws, changes: dict[str, Any]) -> None:
-    assert refusal(client().create_training_job, **request(**changes)) == "ValidationException"
+    assert refused(client().create_training_job, **request(**changes)) == "ValidationException"
     assert aws.sagemaker(REGION).trainings == {}
 
 
@@ -136,6 +129,7 @@ def test_a_failure_has_a_reason_and_no_artifact(aws: Aws, here: Planned, place: 
     assert (found["TrainingJobStatus"], found["FailureReason"]) == ("Failed", "ClientError: x")
     assert "ModelArtifacts" not in found
     assert ("BillableTimeInSeconds" in found) is (place != "Starting")
+    assert client().list_training_jobs(StatusEquals="Completed")["TrainingJobSummaries"] == []
 
 
 @pytest.mark.parametrize(("sigterm_s", "after"), [(5.0, 25.0), (1000.0, 140.0)])
@@ -147,7 +141,7 @@ def test_a_stop_gives_the_container_two_minutes_at_most(
     aws.clock.run(300)
     client().stop_training_job(TrainingJobName="one")
     assert states(aws, [1, after - 2, 2]) == [("Stopping", "Stopping")] * 2 + [("Stopped", "Stopped")]
-    assert refusal(client().stop_training_job, TrainingJobName="one") == "ValidationException"
+    assert refused(client().stop_training_job, TrainingJobName="one") == "ValidationException"
 
 
 def test_stopping_twice_is_stopping_once(aws: Aws) -> None:
@@ -197,7 +191,7 @@ def test_a_token_bucket_throttles_and_fills_again(aws: Aws, here: Planned) -> No
     here.limits["CreateTrainingJob"] = Tokens(rate=0.5, burst=2)
     for name in ("one", "two"):
         client().create_training_job(**request(name))
-    assert refusal(client().create_training_job, **request("three")) == "ThrottlingException"
+    assert refused(client().create_training_job, **request("three")) == "ThrottlingException"
     assert set(here.trainings) == {"one", "two"}
     aws.clock.run(2)
     client().create_training_job(**request("three"))
@@ -223,6 +217,6 @@ def test_tags_are_added_and_replaced_and_fifty_at_most(aws: Aws) -> None:
     tags = {one["Key"]: one["Value"] for one in client().list_tags(ResourceArn=arn)["Tags"]}
     assert tags == {"a": "2", "b": "3"}
     many = [{"Key": str(number), "Value": ""} for number in range(49)]
-    assert refusal(client().add_tags, ResourceArn=arn, Tags=many) == "ValidationException"
-    assert refusal(client().list_tags, ResourceArn=arn + "x") == "ValidationException"
+    assert refused(client().add_tags, ResourceArn=arn, Tags=many) == "ValidationException"
+    assert refused(client().list_tags, ResourceArn=arn + "x") == "ValidationException"
     assert aws.calls

@@ -55,11 +55,9 @@ def test_a_child_that_waits_for_quota_submits_nothing_any_more(yard: GridYard) -
 def test_a_grid_that_ends_during_the_submission_stops_the_training(yard: GridYard) -> None:
     """Between the look and the answer: who ends the grid looked for trainings before there was one."""
     assert yard.run(mishaps=[Mishap(CREATE, meanwhile=yard.stop)]) == ExitCode.DONE
-    training, record = yard.training(), yard.record()
-    assert training is not None
+    training, record = yard.trained(), yard.recorded()
     assert training.stopped_at is not None
     assert training.stopped_at < training.created_at + 1
-    assert record is not None
     assert record.outcome is LineOutcome.STOPPED
     assert running(yard) == 0
 
@@ -68,9 +66,7 @@ def test_a_grid_that_ends_during_the_submission_stops_the_training(yard: GridYar
 def test_a_grid_that_ends_during_a_submission_without_answer_stops_the_training(yard: GridYard, kind: Kind) -> None:
     assert yard.run(mishaps=[Mishap(CREATE, meanwhile=yard.stop, fault=kind)]) == ExitCode.DONE
     assert running(yard) == 0
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.STOPPED
+    assert yard.recorded().outcome is LineOutcome.STOPPED
 
 
 def test_a_child_killed_between_the_submission_and_the_second_look_leaves_it_to_its_retry(yard: GridYard) -> None:
@@ -80,9 +76,7 @@ def test_a_child_killed_between_the_submission_and_the_second_look_leaves_it_to_
     assert running(yard) == 1
     assert yard.run(attempt=2) == ExitCode.DONE
     assert running(yard) == 0
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.STOPPED
+    assert yard.recorded().outcome is LineOutcome.STOPPED
 
 
 def test_of_a_grid_that_is_to_end_a_strangers_training_is_left_alone(yard: GridYard) -> None:
@@ -109,9 +103,7 @@ def test_a_retired_task_leaves_its_training_running_and_the_retry_adopts_it(yard
     assert training is None or training.stopped_at is None
     assert yard.run(attempt=2) == ExitCode.DONE
     assert yard.calls("CreateTrainingJob") == 1
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 @pytest.mark.parametrize("how", ["terminated", "cancelled"])
@@ -119,8 +111,7 @@ def test_a_job_that_somebody_ended_stops_its_training_within_the_grace(yard: Gri
     yard.aws.batch.add(BATCH_JOB, ended=how)
     yard.sagemaker().life = quick
     assert yard.run(waits=sigterm(yard, 300)) == ExitCode.DONE
-    training = yard.training()
-    assert training is not None
+    training = yard.trained()
     assert training.stopped_at is not None
     assert training.stopped_at - NOW < 310
     assert running(yard) == 0
@@ -130,9 +121,7 @@ def test_the_parents_end_is_the_childs() -> None:
     with planned(3) as yard:
         yard.aws.batch.add(BATCH_JOB, children=3, ended="terminated")
         yard.run(1, waits=sigterm(yard, 300))
-        training = yard.training(1)
-        assert training is not None
-        assert training.stopped_at is not None
+        assert yard.trained(1).stopped_at is not None
 
 
 def test_a_training_that_takes_its_time_to_end_is_stopped_and_not_waited_for(yard: GridYard) -> None:
@@ -140,9 +129,7 @@ def test_a_training_that_takes_its_time_to_end_is_stopped_and_not_waited_for(yar
     yard.sagemaker().life = lambda _: Life(sigterm_s=120)
     assert yard.run(waits=sigterm(yard, 300)) == ExitCode.AGAIN
     assert yard.aws.clock.now - NOW < 300 + 30
-    training = yard.training()
-    assert training is not None
-    assert training.stopped_at is not None
+    assert yard.trained().stopped_at is not None
     assert yard.record() is None
 
 
@@ -237,17 +224,13 @@ def test_a_line_is_not_refused_while_another_child_has_its_training(yard: GridYa
     """This one may not submit, that one could: the training is adopted."""
     create = Mishap(CREATE, fault=Kind.DENIED, meanwhile=submitted_elsewhere(yard))
     assert yard.run(mishaps=[create]) == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 def test_a_training_submitted_while_its_line_was_refused_is_stopped_by_who_refused(yard: GridYard) -> None:
     put = Mishap("s3:PutObject", meanwhile=submitted_elsewhere(yard))
     assert yard.run(mishaps=[Mishap(CREATE, fault=Kind.DENIED), put]) == ExitCode.DONE
-    training = yard.training()
-    assert training is not None
-    assert training.stopped_at is not None
+    assert yard.trained().stopped_at is not None
 
 
 def test_a_training_submitted_after_its_line_was_refused_is_stopped_by_who_submitted(yard: GridYard) -> None:
@@ -255,11 +238,9 @@ def test_a_training_submitted_after_its_line_was_refused_is_stopped_by_who_submi
         yard.put(PREFIX.record(0), encode(records.refused(yard.lines[0], "said another child")))
 
     assert yard.run(mishaps=[Mishap(CREATE, meanwhile=refuse)]) == ExitCode.DONE
-    training, record = yard.training(), yard.record()
-    assert training is not None
+    training, record = yard.trained(), yard.recorded()
     assert training.stopped_at is not None
     assert running(yard) == 0
-    assert record is not None
     assert record.outcome is LineOutcome.REFUSED
 
 
@@ -270,6 +251,4 @@ def test_a_child_that_died_after_a_submission_that_was_refused_elsewhere_is_clea
         yard.run(mishaps=[Mishap(CREATE, death=Death.AFTER)])
     yard.put(PREFIX.record(0), encode(records.refused(yard.lines[0], "said another child")))
     assert yard.run(attempt=2) == ExitCode.DONE
-    training = yard.training()
-    assert training is not None
-    assert training.stopped_at is not None
+    assert yard.trained().stopped_at is not None

@@ -46,27 +46,21 @@ def test_the_training_is_made_in_the_region_of_the_line() -> None:
 def test_a_line_is_not_submitted_before_its_turn() -> None:
     with planned(400, pace=2.0) as yard:
         yard.run(395)
-        training = yard.training(395)
-        assert training is not None
         slot = yard.lines[395].slot
-        assert NOW + slot / 2.0 <= training.created_at <= NOW + 50 + (slot + 1) / 2.0 + 0.2
+        assert NOW + slot / 2.0 <= yard.trained(395).created_at <= NOW + 50 + (slot + 1) / 2.0 + 0.2
 
 
 def test_a_few_lines_do_not_wait_for_children_that_there_are_not() -> None:
     with planned(4, pace=2.0) as yard:
         yard.run(0)
-        training = yard.training(0)
-        assert training is not None
-        assert training.created_at < NOW + 2
+        assert yard.trained(0).created_at < NOW + 2
 
 
 def test_a_child_that_comes_late_submits_at_once() -> None:
     with planned(400, pace=2.0) as yard:
         yard.aws.clock.run(3600)
         yard.run(0)
-        training = yard.training(0)
-        assert training is not None
-        assert training.created_at < NOW + 3601
+        assert yard.trained(0).created_at < NOW + 3601
 
 
 def test_in_a_later_round_the_pace_begins_with_the_rounds_list() -> None:
@@ -74,9 +68,7 @@ def test_in_a_later_round_the_pace_begins_with_the_rounds_list() -> None:
         yard.aws.clock.run(7200)
         yard.put(PREFIX.work(2), b"[0, 4, 8, 12, 16, 20]")
         yard.run(5, round_=2)
-        training = yard.training(20)
-        assert training is not None
-        assert NOW + 7200 + 5 / 0.5 <= training.created_at <= NOW + 7200 + 60 + 6 / 0.5 + 1
+        assert NOW + 7200 + 5 / 0.5 <= yard.trained(20).created_at <= NOW + 7200 + 60 + 6 / 0.5 + 1
 
 
 @pytest.mark.parametrize("times", [1, 9, 15])
@@ -98,9 +90,7 @@ def test_throttled_children_spread_their_retries_over_the_turn_of_their_region()
     """A storm: the last of 10,000 lines was throttled often, and asks no oftener than the pace allows all of them together."""
     with planned(400, pace=0.5) as yard:
         yard.run(0, mishaps=[Mishap(CREATE, times=30, fault=Kind.THROTTLED)])
-        training = yard.training(0)
-        assert training is not None
-        assert (training.created_at - NOW) / 30 > 60
+        assert (yard.trained(0).created_at - NOW) / 30 > 60
 
 
 @pytest.mark.parametrize("kind", [Kind.LOST, Kind.ERROR_AFTER])
@@ -108,9 +98,7 @@ def test_a_submission_whose_answer_was_lost_is_looked_up_and_adopted(yard: GridY
     assert yard.run(mishaps=[Mishap(CREATE, fault=kind)]) == ExitCode.DONE
     assert yard.calls("CreateTrainingJob") == 1
     assert names(yard)[:3] == ["CreateTrainingJob", "DescribeTrainingJob", "ListTags"]
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.ERROR])
@@ -136,9 +124,7 @@ def test_a_training_of_this_very_line_is_adopted(yard: GridYard, attempt: int) -
     yard.sagemaker().add(yard.lines[0].request)
     assert yard.run(attempt=attempt) == ExitCode.DONE
     assert len(yard.sagemaker().trainings) == 1
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 @pytest.mark.parametrize("attempt", [1, 2])
@@ -148,8 +134,7 @@ def test_a_name_that_a_stranger_has_is_refused_and_the_stranger_named(yard: Grid
     strange["Tags"] = [one if one["Key"] != key else one | {"Value": "another"} for one in strange["Tags"]]
     training = yard.sagemaker().add(strange)
     assert yard.run(attempt=attempt) == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
+    record = yard.recorded()
     assert record.outcome is LineOutcome.REFUSED
     assert training.arn in record.reason
     assert "another" in record.reason
@@ -160,16 +145,13 @@ def test_a_stranger_without_tags_is_left_alone(yard: GridYard) -> None:
     training = yard.sagemaker().add(yard.lines[0].request | {"Tags": []})
     assert yard.run() == ExitCode.DONE
     assert training.stopped_at is None
-    record = yard.record()
-    assert record is not None
-    assert record.outcome is LineOutcome.REFUSED
+    assert yard.recorded().outcome is LineOutcome.REFUSED
 
 
 def test_a_request_that_sagemaker_does_not_take_is_refused_in_its_words(yard: GridYard) -> None:
     yard.sagemaker().refusals[yard.lines[0].training] = "No S3 objects found under S3 URL s3://x"
     assert yard.run() == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
+    record = yard.recorded()
     assert record.outcome is LineOutcome.REFUSED
     assert "No S3 objects found under S3 URL s3://x" in record.reason
     assert yard.calls("CreateTrainingJob") == 1
@@ -178,18 +160,14 @@ def test_a_request_that_sagemaker_does_not_take_is_refused_in_its_words(yard: Gr
 
 def test_a_missing_right_to_submit_is_refused(yard: GridYard) -> None:
     assert yard.run(mishaps=[Mishap(CREATE, fault=Kind.DENIED)]) == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
-    assert "AccessDeniedException" in record.reason
+    assert "AccessDeniedException" in yard.recorded().reason
 
 
 def test_a_request_that_boto_does_not_take_is_refused(yard: GridYard) -> None:
     line = line_of(0, ["eu-central-1"], ResourceConfig={"InstanceCount": "two"})
     yard.put(PREFIX.lines(0), encode(line))
     assert yard.run() == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
-    assert "InstanceCount" in record.reason
+    assert "InstanceCount" in yard.recorded().reason
 
 
 def test_a_quota_that_is_used_up_is_waited_for(yard: GridYard) -> None:
@@ -198,16 +176,13 @@ def test_a_quota_that_is_used_up_is_waited_for(yard: GridYard) -> None:
     sagemaker.life = lambda _: Life(training_s=7200)
     other = sagemaker.add(request_of(7, "eu-central-1") | {"TrainingJobName": "other"})
     assert yard.run() == ExitCode.DONE
-    training = yard.training()
-    assert training is not None
-    assert other.ends_at <= training.created_at <= other.ends_at + 600
+    assert other.ends_at <= yard.trained().created_at <= other.ends_at + 600
 
 
 def test_a_quota_that_stays_used_up_is_named_at_the_end_of_patience(yard: GridYard) -> None:
     yard.sagemaker().quotas["ml.g5.xlarge", False] = 1
     assert yard.run() == ExitCode.DONE
-    record = yard.record()
-    assert record is not None
+    record = yard.recorded()
     assert record.outcome is LineOutcome.REFUSED
     assert "'ml.g5.xlarge for training job usage'" in record.reason
     assert "Service Quotas" in record.reason

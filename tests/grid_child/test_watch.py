@@ -11,7 +11,7 @@ import pytest
 
 from contract import records
 from contract.codec import encode
-from contract.grid import ExitCode, LineOutcome, Record
+from contract.grid import ExitCode, LineOutcome
 from contract.timing import Timing
 from grid_child.policy import LONGEST_S
 from localaws.services.sagemaker_planned import Life
@@ -21,12 +21,6 @@ from tests.fakes.grid_yard import BUCKET, NOW, PREFIX, GridYard
 DESCRIBE = "sagemaker:DescribeTrainingJob"
 
 
-def recorded(yard: GridYard) -> Record:
-    record = yard.record()
-    assert record is not None
-    return record
-
-
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -34,8 +28,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 def test_a_record_says_what_the_training_did_and_cost(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(metrics={"loss": 0.25})
     assert yard.run() == ExitCode.DONE
-    record, training = recorded(yard), yard.training()
-    assert training is not None
+    record, training = yard.recorded(), yard.trained()
     assert record.outcome is LineOutcome.COMPLETED
     assert record.reason == ""
     assert record.arn == training.arn
@@ -49,7 +42,7 @@ def test_a_record_says_what_the_training_did_and_cost(yard: GridYard) -> None:
 def test_a_failure_is_recorded_with_its_reason(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(failure="AlgorithmError: exit code 1")
     assert yard.run() == ExitCode.DONE
-    record = recorded(yard)
+    record = yard.recorded()
     assert record.outcome is LineOutcome.FAILED
     assert "AlgorithmError: exit code 1" in record.reason
     assert records.LOG_GROUP in record.reason
@@ -58,7 +51,7 @@ def test_a_failure_is_recorded_with_its_reason(yard: GridYard) -> None:
 def test_spot_interruptions_are_watched_through(yard: GridYard) -> None:
     yard.sagemaker().life = lambda _: Life(interruptions=2)
     assert yard.run() == ExitCode.DONE
-    assert recorded(yard).outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
@@ -108,7 +101,7 @@ def test_every_change_is_one_line_of_json_that_names_its_training(
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.LOST, Kind.ERROR, Kind.THROTTLED])
 def test_trouble_while_watching_is_waited_out(yard: GridYard, kind: Kind) -> None:
     assert yard.run(mishaps=[Mishap(DESCRIBE, nth=2, times=40, fault=kind)]) == ExitCode.DONE
-    assert recorded(yard).outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
@@ -130,7 +123,7 @@ def test_a_training_that_is_not_visible_yet_is_not_made_twice(yard: GridYard) ->
     sagemaker.answer = answer  # type: ignore[method-assign]
     assert yard.run() == ExitCode.DONE
     assert len(sagemaker.trainings) == 1
-    assert recorded(yard).outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
 
 
 def test_a_line_with_its_record_is_done_at_once(yard: GridYard) -> None:
@@ -158,7 +151,7 @@ def test_a_record_whose_answer_was_lost_stands_once(yard: GridYard, kind: Kind) 
 def test_a_record_that_cannot_be_written_is_written_by_the_next_attempt(yard: GridYard) -> None:
     assert yard.run(mishaps=[Mishap("s3:PutObject", times=1e9, fault=Kind.ERROR)]) == ExitCode.AGAIN
     assert yard.run(attempt=2) == ExitCode.DONE
-    assert recorded(yard).outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED
     assert yard.calls("CreateTrainingJob") == 1
 
 
@@ -174,4 +167,4 @@ def test_before_its_container_is_too_old_a_child_leaves_and_its_retry_watches_on
     assert LONGEST_S <= yard.aws.clock.now - NOW < 14 * days
     assert yard.run(attempt=2) == ExitCode.DONE
     assert yard.calls("CreateTrainingJob") == 1
-    assert recorded(yard).outcome is LineOutcome.COMPLETED
+    assert yard.recorded().outcome is LineOutcome.COMPLETED

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import zipfile
 from dataclasses import dataclass
 
 import pytest
 
 from contract.images import ContainerImage
+from tests.archives import zip_entry, zip_with
 from tests.image_builder.bench import BUILT, REGIONS, Bench, fresh, order
 
 ODD = {
@@ -191,11 +191,7 @@ def test_a_context_that_is_gone_fails_before_docker_builds(bench: Bench) -> None
 
 def test_a_zip_is_unpacked_with_what_may_be_executed(bench: Bench) -> None:
     place = bench.images / "objects" / "yard-home" / "uploads" / "context.zip"
-    with zipfile.ZipFile(place, "w") as archive:
-        entry = zipfile.ZipInfo("run.sh")
-        entry.external_attr = 0o100755 << 16
-        archive.writestr(entry, "#!/bin/sh\n")
-        archive.writestr("Dockerfile", "FROM scratch\n")
+    place.write_bytes(zip_with((zip_entry("run.sh", 0o100755), "#!/bin/sh\n"), ("Dockerfile", "FROM scratch\n")))
     assert BUILT.context is not None
     context = type(BUILT.context)(bucket="yard-home", key="uploads/context.zip", version="", etag='"x"')
     assert bench.run(order(context=context)).returncode == 0

@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 
 from image_builder.unpack import unpack
-from tests.archives import link, tarred
+from tests.archives import header, link, tarred
 
 FILE = ("Dockerfile", "FROM scratch\n")
-
-
-def device(name: str) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type = tarfile.CHRTYPE
-    return info
 
 
 HOSTILE = {
@@ -25,7 +19,7 @@ HOSTILE = {
     "an absolute path": ("/etc/evil", "x"),
     "a link out": link("evil", "../outside"),
     "a hard link out": link("evil", "../outside", hard=True),
-    "a device": device("evil"),
+    "a device": header("evil", type=tarfile.CHRTYPE),
 }
 
 
@@ -66,8 +60,7 @@ def test_a_hostile_context_is_refused_by_any_python(
 def test_a_context_is_unpacked_by_any_python(tmp_path: Path, request: pytest.FixtureRequest, python: str) -> None:
     if python == "old":
         request.getfixturevalue("old")
-    script = tarfile.TarInfo("run.sh")
-    script.mode = 0o4755
+    script = header("run.sh", mode=0o4755)
     unpack(context(tmp_path, FILE, script, link("again.sh", "run.sh")), tmp_path / "context")
     assert (tmp_path / "context/Dockerfile").read_text() == "FROM scratch\n"
     assert stat.S_IMODE((tmp_path / "context/run.sh").stat().st_mode) == 0o755

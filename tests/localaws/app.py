@@ -5,14 +5,20 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import boto3
+from botocore.config import Config
 
 from localaws.conditions import Conditions
 from localaws.server import LocalAws
-from tests.waiting import HANG_S, until
+from tests.archives import zip_with
+from tests.waiting import until
 
 LAYER = Path(__file__).parents[2] / "build" / "layer"
 CALM = Conditions(
@@ -65,16 +71,44 @@ def handler(event, context):
 """
 
 
+@contextmanager
+def meanwhile(aws: LocalAws, **changes: Any) -> Iterator[None]:
+    """Other conditions than before, for a while."""
+    before = aws.conditions
+    aws.conditions = replace(before, **changes)
+    try:
+        yield
+    finally:
+        aws.conditions = before
+
+
+def impatient(aws: LocalAws, role: str, service: str, region: str = "us-east-1", *, throttled: bool = True) -> Any:
+    """A client that asks once, as this role."""
+    keys = aws.credentials_for(role, throttled=throttled)
+    return cast(Any, boto3.session.Session()).client(
+        service,
+        region_name=region,
+        endpoint_url=aws.endpoint,
+        config=Config(retries={"total_max_attempts": 1}),
+        aws_access_key_id=keys.access_key,
+        aws_secret_access_key=keys.secret,
+        aws_session_token=keys.token,
+    )
+
+
+def resource(kind: str, **properties: Any) -> dict[str, Any]:
+    return {"Type": f"AWS::{kind}", "Properties": properties}
+
+
 def template(role: str, machine_role: str) -> dict[str, Any]:
     """CloudFormation as the CDK would write it."""
 
     def rule(**properties: Any) -> dict[str, Any]:
         target = {"Id": "Function", "Arn": {"Fn::GetAtt": ["Function", "Arn"]}}
-        return {"Type": "AWS::Events::Rule", "Properties": {**properties, "State": "ENABLED", "Targets": [target]}}
+        return resource("Events::Rule", **properties, State="ENABLED", Targets=[target])
 
     urgent = {"bucket": {"name": [{"Ref": "Bucket"}]}, "object": {"key": [{"wildcard": "jobs/*/nodes/*.urgent.json"}]}}
     notify = {"NotificationConfiguration": {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}}
-    layer = {"Content": {"S3Bucket": "assets", "S3Key": "layer.zip"}}
     function = {
         "Code": {"S3Bucket": "assets", "S3Key": "function.zip"},
         "Handler": "index.handler",
@@ -92,15 +126,13 @@ def template(role: str, machine_role: str) -> dict[str, Any]:
     }
     return {
         "Resources": {
-            "Bucket": {"Type": "AWS::S3::Bucket", "Properties": notify},
-            "Layer": {"Type": "AWS::Lambda::LayerVersion", "Properties": layer},
-            "Function": {"Type": "AWS::Lambda::Function", "Properties": function},
-            "Machine": {"Type": "AWS::StepFunctions::StateMachine", "Properties": machine},
+            "Bucket": resource("S3::Bucket", **notify),
+            "Layer": resource("Lambda::LayerVersion", Content={"S3Bucket": "assets", "S3Key": "layer.zip"}),
+            "Function": resource("Lambda::Function", **function),
+            "Machine": resource("StepFunctions::StateMachine", **machine),
             "Urgent": rule(EventPattern={"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": urgent}),
             "Custom": rule(EventPattern={"source": ["test"], "detail": {"kind": [{"prefix": "a"}, {"suffix": "z"}]}}),
-            "Ended": rule(
-                EventPattern={"source": ["aws.states"], "detail": {"status": ["FAILED", "ABORTED", "TIMED_OUT"]}}
-            ),
+            "Ended": rule(EventPattern={"source": ["aws.states"], "detail": {"status": BADLY}}),
             "Minute": rule(ScheduleExpression="rate(1 minute)"),
         },
         "Outputs": {name: {"Value": {"Ref": name}} for name in ("Bucket", "Function", "Machine")},
@@ -126,7 +158,15 @@ def machine(function: str, payload: Mapping[str, Any], *, wait: bool = False, **
     return {"QueryLanguage": "JSONata", "StartAt": "Work", "States": {"Work": task, "Caught": caught}}
 
 
+BADLY = ["FAILED", "ABORTED", "TIMED_OUT"]
 CATCH = [{"ErrorEquals": ["States.ALL"], "Assign": {"problem": "{% $states.errorOutput %}"}, "Next": "Caught"}]
+
+
+def over(states: Any, execution: str) -> dict[str, Any]:
+    """DescribeExecution once it is."""
+    until(lambda: states.describe_execution(executionArn=execution)["status"] != "RUNNING")
+    found: dict[str, Any] = states.describe_execution(executionArn=execution)
+    return found
 
 
 class App:
@@ -140,7 +180,7 @@ class App:
             for name in ("function", "machine")
         )
         self.s3.create_bucket(Bucket="assets")
-        self.s3.put_object(Bucket="assets", Key="function.zip", Body=zipped({"index.py": CODE}))
+        self.s3.put_object(Bucket="assets", Key="function.zip", Body=zip_with(("index.py", CODE)))
         self.s3.put_object(Bucket="assets", Key="layer.zip", Body=zipped_layer())
         formation = aws.client("cloudformation")
         formation.create_stack(StackName="app", TemplateBody=json.dumps(template(self.role, self.machine_role)))
@@ -165,14 +205,8 @@ class App:
         started = self.states.start_execution(stateMachineArn=arn, input=json.dumps(given or {}), **more)
         return str(started["executionArn"])
 
-    def end(self, execution: str, limit_s: float = HANG_S) -> dict[str, Any]:
-        """DescribeExecution once it is over."""
-        found: dict[str, Any] = until(lambda: self._over(execution), limit_s)
-        return found
-
-    def _over(self, execution: str) -> dict[str, Any] | None:
-        found: dict[str, Any] = self.states.describe_execution(executionArn=execution)
-        return found if found["status"] != "RUNNING" else None
+    def end(self, execution: str) -> dict[str, Any]:
+        return over(self.states, execution)
 
     def run(self, definition: Mapping[str, Any], given: Any = None) -> dict[str, Any]:
         return self.end(self.start(definition, given))
@@ -196,14 +230,6 @@ class App:
     def seen(self, source: str) -> list[dict[str, Any]]:
         """Events of a source that the function was given."""
         return [json.loads(self.read(key)) for key in self.keys(f"seen/{source}/")]
-
-
-def zipped(files: Mapping[str, str]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return packed.getvalue()
 
 
 @cache

@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws import server
@@ -20,6 +18,7 @@ from localaws.server import LocalAws
 from localaws.services import ec2
 from rehearsal.faults import Fault, asked
 from rehearsal.node_faults import NodeFaults
+from tests.localaws.app import impatient
 
 PARAMETER = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
 QUICK = Conditions(
@@ -63,15 +62,7 @@ class Yard:
         self.aws = aws
         self.events: list[tuple[str, str]] = []
         aws.on_emit(self._happened)
-        keys = aws.credentials_for(server.DEPLOYER)
-        self.ec2 = boto3.session.Session().client(
-            "ec2",
-            region_name="us-east-1",
-            endpoint_url=aws.endpoint,
-            aws_access_key_id=keys.access_key,
-            aws_secret_access_key=keys.secret,
-            config=Config(retries={"total_max_attempts": 1}),
-        )
+        self.ec2 = impatient(aws, server.DEPLOYER, "ec2")
         subnets = self.ec2.describe_subnets()["Subnets"]
         self.subnet = next(one for one in subnets if one["AvailabilityZone"] == "us-east-1a")
         self.group = self.ec2.create_security_group(GroupName="nodes", Description="nodes", VpcId=self.subnet["VpcId"])[
@@ -152,10 +143,3 @@ def refusal(call: Any, **arguments: Any) -> str:
     with pytest.raises(ClientError) as refused:
         call(**arguments)
     return str(refused.value.response["Error"]["Code"])
-
-
-def lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -11,9 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.containers.images import keep
@@ -21,7 +19,7 @@ from localaws.server import LocalAws
 from localaws.services import sagemaker
 from localaws.services.sagemaker_model import CREATE
 from rehearsal.faults import parse_faults
-from tests.localaws.app import CALM
+from tests.localaws.app import CALM, meanwhile
 from tests.waiting import until
 
 HOME, AWAY = "eu-central-1", "us-east-1"
@@ -70,6 +68,8 @@ IMAGES: dict[str, dict[str, str]] = {
     "child": {"Dockerfile": 'FROM base\nCOPY --chown=1 c.py /c.py\nENTRYPOINT ["python", "/c.py"]\n', "c.py": CHILD},
 }
 REPOSITORY = "yard/images"
+ROLES = {"training": "sagemaker", "job": "ecs-tasks", "start": "ecs-tasks", "m": "states"}
+"""Role to the service that takes it."""
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
@@ -81,12 +81,7 @@ class Grid:
         iam = aws.client("iam")
         self.roles = {
             name: iam.create_role(RoleName=name, AssumeRolePolicyDocument=_trust(service))["Role"]["Arn"]
-            for name, service in (
-                ("training", "sagemaker"),
-                ("job", "ecs-tasks"),
-                ("start", "ecs-tasks"),
-                ("m", "states"),
-            )
+            for name, service in ROLES.items()
         }
         for region in (HOME, AWAY):
             aws.client("ecr", region).create_repository(repositoryName=REPOSITORY)
@@ -155,21 +150,12 @@ class Grid:
 
     def reaches(self, name: str, secondary: str, region: str = HOME) -> dict[str, Any]:
         """Once it has been in that secondary status."""
-
-        def look() -> dict[str, Any] | None:
-            found = self.training(name, region)
-            return found if secondary in self.path(found) else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        until(lambda: secondary in self.path(self.training(name, region)))
+        return self.training(name, region)
 
     def ended(self, name: str, region: str = HOME) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.training(name, region)
-            return found if found["TrainingJobStatus"] in ("Completed", "Failed", "Stopped") else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        until(lambda: self.training(name, region)["TrainingJobStatus"] in ("Completed", "Failed", "Stopped"))
+        return self.training(name, region)
 
     @staticmethod
     def path(described: Mapping[str, Any]) -> list[str]:
@@ -210,12 +196,7 @@ class Grid:
         return dict(found)
 
     def job_in(self, identity: str, *statuses: str) -> dict[str, Any]:
-        def look() -> dict[str, Any] | None:
-            found = self.job(identity)
-            return found if found["status"] in statuses else None
-
-        result: dict[str, Any] = until(look)
-        return result
+        return dict(until(lambda: (found := self.job(identity))["status"] in statuses and found))
 
     def log(self, group: str, prefix: str, region: str = HOME) -> list[str]:
         logs = self.aws.client("logs", region)
@@ -241,12 +222,8 @@ def trained_here(images: Path) -> Iterator[Grid]:
 
 @contextmanager
 def faults(grid: Grid, *given: str) -> Iterator[None]:
-    before = grid.aws.conditions
-    grid.aws.conditions = replace(before, faults=parse_faults(list(given)), faults_since=time.monotonic())
-    try:
+    with meanwhile(grid.aws, faults=parse_faults(list(given)), faults_since=time.monotonic()):
         yield
-    finally:
-        grid.aws.conditions = before
 
 
 def refused(grid: Grid, region: str = HOME, **request: Any) -> str:
@@ -267,17 +244,3 @@ def at_rest(region: str) -> None:
 def create(grid: Grid, name: str, region: str = HOME, **more: Any) -> str:
     at_rest(region)
     return grid.create(name, region, **more)
-
-
-def impatient(grid: Grid, region: str) -> Any:
-    """A client of SageMaker that asks once."""
-    keys = grid.aws.credentials_for(grid.roles["job"], throttled=False)
-    return boto3.client(
-        "sagemaker",
-        region_name=region,
-        endpoint_url=grid.aws.endpoint,
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret,
-        aws_session_token=keys.token,
-        config=Config(retries={"total_max_attempts": 1}),
-    )

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from localaws.server import LocalAws
-from tests.localaws.app import zipped
+from tests.archives import zip_with
+from tests.localaws.app import resource
 from tests.waiting import until
 
 REGION = "eu-central-1"
@@ -58,7 +59,21 @@ def allows(service: str, action: str, resource: Any) -> dict[str, Any]:
 
 def alarm(**properties: Any) -> dict[str, Any]:
     actions = {"AlarmActions": [{"Ref": "Topic"}], "OKActions": [{"Ref": "Topic"}]}
-    return {"Type": "AWS::CloudWatch::Alarm", "Properties": {"EvaluationPeriods": 1, **actions, **properties}}
+    return resource("CloudWatch::Alarm", **{"EvaluationPeriods": 1, **actions, **properties})
+
+
+def above_nothing(namespace: str, metric: str, dimension: dict[str, Any], **properties: Any) -> dict[str, Any]:
+    """An alarm of a single event in a minute."""
+    ((name, value),) = dimension.items()
+    return alarm(
+        ComparisonOperator="GreaterThanThreshold",
+        Threshold=0,
+        Namespace=namespace,
+        MetricName=metric,
+        Dimensions=[{"Name": name, "Value": value}],
+        Period=60,
+        **properties,
+    )
 
 
 def beat(period: int) -> dict[str, Any]:
@@ -74,95 +89,64 @@ def custom(function: Any, **wishes: Any) -> dict[str, Any]:
         "Properties": {"ServiceToken": function, "Number": 3, "ServiceTimeout": 3000, **wishes},
     }
     name = {"Fn::Sub": "/kept/${AWS::StackName}"}
-    kept = {"Type": "AWS::SSM::Parameter", "Properties": {"Name": name, "Type": "String", "Value": "needed"}}
-    return {"Thing": thing, "Kept": kept}
+    return {"Thing": thing, "Kept": resource("SSM::Parameter", Name=name, Type="String", Value="needed")}
 
 
 def template(role: str) -> dict[str, Any]:
     """CloudFormation as the CDK would write it."""
     dead = {"deadLetterTargetArn": get("Dead"), "maxReceiveCount": 2}
-    target = {
-        "Arn": get("Function"),
-        "RoleArn": role,
-        "Input": '{"from": "schedule"}',
-        "DeadLetterConfig": {"Arn": get("Lost")},
-    }
+    letters = {"DeadLetterConfig": {"Arn": get("Lost")}}
+    target = {"Arn": get("Function"), "RoleArn": role, "Input": '{"from": "schedule"}', **letters}
     astray = {**target, "Arn": "arn:aws:lambda:eu-central-1:123456789012:function:nobody"}
-    window = {"Mode": "OFF"}
+    every_minute = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}}
+    key_policy = allows("cloudwatch.amazonaws.com", "kms:*", "*")
+
+    def open_to_events(queue: str) -> dict[str, Any]:
+        policy = allows("events.amazonaws.com", "sqs:SendMessage", get(queue))
+        return resource("SQS::QueuePolicy", Queues=[{"Ref": queue}], PolicyDocument=policy)
+
     resources: dict[str, Any] = {
         "Bucket": {"Type": "AWS::S3::Bucket"},
-        "Function": {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "Code": {"S3Bucket": "assets", "S3Key": "function.zip"},
-                "Handler": "index.handler",
-                "Runtime": "python3.13",
-                "Role": role,
-                "Timeout": 10,
-                "Environment": {"Variables": {"BUCKET": {"Ref": "Bucket"}}},
-            },
-        },
+        "Function": resource(
+            "Lambda::Function",
+            Code={"S3Bucket": "assets", "S3Key": "function.zip"},
+            Handler="index.handler",
+            Runtime="python3.13",
+            Role=role,
+            Timeout=10,
+            Environment={"Variables": {"BUCKET": {"Ref": "Bucket"}}},
+        ),
         "Dead": {"Type": "AWS::SQS::Queue"},
         "Lost": {"Type": "AWS::SQS::Queue"},
-        "LostPolicy": {
-            "Type": "AWS::SQS::QueuePolicy",
-            "Properties": {
-                "Queues": [{"Ref": "Lost"}],
-                "PolicyDocument": allows("events.amazonaws.com", "sqs:SendMessage", get("Lost")),
-            },
-        },
-        "Queue": {"Type": "AWS::SQS::Queue", "Properties": {"RedrivePolicy": dead, "VisibilityTimeout": 60}},
+        "LostPolicy": open_to_events("Lost"),
+        "Queue": resource("SQS::Queue", RedrivePolicy=dead, VisibilityTimeout=60),
         "Closed": {"Type": "AWS::SQS::Queue"},
-        "QueuePolicy": {
-            "Type": "AWS::SQS::QueuePolicy",
-            "Properties": {
-                "Queues": [{"Ref": "Queue"}],
-                "PolicyDocument": allows("events.amazonaws.com", "sqs:SendMessage", get("Queue")),
-            },
-        },
-        "Mapping": {
-            "Type": "AWS::Lambda::EventSourceMapping",
-            "Properties": {
-                "EventSourceArn": get("Queue"),
-                "FunctionName": {"Ref": "Function"},
-                "BatchSize": 2,
-                "FunctionResponseTypes": ["ReportBatchItemFailures"],
-            },
-        },
-        "Config": {
-            "Type": "AWS::Lambda::EventInvokeConfig",
-            "Properties": {
-                "FunctionName": {"Ref": "Function"},
-                "Qualifier": "$LATEST",
-                "MaximumRetryAttempts": 0,
-                "DestinationConfig": {"OnFailure": {"Destination": get("Dead")}},
-            },
-        },
-        "Rule": {
-            "Type": "AWS::Events::Rule",
-            "Properties": {
-                "EventPattern": {"source": ["test"]},
-                "State": "ENABLED",
-                "Targets": [
-                    {"Id": "open", "Arn": get("Queue")},
-                    {"Id": "closed", "Arn": get("Closed"), "DeadLetterConfig": {"Arn": get("Lost")}},
-                ],
-            },
-        },
-        "Often": {
-            "Type": "AWS::Scheduler::Schedule",
-            "Properties": {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": window, "Target": target},
-        },
-        "Astray": {
-            "Type": "AWS::Scheduler::Schedule",
-            "Properties": {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": window, "Target": astray},
-        },
-        "Key": {
-            "Type": "AWS::KMS::Key",
-            "Properties": {"KeyPolicy": allows("cloudwatch.amazonaws.com", "kms:*", "*"), "EnableKeyRotation": True},
-        },
-        "Topic": {"Type": "AWS::SNS::Topic", "Properties": {"KmsMasterKeyId": get("Key")}},
-        "Mute": {"Type": "AWS::SNS::Topic", "Properties": {"KmsMasterKeyId": "alias/aws/sns"}},
+        "QueuePolicy": open_to_events("Queue"),
+        "Mapping": resource(
+            "Lambda::EventSourceMapping",
+            EventSourceArn=get("Queue"),
+            FunctionName={"Ref": "Function"},
+            BatchSize=2,
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+        ),
+        "Config": resource(
+            "Lambda::EventInvokeConfig",
+            FunctionName={"Ref": "Function"},
+            Qualifier="$LATEST",
+            MaximumRetryAttempts=0,
+            DestinationConfig={"OnFailure": {"Destination": get("Dead")}},
+        ),
+        "Rule": resource(
+            "Events::Rule",
+            EventPattern={"source": ["test"]},
+            State="ENABLED",
+            Targets=[{"Id": "open", "Arn": get("Queue")}, {"Id": "closed", "Arn": get("Closed"), **letters}],
+        ),
+        "Often": resource("Scheduler::Schedule", **every_minute, Target=target),
+        "Astray": resource("Scheduler::Schedule", **every_minute, Target=astray),
+        "Key": resource("KMS::Key", KeyPolicy=key_policy, EnableKeyRotation=True),
+        "Topic": resource("SNS::Topic", KmsMasterKeyId=get("Key")),
+        "Mute": resource("SNS::Topic", KmsMasterKeyId="alias/aws/sns"),
         "Silence": alarm(
             ComparisonOperator="LessThanThreshold",
             Threshold=1,
@@ -172,43 +156,24 @@ def template(role: str) -> dict[str, Any]:
                 {"Id": "filled", "Expression": "FILL(beat, 0)", "ReturnData": True},
             ],
         ),
-        "Errors": alarm(
-            ComparisonOperator="GreaterThanThreshold",
-            Threshold=0,
-            Namespace="AWS/Lambda",
-            MetricName="Errors",
-            Dimensions=[{"Name": "FunctionName", "Value": {"Ref": "Function"}}],
-            Period=60,
+        "Errors": above_nothing(
+            "AWS/Lambda",
+            "Errors",
+            {"FunctionName": {"Ref": "Function"}},
             Statistic="Sum",
             TreatMissingData="notBreaching",
         ),
-        "Letters": alarm(
-            ComparisonOperator="GreaterThanThreshold",
-            Threshold=0,
-            Namespace="AWS/SQS",
-            MetricName="ApproximateNumberOfMessagesVisible",
-            Dimensions=[{"Name": "QueueName", "Value": get("Dead", "QueueName")}],
-            Period=60,
+        "Letters": above_nothing(
+            "AWS/SQS",
+            "ApproximateNumberOfMessagesVisible",
+            {"QueueName": get("Dead", "QueueName")},
             Statistic="Maximum",
             AlarmActions=[{"Ref": "Topic"}, {"Ref": "Mute"}],
         ),
         **custom(get("Function")),
     }
-    names = (
-        "Bucket",
-        "Function",
-        "Queue",
-        "Dead",
-        "Lost",
-        "Closed",
-        "Topic",
-        "Mute",
-        "Silence",
-        "Errors",
-        "Letters",
-        "Often",
-    )
-    outputs = {name: {"Value": {"Ref": name}} for name in names} | {
+    unnamed = {"LostPolicy", "QueuePolicy", "Mapping", "Config", "Rule", "Astray", "Key", "Thing", "Kept"}
+    outputs = {name: {"Value": {"Ref": name}} for name in resources if name not in unnamed} | {
         "Word": {"Value": get("Thing", "Word")},
         "FunctionArn": {"Value": get("Function")},
     }
@@ -222,33 +187,33 @@ class Services:
         self.aws = aws
         self.stacks, self.sqs = aws.client("cloudformation", REGION), aws.client("sqs", REGION)
         self.s3 = aws.client("s3", REGION)
-        self.role: str = aws.client("iam").create_role(RoleName="function", AssumeRolePolicyDocument="{}")["Role"][
-            "Arn"
-        ]
+        role = aws.client("iam").create_role(RoleName="function", AssumeRolePolicyDocument="{}")["Role"]
+        self.role: str = role["Arn"]
         aws.client("s3").create_bucket(Bucket="assets")
-        aws.client("s3").put_object(Bucket="assets", Key="function.zip", Body=zipped({"index.py": CODE}))
+        aws.client("s3").put_object(Bucket="assets", Key="function.zip", Body=zip_with(("index.py", CODE)))
 
-    def create(self, name: str) -> None:
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template(self.role)))
+    def created(self, name: str, template: dict[str, Any]) -> str:
+        """The status once nothing is in progress."""
+        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(template))
+        return self.over(name)
 
-    def create_custom(self, name: str, function: str, **wishes: Any) -> None:
+    def deleted(self, name: str) -> str:
+        self.stacks.delete_stack(StackName=name)
+        return self.over(name)
+
+    def with_custom(self, name: str, function: str, **wishes: Any) -> str:
         """A stack of the custom resource alone, of a function (ARN) of another stack."""
-        whole = {"Resources": custom(function, **wishes)}
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
+        return self.created(name, {"Resources": custom(function, **wishes)})
 
-    def create_buckets(self, name: str, function: str, **wishes: Any) -> None:
+    def with_buckets(self, name: str, function: str, **wishes: Any) -> str:
         """A stack of buckets that are kept, and of a custom resource that is made after them."""
         buckets = {
-            policy: {
-                "Type": "AWS::S3::Bucket",
-                "DeletionPolicy": policy,
-                "Properties": {"BucketName": f"{name}-{policy.lower()}"},
-            }
+            policy: resource("S3::Bucket", BucketName=f"{name}-{policy.lower()}") | {"DeletionPolicy": policy}
             for policy in ("Retain", "RetainExceptOnCreate")
         }
         whole: dict[str, Any] = {"Resources": buckets | custom(function, **wishes)}
         whole["Resources"]["Thing"]["DependsOn"] = ["Kept", *buckets]
-        self.stacks.create_stack(StackName=name, TemplateBody=json.dumps(whole))
+        return self.created(name, whole)
 
     def status(self, name: str) -> str:
         """DELETE_COMPLETE for a stack that is not there."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from localaws.services import batch
+from tests.localaws.app import over
 from tests.localaws.grid import HOME, Grid, faults, trained_here
 from tests.waiting import until
 
@@ -86,17 +87,6 @@ def test_a_terminated_array_ends_with_all_its_children(grid: Grid, definition: s
     assert not [one for one in batch.jobs() if one.status == "RUNNING"]
 
 
-def test_cancelling_leaves_what_runs_alone(grid: Grid, definition: str) -> None:
-    client, identity = grid.aws.client("batch", HOME), grid.submit(definition, "wait", size=6)
-    running = until(lambda: [i for i in range(6) if grid.job(f"{identity}:{i}")["status"] == "RUNNING"][:4] or None)
-    client.cancel_job(jobId=identity, reason="later")
-    statuses = [grid.job(f"{identity}:{index}") for index in range(6)]
-    assert all(statuses[index]["status"] == "RUNNING" for index in running)
-    assert any(one["status"] == "FAILED" and one["isCancelled"] for one in statuses)
-    client.terminate_job(jobId=identity, reason="over")
-    grid.job_in(identity, "FAILED")
-
-
 def test_a_retired_task_comes_again_and_nobody_terminated_it(grid: Grid, definition: str) -> None:
     with faults(grid, "task-retired:after=400"):
         ended = grid.job_in(grid.submit(definition, "wait,0"), "SUCCEEDED", "FAILED")
@@ -110,18 +100,6 @@ def test_a_killed_child_comes_again(grid: Grid, definition: str, after: str) -> 
     with faults(grid, f"child-killed:after={after}"):
         ended = grid.job_in(grid.submit(definition, "wait,0"), "SUCCEEDED", "FAILED")
     assert [one["container"]["exitCode"] for one in ended["attempts"]] == [137, 0]
-
-
-def test_jobs_are_listed_by_queue_by_name_and_by_array(grid: Grid, definition: str) -> None:
-    client, identity = grid.aws.client("batch", HOME), grid.submit(definition, "0", size=3)
-    grid.job_in(identity, "SUCCEEDED")
-    by_name = client.list_jobs(jobQueue="yard", filters=[{"name": "JOB_NAME", "values": ["jo*"]}])["jobSummaryList"]
-    assert by_name[0]["jobId"] == identity
-    pages = client.get_paginator("list_jobs").paginate(
-        arrayJobId=identity, jobStatus="SUCCEEDED", PaginationConfig={"PageSize": 2}
-    )
-    assert len([one for page in pages for one in page["jobSummaryList"]]) == 3
-    assert client.list_jobs(arrayJobId=identity)["jobSummaryList"] == []
 
 
 @pytest.mark.parametrize(
@@ -177,14 +155,7 @@ def start(grid: Grid, wish: str, size: int) -> str:
 
 
 def outcome(grid: Grid, execution: str) -> dict[str, Any]:
-    states = grid.aws.client("stepfunctions", HOME)
-
-    def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = states.describe_execution(executionArn=execution)
-        return found if found["status"] != "RUNNING" else None
-
-    result: dict[str, Any] = until(look)
-    return result
+    return over(grid.aws.client("stepfunctions", HOME), execution)
 
 
 def test_a_state_waits_for_the_array_and_has_its_description(grid: Grid, definition: str) -> None:  # noqa: ARG001

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import tarfile
 import time
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 
 from contract import names
-from contract.timing import Timing
 from localaws.server import LocalAws
 from localaws.services.codebuild_run import AWS_CLI
-from stacks.builds import BuildsStack
-from stacks.parts.common import Common
-from stacks.parts.rights import Rights
-from tests.localaws.app import CALM
+from tests.archives import tarred, zip_entry, zip_with
+from tests.localaws.app import CALM, over
+from tests.stacks.builds import REGIONS, built
 from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
-REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
 HOME, DEPLOYMENT = REGIONS[0], "yard"
 REPOSITORY = names.repository(DEPLOYMENT)
 
@@ -41,13 +34,8 @@ class Yard:
     bucket: str
 
     def upload(self, name: str, files: Mapping[str, str]) -> str:
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
-            for path, text in files.items():
-                entry = tarfile.TarInfo(path)
-                entry.size = len(text.encode())
-                archive.addfile(entry, io.BytesIO(text.encode()))
-        self.aws.client("s3", HOME).put_object(Bucket=self.bucket, Key=f"uploads/{name}", Body=packed.getvalue())
+        packed = tarred(*files.items())
+        self.aws.client("s3", HOME).put_object(Bucket=self.bucket, Key=f"uploads/{name}", Body=packed)
         return f"s3://{self.bucket}/uploads/{name}"
 
     def run(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,13 +44,8 @@ class Yard:
         arn = states.start_execution(
             stateMachineArn=self.machine, name=f"e-{time.time_ns()}", input=json.dumps(request)
         )["executionArn"]
-        ended: dict[str, Any] = until(lambda: self._ended(states, arn))
+        ended = over(states, arn)
         return {**ended, "output": json.loads(ended["output"])} if ended["status"] == "SUCCEEDED" else ended
-
-    @staticmethod
-    def _ended(states: Any, arn: str) -> dict[str, Any] | None:
-        found: dict[str, Any] = states.describe_execution(executionArn=arn)
-        return found if found["status"] != "RUNNING" else None
 
     def digests(self, tag: str) -> dict[str, str]:
         """Region to the digest under a tag, where there is one."""
@@ -90,29 +73,11 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
         for region in REGIONS:
             aws.client("ecr", region).create_repository(repositoryName=REPOSITORY, imageTagMutability="IMMUTABLE")
-        deploy(aws, synthesise(out))
+        built(out)
+        deploy(aws, out)
         outputs = aws.client("cloudformation", HOME).describe_stacks(StackName="yard-builds")["Stacks"][0]["Outputs"]
         (machine,) = (one["OutputValue"] for one in outputs if one["OutputKey"] == "BuildMachine")
         yield Yard(aws, machine, bucket)
-
-
-def synthesise(out: Path) -> Path:
-    app = cdk.App(outdir=str(out))
-    BuildsStack(
-        app,
-        "yard-builds",
-        common=Common(
-            rights=Rights(deployment=DEPLOYMENT, home_region=HOME, regions=REGIONS),
-            regions=REGIONS,
-            timing=Timing(),
-            log_retention_days=30,
-        ),
-        repositories=("images",),
-        data_buckets=(),
-        copy_accounts=(),
-    )
-    app.synth()
-    return out
 
 
 def deploy(aws: LocalAws, assembly: Path) -> None:
@@ -137,12 +102,9 @@ def deploy(aws: LocalAws, assembly: Path) -> None:
 
 
 def packed(folder: Path) -> bytes:
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                archive.write(path, path.relative_to(folder))
-    return whole.getvalue()
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    entries = [(zip_entry(str(path.relative_to(folder)), path.stat().st_mode), path.read_bytes()) for path in files]
+    return zip_with(*entries)
 
 
 def test_an_image_is_built_once_and_stands_in_every_region(yard: Yard) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from localaws.services import ec2
-from tests.localaws.ec2 import FORKS, Yard, lives, local_aws, refusal
-from tests.waiting import until
+from tests.localaws.ec2 import FORKS, Yard, local_aws, refusal
+from tests.waiting import lives, until
 
 pytestmark = pytest.mark.rehearsal
 

@@ -15,8 +15,8 @@ from contract.codec import encode
 from contract.reports import NodeReport, Phase, Progress
 from localaws.machines import nodes
 from localaws.services import ec2
-from tests.localaws.ec2 import FORKS, lives, local_aws, refusal
-from tests.waiting import until
+from tests.localaws.ec2 import FORKS, local_aws, refusal
+from tests.waiting import lives, until
 
 pytestmark = pytest.mark.rehearsal
 

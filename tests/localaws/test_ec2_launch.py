@@ -1,4 +1,4 @@
-"""RunInstances, DescribeInstances and TerminateInstances of the local EC2 refuse what EC2 refuses."""
+"""The local EC2's catalogue: what it launches and what it refuses. The rules of EC2 itself are in tests/fakes/test_ec2.py."""
 
 from __future__ import annotations
 
@@ -20,25 +20,6 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         yield made
 
 
-def test_the_same_token_gives_the_same_instances(yard: Yard) -> None:
-    before = ec2.machines().left()
-    assert yard.run(2, ClientToken="same") == yard.run(2, ClientToken="same")
-    assert ec2.machines().left() == before + 2
-
-
-def test_the_same_token_with_other_parameters_is_refused(yard: Yard) -> None:
-    yard.run(2, ClientToken="other")
-    assert refusal(yard.ec2.run_instances, **yard.request(3, ClientToken="other")) == "IdempotentParameterMismatch"
-
-
-def test_the_token_of_terminated_instances_is_refused(yard: Yard) -> None:
-    instances = yard.run(2, ClientToken="one")
-    until(lambda: yard.states(instances) == {"running"})
-    yard.ec2.terminate_instances(InstanceIds=instances[:1])
-    assert refusal(yard.ec2.run_instances, **yard.request(2, ClientToken="one")) == "IdempotentInstanceTerminated"
-    assert len(yard.run(2, ClientToken="two")) == 2
-
-
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -46,8 +27,6 @@ def test_the_token_of_terminated_instances_is_refused(yard: Yard) -> None:
         ({"InstanceType": "g5.enormous"}, "InvalidParameterValue"),
         ({"InstanceType": "p5.48xlarge", "Placement": {"AvailabilityZone": "us-east-1e"}}, "InvalidParameterValue"),
         ({"InstanceType": "g5g.xlarge"}, "InvalidParameterValue"),
-        ({"SubnetId": "subnet-1"}, "InvalidParameterCombination"),
-        ({"SecurityGroupIds": ["sg-1"]}, "InvalidParameterCombination"),
         ({"NetworkInterfaces": [{"DeviceIndex": 0, "SubnetId": "subnet-1"}]}, "InvalidSubnetID.NotFound"),
         ({"Placement": {"AvailabilityZone": "us-east-1b"}}, "InvalidParameterValue"),
         ({"Placement": {"GroupName": "nowhere"}}, "InvalidPlacementGroup.Unknown"),
@@ -55,11 +34,8 @@ def test_the_token_of_terminated_instances_is_refused(yard: Yard) -> None:
             {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 50}}]},
             "InvalidBlockDeviceMapping",
         ),
-        ({"UserData": "#!/bin/bash\n" + "#" * 16384}, "InvalidParameterValue"),
-        ({"ClientToken": "t" * 65}, "InvalidParameterValue"),
         ({"IamInstanceProfile": {"Name": "nobody"}}, "InvalidParameterValue"),
         ({"LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": "1"}}, "InvalidLaunchTemplateId.NotFound"),
-        ({"DryRun": True}, "DryRunOperation"),
     ],
     ids=str,
 )
@@ -73,11 +49,6 @@ def test_a_template_version_that_is_not_there_is_refused(yard: Yard) -> None:
     template = {"LaunchTemplateId": yard.template, "Version": "2"}
     code = refusal(yard.ec2.run_instances, **yard.request(LaunchTemplate=template))
     assert code == "InvalidLaunchTemplateId.VersionNotFound"
-
-
-def test_a_tag_key_that_metadata_cannot_show_is_refused(yard: Yard) -> None:
-    tags = [{"ResourceType": "instance", "Tags": [{"Key": "train/yard", "Value": "x"}]}]
-    assert refusal(yard.ec2.run_instances, **yard.request(TagSpecifications=tags)) == "InvalidParameterValue"
 
 
 def test_a_cluster_group_refuses_types_without_it_and_is_in_use_until_its_instances_are_gone(yard: Yard) -> None:
@@ -142,27 +113,6 @@ def pages(yard: Yard, instances: list[str]) -> list[list[str]]:
 
 def shown(yard: Yard, instances: list[str]) -> list[str]:
     return sorted(one for page in pages(yard, instances) for one in page)
-
-
-def test_new_instances_are_unknown_for_a_moment(yard: Yard) -> None:
-    instances, tag = yard.run(2), {"Key": "a", "Value": "b"}
-    for one in instances:
-        yard.instance(one).visible_at += 60
-    assert shown(yard, instances) == []
-    for call in (yard.ec2.describe_instances, yard.ec2.terminate_instances):
-        assert refusal(call, InstanceIds=instances) == "InvalidInstanceID.NotFound"
-    assert refusal(yard.ec2.create_tags, Resources=instances, Tags=[tag]) == "InvalidInstanceID.NotFound"
-    for one in instances:
-        yard.instance(one).visible_at -= 60
-    until(lambda: shown(yard, instances) == sorted(instances))
-
-
-def test_one_unknown_id_refuses_the_whole_termination(yard: Yard) -> None:
-    instances = yard.run(2)
-    until(lambda: yard.states(instances) == {"running"})
-    asked = [*instances, "i-00000000000000000"]
-    assert refusal(yard.ec2.terminate_instances, InstanceIds=asked) == "InvalidInstanceID.NotFound"
-    assert yard.states(instances) == {"running"}
 
 
 def test_pages_are_small_and_lead_on(yard: Yard) -> None:

@@ -45,12 +45,7 @@ def ref(name: str, attribute: str = "") -> dict[str, Any]:
 
 NETWORK = {
     "Vpc": resource("EC2::VPC", CidrBlock="10.70.0.0/16"),
-    "Subnet": resource(
-        "EC2::Subnet",
-        VpcId=ref("Vpc"),
-        CidrBlock="10.70.0.0/24",
-        AvailabilityZone=f"{REGION}c",
-    ),
+    "Subnet": resource("EC2::Subnet", VpcId=ref("Vpc"), CidrBlock="10.70.0.0/24", AvailabilityZone=f"{REGION}c"),
     "Table": resource("EC2::RouteTable", VpcId=ref("Vpc")),
     "Uses": resource("EC2::SubnetRouteTableAssociation", RouteTableId=ref("Table"), SubnetId=ref("Subnet")),
     "Way": resource("EC2::InternetGateway"),

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from localaws.processors import BURST_S, WHOLE_MB, Budget, Processors, share
-from tests.waiting import HANG_S, until
+from tests.waiting import HANG_S, condition, until
 
 BURNS = "while True: pass"
 WORKS = "import time\nwhile time.process_time() < 0.5: pass"
@@ -35,8 +34,7 @@ def run(code: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def stopped(process: subprocess.Popen[bytes]) -> bool:
-    """As the kernel has it, in the field behind the command's name."""
-    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return condition(process.pid) == "T"
 
 
 @pytest.mark.parametrize(("memory", "expected"), [(128, 128 / 1769), (512, 512 / 1769), (1769, 1.0), (10_240, 1.0)])

@@ -6,17 +6,15 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from localaws.server import LocalAws
-from tests.localaws.app import CALM, CATCH, App, echo, machine
+from tests.localaws.app import CALM, CATCH, App, echo, impatient, machine, meanwhile
+from tests.localaws.ec2 import refusal
 from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.first_half]
@@ -33,10 +31,6 @@ def app() -> Iterator[App]:
 def _no_tokens(app: App) -> None:
     for key in app.keys("tokens/"):
         app.s3.delete_object(Bucket=app.bucket, Key=key)
-
-
-def refused(error: Any, code: str) -> bool:
-    return bool(error.value.response["Error"]["Code"] == code)
 
 
 # functions
@@ -179,15 +173,11 @@ def test_a_name_is_used_once_except_for_the_same_input_while_it_runs(app: App) -
     execution = app.start(machine(app.function, KEEP, wait=True, TimeoutSeconds=60), {"a": 1}, name="once")
     arn = execution.replace(":execution:", ":stateMachine:").rsplit(":", 1)[0]
     app.tokens(1)
-    again = app.states.start_execution(stateMachineArn=arn, name="once", input='{"a": 1}')
-    assert again["executionArn"] == execution
-    with pytest.raises(ClientError) as other:
-        app.states.start_execution(stateMachineArn=arn, name="once", input='{"a": 2}')
+    same = {"stateMachineArn": arn, "name": "once", "input": '{"a": 1}'}
+    assert app.states.start_execution(**same)["executionArn"] == execution
+    assert refusal(app.states.start_execution, **(same | {"input": '{"a": 2}'})) == "ExecutionAlreadyExists"
     app.states.stop_execution(executionArn=execution)
-    with pytest.raises(ClientError) as ended:
-        app.states.start_execution(stateMachineArn=arn, name="once", input='{"a": 1}')
-    assert refused(other, "ExecutionAlreadyExists")
-    assert refused(ended, "ExecutionAlreadyExists")
+    assert refusal(app.states.start_execution, **same) == "ExecutionAlreadyExists"
 
 
 # tokens
@@ -198,9 +188,7 @@ def test_a_token_brings_its_output_once(app: App) -> None:
     (token,) = app.tokens(1)
     app.states.send_task_success(taskToken=token, output='{"progress": "\\"all\\""}')
     assert json.loads(app.end(execution)["output"]) == {"progress": '"all"'}
-    with pytest.raises(ClientError) as second:
-        app.states.send_task_success(taskToken=token, output="{}")
-    assert refused(second, "TaskTimedOut")
+    assert refusal(app.states.send_task_success, taskToken=token, output="{}") == "TaskTimedOut"
 
 
 def test_a_token_answered_before_its_function_returned_is_not_lost(app: App) -> None:
@@ -216,9 +204,7 @@ def test_a_failure_by_token_keeps_its_name_and_cause(app: App) -> None:
 
 
 def test_an_unknown_token_is_invalid(app: App) -> None:
-    with pytest.raises(ClientError) as error:
-        app.states.send_task_heartbeat(taskToken="nobody's")
-    assert refused(error, "InvalidToken")
+    assert refusal(app.states.send_task_heartbeat, taskToken="nobody's") == "InvalidToken"
 
 
 def test_a_lost_heartbeat_is_retried_with_a_new_token_and_the_old_one_is_dead(app: App) -> None:
@@ -228,9 +214,7 @@ def test_a_lost_heartbeat_is_retried_with_a_new_token_and_the_old_one_is_dead(ap
     )
     execution = app.start(definition)
     old = app.tokens(2)[0]
-    with pytest.raises(ClientError) as error:
-        app.states.send_task_success(taskToken=old, output="{}")
-    assert refused(error, "TaskTimedOut")
+    assert refusal(app.states.send_task_success, taskToken=old, output="{}") == "TaskTimedOut"
 
     def answered() -> bool:
         """The newest token is alive for a second; a slow machine may need several."""
@@ -274,9 +258,7 @@ def test_an_execution_can_be_stopped_while_it_waits_and_its_token_is_dead(app: A
     ended = app.states.describe_execution(executionArn=execution)
     assert (ended["status"], ended["error"], ended["cause"]) == ("ABORTED", "Enough", "said a person")
     assert app.history(execution)[-1] == "ExecutionAborted"
-    with pytest.raises(ClientError) as error:
-        app.states.send_task_success(taskToken=token, output="{}")
-    assert refused(error, "TaskTimedOut")
+    assert refusal(app.states.send_task_success, taskToken=token, output="{}") == "TaskTimedOut"
 
 
 def test_an_execution_can_be_stopped_while_its_function_runs(app: App) -> None:
@@ -341,13 +323,9 @@ def test_the_clock_fires_at_the_speed_of_the_rehearsal(app: App) -> None:
 def test_pages_are_short_and_continue(app: App) -> None:
     for number in range(5):
         app.s3.put_object(Bucket=app.bucket, Key=f"pages/{number} +&", Body=b"")
-    calm = app.aws.conditions
-    app.aws.conditions = replace(calm, page_size=2)
-    try:
+    with meanwhile(app.aws, page_size=2):
         page = app.s3.list_objects_v2(Bucket=app.bucket, Prefix="pages/", MaxKeys=1000)
         keys = app.keys("pages/")
-    finally:
-        app.aws.conditions = calm
     assert (len(page["Contents"]), page["IsTruncated"]) == (2, True)
     assert keys == [f"pages/{number} +&" for number in range(5)]
 
@@ -366,21 +344,8 @@ THROTTLES = [
 def test_a_throttled_call_of_a_function_has_the_services_own_error(
     app: App, service: str, call: str, code: str
 ) -> None:
-    calm, keys, session = app.aws.conditions, app.aws.credentials_for(app.role), cast(Any, boto3.session.Session())
-    impatient = session.client(
-        service,
-        region_name="us-east-1",
-        endpoint_url=app.aws.endpoint,
-        config=Config(retries={"total_max_attempts": 1}),
-        aws_access_key_id=keys.access_key,
-        aws_secret_access_key=keys.secret,
-    )
-    app.aws.conditions = replace(calm, throttled=1.0)
-    try:
-        with pytest.raises(ClientError) as error:
-            getattr(impatient, call)()
+    client = impatient(app.aws, app.role, service)
+    with meanwhile(app.aws, throttled=1.0):
+        assert refusal(getattr(client, call)) == code
         getattr(app.aws.client(service), call)()  # whoever deploys is not throttled
-    finally:
-        app.aws.conditions = calm
-    assert refused(error, code)
     assert any(call.error == code for call in app.aws.recorder.of(role=app.role))

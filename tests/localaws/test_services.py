@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 
 from localaws.server import LocalAws
 from localaws.services import ec2
-from tests.localaws.app import CALM
-from tests.localaws.services import REGION, Services
+from tests.localaws.app import CALM, meanwhile
+from tests.localaws.services import REGION, Services, resource, template
 from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
@@ -25,8 +25,7 @@ CONDITIONS = replace(CALM, speed=120.0, event_delay_s=(0.0, 1.0), list_delay_s=(
 def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     with LocalAws(CONDITIONS, gaps=("ec2", "cloudformation"), work=tmp_path_factory.mktemp("services")) as aws:
         made = Services(aws)
-        made.create("one")
-        assert made.over("one") == "CREATE_COMPLETE"
+        assert made.created("one", template(made.role)) == "CREATE_COMPLETE"
         yield made
         ec2.machines().stop()
 
@@ -52,11 +51,8 @@ def test_a_custom_resource_is_made_by_its_function_and_its_answer_is_what_getatt
     services: Services, places: dict[str, str]
 ) -> None:
     (told,) = services.noted(places["Bucket"], "asked")
-    assert (told["RequestType"], told["LogicalResourceId"], told["ResourceType"]) == (
-        "Create",
-        "Thing",
-        "Custom::Thing",
-    )
+    shape = (told["RequestType"], told["LogicalResourceId"], told["ResourceType"])
+    assert shape == ("Create", "Thing", "Custom::Thing")
     assert told["ResourceProperties"]["Number"] == "3"  # CloudFormation makes text of it
     assert "PhysicalResourceId" not in told
     assert places["Word"] == "found"
@@ -70,8 +66,7 @@ def asked(services: Services, places: dict[str, str], stack: str) -> list[dict[s
 def test_a_custom_resource_that_says_no_at_its_creation_rolls_the_stack_back(
     services: Services, places: dict[str, str]
 ) -> None:
-    services.create_custom("refused", places["FunctionArn"], Create="FAILED")
-    assert services.over("refused") == "ROLLBACK_COMPLETE"
+    assert services.with_custom("refused", places["FunctionArn"], Create="FAILED") == "ROLLBACK_COMPLETE"
     assert [one["RequestType"] for one in asked(services, places, "refused")] == ["Create", "Delete"]
     with pytest.raises(ClientError, match="ParameterNotFound"):
         services.aws.client("ssm", REGION).get_parameter(Name="/kept/refused")
@@ -83,25 +78,20 @@ def test_a_bucket_kept_except_on_create_goes_when_the_creation_fails_and_stays_w
     def buckets() -> set[str]:
         return {one["Name"] for one in services.s3.list_buckets()["Buckets"]}
 
-    services.create_buckets("retried", places["FunctionArn"], Create="FAILED")
-    assert services.over("retried") == "ROLLBACK_COMPLETE"
+    assert services.with_buckets("retried", places["FunctionArn"], Create="FAILED") == "ROLLBACK_COMPLETE"
     assert {"retried-retain", "retried-retainexceptoncreate"} & buckets() == {"retried-retain"}
 
-    services.create_buckets("kept", places["FunctionArn"])
-    assert services.over("kept") == "CREATE_COMPLETE"
-    services.stacks.delete_stack(StackName="kept")
-    assert services.over("kept") == "DELETE_COMPLETE"
+    assert services.with_buckets("kept", places["FunctionArn"]) == "CREATE_COMPLETE"
+    assert services.deleted("kept") == "DELETE_COMPLETE"
     assert {"kept-retain", "kept-retainexceptoncreate"} <= buckets()
 
 
 def test_a_deletion_that_the_function_refuses_keeps_what_it_needs_and_can_be_asked_for_again(
     services: Services, places: dict[str, str]
 ) -> None:
-    services.create_custom("stays", places["FunctionArn"], Delete="FAILED")
-    assert services.over("stays") == "CREATE_COMPLETE"
+    assert services.with_custom("stays", places["FunctionArn"], Delete="FAILED") == "CREATE_COMPLETE"
     for _ in range(2):
-        services.stacks.delete_stack(StackName="stays")
-        assert services.over("stays") == "DELETE_FAILED"
+        assert services.deleted("stays") == "DELETE_FAILED"
     (stack,) = services.stacks.describe_stacks(StackName="stays")["Stacks"]
     assert "failed to delete: [Kept, Thing]" in stack["StackStatusReason"]
     events = services.stacks.describe_stack_events(StackName="stays")["StackEvents"]
@@ -114,41 +104,33 @@ def test_a_deletion_that_the_function_refuses_keeps_what_it_needs_and_can_be_ask
 
 
 def test_a_deletion_that_nobody_answers_fails_when_its_time_is_over(services: Services, places: dict[str, str]) -> None:
-    services.create_custom("mute", places["FunctionArn"], Delete="silence", ServiceTimeout=1200)
-    assert services.over("mute") == "CREATE_COMPLETE"
+    status = services.with_custom("mute", places["FunctionArn"], Delete="silence", ServiceTimeout=1200)
+    assert status == "CREATE_COMPLETE"
     before = time.monotonic()
-    services.stacks.delete_stack(StackName="mute")
-    assert services.over("mute") == "DELETE_FAILED"
+    assert services.deleted("mute") == "DELETE_FAILED"
     assert time.monotonic() - before > 9.9  # the ServiceTimeout at this speed; a slow machine needs seconds to create
 
 
 def test_a_stack_whose_custom_resource_lets_it_goes_whole(services: Services, places: dict[str, str]) -> None:
-    services.create_custom("goes", places["FunctionArn"])
-    assert services.over("goes") == "CREATE_COMPLETE"
-    services.stacks.delete_stack(StackName="goes")
-    assert services.over("goes") == "DELETE_COMPLETE"
+    assert services.with_custom("goes", places["FunctionArn"]) == "CREATE_COMPLETE"
+    assert services.deleted("goes") == "DELETE_COMPLETE"
     with pytest.raises(ClientError, match="ParameterNotFound"):
         services.aws.client("ssm", REGION).get_parameter(Name="/kept/goes")
 
 
 def test_a_stack_whose_export_another_imports_keeps_all_that_it_has(services: Services) -> None:
-    def template(name: str, value: object, **more: object) -> str:
-        properties = {"Type": "String", "Name": name, "Value": value}
-        return json.dumps({"Resources": {"It": {"Type": "AWS::SSM::Parameter", "Properties": properties}}, **more})
+    def parameter(name: str, value: object) -> dict[str, Any]:
+        return {"Resources": {"It": resource("SSM::Parameter", Type="String", Name=name, Value=value)}}
 
     lent = {"It": {"Value": "lent", "Export": {"Name": "yard-lent"}}}
-    services.stacks.create_stack(StackName="lends", TemplateBody=template("/lends", "x", Outputs=lent))
-    assert services.over("lends") == "CREATE_COMPLETE"
-    services.stacks.create_stack(StackName="takes", TemplateBody=template("/takes", {"Fn::ImportValue": "yard-lent"}))
-    assert services.over("takes") == "CREATE_COMPLETE"
-    services.stacks.delete_stack(StackName="lends")
-    assert services.over("lends") == "DELETE_FAILED"
+    assert services.created("lends", parameter("/lends", "x") | {"Outputs": lent}) == "CREATE_COMPLETE"
+    assert services.created("takes", parameter("/takes", {"Fn::ImportValue": "yard-lent"})) == "CREATE_COMPLETE"
+    assert services.deleted("lends") == "DELETE_FAILED"
     (stack,) = services.stacks.describe_stacks(StackName="lends")["Stacks"]
     assert stack["StackStatusReason"] == "Export yard-lent cannot be deleted as it is in use by takes"
     assert services.aws.client("ssm", REGION).get_parameter(Name="/lends")["Parameter"]["Value"] == "x"
     for name in ("takes", "lends"):
-        services.stacks.delete_stack(StackName=name)
-        assert services.over(name) == "DELETE_COMPLETE"
+        assert services.deleted(name) == "DELETE_COMPLETE"
 
 
 # queues
@@ -318,19 +300,12 @@ def test_executions_are_listed_in_pages_and_a_little_behind(services: Services) 
     machine = states.create_state_machine(name="waits", definition=json.dumps(definition), roleArn=services.role)
     arn = machine["stateMachineArn"]
     started = [states.start_execution(stateMachineArn=arn, name=f"e{n}")["executionArn"] for n in range(5)]
-    calm = services.aws.conditions
-    services.aws.conditions = replace(calm, page_size=2)
-    try:
+    with meanwhile(services.aws, page_size=2):
         pages = list(states.get_paginator("list_executions").paginate(stateMachineArn=arn, statusFilter="RUNNING"))
-    finally:
-        services.aws.conditions = calm
     assert [len(page["executions"]) for page in pages] == [2, 2, 1]
     assert {one["executionArn"] for page in pages for one in page["executions"]} == set(started)
-    services.aws.conditions = replace(calm, list_delay_s=(600.0, 600.0))
-    try:
+    with meanwhile(services.aws, list_delay_s=(600.0, 600.0)):
         assert states.list_executions(stateMachineArn=arn)["executions"] == []
-    finally:
-        services.aws.conditions = calm
     states.stop_execution(executionArn=started[0])
     listed = states.list_executions(stateMachineArn=arn, statusFilter="ABORTED")["executions"]
     assert [one["executionArn"] for one in listed] == [started[0]]

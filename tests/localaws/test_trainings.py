@@ -7,7 +7,6 @@ import json
 import os
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from botocore.exceptions import ClientError
 from contract import tags
 from localaws.services import sagemaker
 from localaws.services.sagemaker_run import Run
+from tests.localaws.app import meanwhile
 from tests.localaws.grid import AWAY, HOME, Grid, at_rest, create, faults, refused, trained_here
 from tests.waiting import until
 
@@ -97,12 +97,8 @@ def test_one_that_does_not_hear_sigterm_is_killed_with_everything_it_started(gri
 
 
 def test_one_that_is_stopped_before_it_has_instances_never_begins(grid: Grid) -> None:
-    before = grid.aws.conditions
-    grid.aws.conditions = replace(before, training_start_s=(4000.0, 4000.0))
-    try:
+    with meanwhile(grid.aws, training_start_s=(4000.0, 4000.0)):
         create(grid, "early")
-    finally:
-        grid.aws.conditions = before
     grid.aws.client("sagemaker", HOME).stop_training_job(TrainingJobName="early")
     ended = grid.ended("early")
     assert (ended["TrainingJobStatus"], "TrainingStartTime" in ended) == ("Stopped", False)

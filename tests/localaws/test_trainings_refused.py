@@ -1,4 +1,4 @@
-"""SageMaker's stand-in: requests that AWS would refuse, its quotas and its pace, lost answers, and what its lists show."""
+"""SageMaker's stand-in: roles and images that AWS would refuse, its quotas and its pace, and lost answers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,8 @@ from botocore.exceptions import ClientError
 
 from contract import tags
 from localaws.services import sagemaker
-from tests.localaws.grid import (
-    AWAY,
-    HOME,
-    MANIFEST,
-    Grid,
-    at_rest,
-    create,
-    faults,
-    impatient,
-    refused,
-    trained_here,
-)
+from tests.localaws.app import impatient
+from tests.localaws.grid import AWAY, HOME, MANIFEST, Grid, at_rest, create, faults, refused, trained_here
 
 pytestmark = pytest.mark.rehearsal
 
@@ -36,7 +26,6 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grid]:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"TrainingJobName": "under_score"}, "failed to satisfy constraint"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Could not assume role"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/start"}, "Could not assume role"),
     ],
@@ -70,13 +59,6 @@ def test_an_image_of_which_there_are_no_files_is_refused_in_words(grid: Grid) ->
     assert "no build of this rehearsal made the image" in refused(grid, **grid.request("bare", image="bare"))
 
 
-def test_what_the_model_does_not_allow_is_refused(grid: Grid) -> None:
-    request = {**grid.request("model"), "OutputDataConfig": {}}
-    session = grid.aws.client("sagemaker", HOME)
-    with pytest.raises(Exception, match="S3OutputPath"):
-        session.create_training_job(**request)
-
-
 def test_beyond_the_quota_it_is_a_limit_and_the_name_stays_free(grid: Grid) -> None:
     quotas = sagemaker.here(HOME).quotas
     quotas["ml.m5.large", False] = 1
@@ -91,7 +73,7 @@ def test_beyond_the_quota_it_is_a_limit_and_the_name_stays_free(grid: Grid) -> N
 def test_too_many_creations_at_once_are_throttled(grid: Grid) -> None:
     codes = []
     bad = {**grid.request("pace", AWAY), "TrainingJobName": "under_score"}
-    client = impatient(grid, AWAY)
+    client = impatient(grid.aws, grid.roles["job"], "sagemaker", AWAY, throttled=False)
     for _ in range(8):
         with pytest.raises(ClientError) as problem:
             client.create_training_job(**bad)
@@ -101,25 +83,11 @@ def test_too_many_creations_at_once_are_throttled(grid: Grid) -> None:
 
 def test_a_lost_answer_leaves_a_training_behind(grid: Grid) -> None:
     at_rest(HOME)
-    line, client = [{"Key": tags.LINE, "Value": "3"}], impatient(grid, HOME)
+    line = [{"Key": tags.LINE, "Value": "3"}]
+    client = impatient(grid.aws, grid.roles["job"], "sagemaker", HOME, throttled=False)
     with faults(grid, "create-response-lost:line=3"):
         with pytest.raises(ClientError, match="InternalFailure"):
             client.create_training_job(**grid.request("lost", Tags=line))
         with pytest.raises(ClientError, match="ResourceInUse"):
             client.create_training_job(**grid.request("lost", Tags=line))
     assert grid.ended("lost")["TrainingJobStatus"] == "Completed"
-
-
-def test_tags_and_lists_show_what_was_created(grid: Grid) -> None:
-    arn = create(grid, "listed", AWAY)
-    client = grid.aws.client("sagemaker", AWAY)
-    assert client.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "kind", "Value": "test"}]
-    grid.ended("listed", AWAY)
-    pages = client.get_paginator("list_training_jobs").paginate(NameContains="list", StatusEquals="Completed")
-    assert [one["TrainingJobName"] for page in pages for one in page["TrainingJobSummaries"]] == ["listed"]
-    assert client.list_training_jobs(StatusEquals="Failed", NameContains="list")["TrainingJobSummaries"] == []
-
-
-def test_nobody_knows_a_training_that_never_was(grid: Grid) -> None:
-    with pytest.raises(ClientError, match="Requested resource not found"):
-        grid.training("never")

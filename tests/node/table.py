@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from contract.items import DOCUMENT, PARTITION, SORT, ItemKey, packed
 from localaws.model import Refused
+from localaws.services import dynamodb_expressions
 from localaws.services.dynamodb_model import DynamoDb, Knobs
 from localaws.services.dynamodb_table import Schema
 from tests.node.fakes import Fault
@@ -42,7 +43,7 @@ class NodeTable(DynamoDb):
 
     def __init__(self) -> None:
         self.aws = AwsClock()
-        super().__init__("eu-central-1", self.aws, random.Random(0), Knobs.plain())
+        super().__init__("eu-central-1", self.aws, random.Random(0), dynamodb_expressions, Knobs.plain())
         self.calls: list[tuple[str, str]] = []
         self.written: list[dict[str, Any]] = []
         """Every item that was written by a call, in order."""

@@ -47,11 +47,7 @@ REGIONS = [
     {"region": "ap-south-1"},
 ]
 """Home, one more that trains, and one for the grid alone."""
-MAIN = [
-    "no-capacity:rungs=1,job=recovering",
-    "node-lost:rank=1,step=15,job=recovering",
-    "response-lost:job=unanswered",
-]
+MAIN = ["no-capacity:rungs=1,job=recovering", "node-lost:rank=1,step=15,job=recovering", "response-lost:job=unanswered"]
 """The same for jobs of test_main_job.py."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from localaws.containers.images import keep
 from rehearsal import grid
 from rehearsal.grid import GridJob, GridSummary
 from rehearsal.yard import Yard
+from tests.localaws.app import meanwhile
 from tests.localaws.grid import IMAGES, MANIFEST
 from tests.rehearsal.conftest import REGIONS
 
@@ -79,13 +80,8 @@ class Field:
 @contextmanager
 def sooner(yard: Yard) -> Iterator[None]:
     """Trainings have their instances sooner than under the yard's conditions, and events arrive."""
-    before = yard.aws.conditions
-    soon = {"training_start_s": (15.0, 25.0), "task_start_s": (5.0, 15.0), "events_lost": 0.0}
-    yard.aws.conditions = replace(before, **soon)  # type: ignore[arg-type]
-    try:
+    with meanwhile(yard.aws, training_start_s=(15.0, 25.0), task_start_s=(5.0, 15.0), events_lost=0.0):
         yield
-    finally:
-        yard.aws.conditions = before
 
 
 def push(yard: Yard, tag: str, folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from contract import keys, tags
 from localaws.services import ec2
 from rehearsal.yard import StartedJob, Yard
+from tests.waiting import HANG_S
 
 SCRIPT = Path(__file__).parents[2] / "node" / "user_data.sh"
 ADDED_LINES = 5
@@ -23,9 +24,43 @@ ONE = {"instance_types": ["t3.large"], "nodes": 1, "max_hours": 1}
 TWO = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "nodes": 2, "max_hours": 1}
 
 
-def train(steps: int, pause: float, code: int = 0, *more: str) -> list[str]:
-    """The command of the trainer in `trainer/`: steps, seconds a step, the exit code, further arguments."""
-    return ["python", "train.py", str(steps), str(pause), str(code), *more]
+def train(steps: int, pause: float, code: int = 0) -> list[str]:
+    """The command of the trainer in `trainer/`: steps, seconds a step, the exit code."""
+    return ["python", "train.py", str(steps), str(pause), str(code)]
+
+
+def ended(job: StartedJob) -> dict[str, Any]:
+    """Its execution, once it is over and its nodes are."""
+    execution = job.wait(HANG_S)
+    job.settle()
+    return execution
+
+
+def succeeded(job: StartedJob) -> dict[str, Any]:
+    """Its execution, once it is over."""
+    execution = job.wait(HANG_S)
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    return execution
+
+
+def failed(job: StartedJob, error: str) -> str:
+    """The cause, once it has failed with that error."""
+    execution = job.wait(HANG_S)
+    assert (execution["status"], execution.get("error")) == ("FAILED", error)
+    return str(execution["cause"])
+
+
+def stopped(job: StartedJob) -> float:
+    """When somebody stopped it, UTC epoch seconds."""
+    execution = job.wait(HANG_S)
+    assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
+    return float(execution["stopDate"].timestamp())
+
+
+def stored(yard: Yard, key: str, bucket: str = "") -> bytes:
+    """An object of the home bucket, or of another."""
+    body: bytes = yard.client("s3").get_object(Bucket=bucket or yard.places.home, Key=key)["Body"].read()
+    return body
 
 
 def instances(job: StartedJob, region: str = "") -> list[dict[str, Any]]:

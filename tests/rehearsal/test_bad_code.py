@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from contract import keys, names, tags
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import HAPPY, ONE, changes, instances, left
+from tests.archives import header, link, tarred
+from tests.rehearsal.jobs import HAPPY, ONE, changes, failed, instances, left, stored, succeeded
 from tests.waiting import HANG_S
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("begins")]
@@ -30,47 +29,27 @@ OWNER = "עדה Lovelace+a=b:c/d@example.com"
 ODD_FILE = "$(id) `id` 'a\"b {% $x %} \u202ertl"
 
 
-def archive(*entries: tuple[dict[str, Any], bytes]) -> bytes:
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
-        for facts, content in entries:
-            info = tarfile.TarInfo()
-            for name, value in {"size": len(content), **facts}.items():
-                setattr(info, name, value)
-            tar.addfile(info, io.BytesIO(content))
-    return packed.getvalue()
-
-
-TRAIN = ({"name": "train.py"}, TELLS.encode())
+TRAIN = ("train.py", TELLS)
 HUGE = {"GNU.sparse.size": str(10**12), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
 BAD: dict[str, tuple[bytes, str]] = {
     "piping": (
-        archive(TRAIN, ({"name": "pipe", "type": tarfile.FIFOTYPE}, b"")),
+        tarred(TRAIN, header("pipe", type=tarfile.FIFOTYPE)),
         "the code archive has the entry 'pipe', which is neither a file nor a folder nor a link",
     ),
     "linking": (
-        archive(TRAIN, ({"name": "evil", "type": tarfile.LNKTYPE, "linkname": "absent"}, b"")),
+        tarred(TRAIN, link("evil", "absent", hard=True)),
         "the code archive has the entry 'evil', a hard link to 'absent', which is not a file in it",
     ),
-    "bomb": (
-        archive(TRAIN, ({"name": "bomb", "pax_headers": HUGE}, b"")),
-        "with 'bomb' it would take 1,000,000,000,",
-    ),
+    "bomb": (tarred(TRAIN, header("bomb", pax_headers=HUGE)), "with 'bomb' it would take 1,000,000,000,"),
     "uninstallable": (
-        archive(TRAIN, ({"name": "requirements.txt"}, b"file:///nowhere/no_such_package-1.0-py3-none-any.whl\n")),
+        tarred(TRAIN, ("requirements.txt", "file:///nowhere/no_such_package-1.0-py3-none-any.whl\n")),
         "requirements.txt cannot be installed",
     ),
 }
 """Name of the job to its archive and what its cause has to say."""
 LEADING_OUT: dict[str, tuple[bytes, str]] = {
-    "escaping": (
-        archive(TRAIN, ({"name": "../evil"}, b"x")),
-        "has the entry '../evil', which points out of its folder",
-    ),
-    "linking-out": (
-        archive(TRAIN, ({"name": "evil", "type": tarfile.SYMTYPE, "linkname": "/etc"}, b"")),
-        "has the entry 'evil', a link to '/etc', out of its folder",
-    ),
+    "escaping": (tarred(TRAIN, ("../evil", "x")), "has the entry '../evil', which points out of its folder"),
+    "linking-out": (tarred(TRAIN, link("evil", "/etc")), "has the entry 'evil', a link to '/etc', out of its folder"),
 }
 """The same of archives that Admit refuses."""
 
@@ -96,7 +75,7 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, StartedJob]) -> dict[str, S
         request = {**ONE, "code": f"s3://{home}/uploads/{name}.tar.gz", "command": ["python", "train.py"]}
         started[name] = yard.start(request, name)
     key = f"uploads/{odd.replace(chr(10), ' ')}?#%2F+.tar.gz"
-    s3.put_object(Bucket=home, Key=key, Body=archive(TRAIN, ({"name": ODD_FILE}, b"")))
+    s3.put_object(Bucket=home, Key=key, Body=tarred(TRAIN, (ODD_FILE, "")))
     secret = yard.client("secretsmanager").create_secret(
         Name=f"{names.secret_prefix(yard.context['trainyard']['deployment'])}odd+=.@_-/name", SecretString=odd
     )
@@ -114,9 +93,7 @@ def jobs(yard: Yard, odd: str, unattended: dict[str, StartedJob]) -> dict[str, S
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, StartedJob], name: str) -> None:
-    execution = jobs[name].wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "TrainingFailed")
-    assert BAD[name][1] in execution["cause"]
+    assert BAD[name][1] in failed(jobs[name], "TrainingFailed")
     assert jobs[name].states()[-3:] == ["Terminate", "Decide", "Failed"]
     assert jobs[name].attempt() == 1
     assert left(jobs[name]) == []
@@ -124,14 +101,12 @@ def test_bad_code_fails_the_job_with_its_reason(jobs: dict[str, StartedJob], nam
 
 @pytest.mark.parametrize("name", LEADING_OUT)
 def test_code_that_leads_out_of_its_folder_is_refused_before_any_launch(jobs: dict[str, StartedJob], name: str) -> None:
-    execution = jobs[name].wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
-    assert LEADING_OUT[name][1] in execution["cause"]
+    assert LEADING_OUT[name][1] in failed(jobs[name], "InvalidRequest")
     assert jobs[name].states() == ["Admit", "Failed"]
 
 
 def test_the_cause_of_requirements_that_cannot_be_installed_has_pips_last_lines(jobs: dict[str, StartedJob]) -> None:
-    cause = jobs["uninstallable"].wait(HANG_S)["cause"]
+    cause = failed(jobs["uninstallable"], "TrainingFailed")
     assert "ERROR:" in cause
     assert "no_such_package-1.0" in cause
 
@@ -140,11 +115,9 @@ def test_odd_text_in_every_free_field_reaches_the_training_process_unchanged(
     yard: Yard, jobs: dict[str, StartedJob], odd: str
 ) -> None:
     job = jobs["odd"]
-    execution = job.wait(HANG_S)
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    succeeded(job)
     assert job.states() == HAPPY
-    key = keys.BytesPrefix(job.name).artifact(0, "told.json")
-    told = json.loads(yard.client("s3").get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read())
+    told = json.loads(stored(yard, keys.BytesPrefix(job.name).artifact(0, "told.json"), yard.places.bytes_))
     assert told["arguments"] == [odd, "", "--flag=" + odd]
     assert told["environment"] == {"ODD": odd, "SECRET": odd, "EMPTY": ""}
     assert told["files"] == sorted(["train.py", ODD_FILE])

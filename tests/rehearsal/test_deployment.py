@@ -17,6 +17,7 @@ from rehearsal import deployment
 from rehearsal.deployment import DeploymentFailed, DeployProgress, cause, interrupt, needed
 from rehearsal.diagnosis import diagnose_deployment
 from rehearsal.parts import Parts
+from tests.waiting import lives
 
 STACK = {"type": "aws:cloudformation:stack"}
 MANIFEST: dict[str, Any] = {
@@ -105,7 +106,7 @@ def test_an_interrupt_ends_a_command_with_all_that_it_started(tmp_path: Path) ->
     interrupt()
     thread.join()
     assert isinstance(problems[0], DeploymentFailed)
-    while _lives(int(pid.read_text())):  # its new parent takes it in when it likes
+    while lives(int(pid.read_text())):  # its new parent takes it in when it likes
         time.sleep(0.01)
 
 
@@ -116,13 +117,6 @@ def test_a_listener_that_fails_ends_the_command(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         deployment._run(["/bin/sh", "-c", "echo line; sleep 600"], {}, tmp_path, stop)
     assert not deployment._RUNNING
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_the_command_of_a_failed_deployment_is_not_left_without_a_word(tmp_path: Path) -> None:

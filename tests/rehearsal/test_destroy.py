@@ -18,8 +18,8 @@ from rehearsal.grid import GridJob
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import DOOMED, REGIONS
 from tests.rehearsal.grids import AWAY, ENDLESS, HOME, Field, sooner
-from tests.rehearsal.jobs import ONE, instances, left, train
-from tests.waiting import HANG_S, until
+from tests.rehearsal.jobs import ONE, failed, instances, left, train
+from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("destroys")]
 TOOLKIT = "CDKToolkit"
@@ -93,9 +93,7 @@ def test_a_destroy_refuses_loudly_while_a_person_protects_an_instance(
 
 def test_nothing_is_admitted_once_a_destroy_has_begun(yard: Yard, trainer: str) -> None:
     late = yard.start({**ONE, "code": trainer, "command": train(1, 0.1)}, "too-late")
-    execution = late.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
-    assert "is being destroyed" in execution["cause"]
+    assert "is being destroyed" in failed(late, "InvalidRequest")
     assert instances(late) == []
 
 

@@ -12,8 +12,7 @@ import pytest
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, instances, left, train
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, failed, instances, left, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")
@@ -53,8 +52,7 @@ def mending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 
 def unharmed(job: StartedJob) -> None:
-    execution = job.wait(HANG_S)
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    execution = succeeded(job)
     assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 2, [])
     assert json.loads(execution["output"])["attempts"] == 1
 
@@ -98,8 +96,7 @@ def once(mending: Yard) -> Iterator[dict[str, StartedJob]]:
 
 @pytest.mark.parametrize("name", DEADLY)
 def test_met_once_it_costs_one_attempt(once: dict[str, StartedJob], name: str) -> None:
-    execution = once[name].wait(HANG_S)
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    succeeded(once[name])
     assert (len(instances(once[name])), left(once[name])) == (2, [])
 
 
@@ -112,7 +109,5 @@ def always(mending: Yard) -> Iterator[dict[str, StartedJob]]:
 @pytest.mark.parametrize("name", DEADLY)
 def test_met_in_every_attempt_it_ends_the_job_with_a_reason(always: dict[str, StartedJob], name: str) -> None:
     job = always[f"{name}-always"]
-    execution = job.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
-    assert execution["cause"].startswith("rank 0")
+    assert failed(job, "NodeLost").startswith("rank 0")
     assert (len(instances(job)), left(job)) == (2, [])

@@ -18,6 +18,7 @@ from rehearsal.deployment import ACCOUNT
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import AWAY, ENDLESS, EXAMPLE, HOME, Field, sooner
+from tests.rehearsal.jobs import failed, succeeded
 from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
@@ -111,10 +112,8 @@ def test_no_child_of_an_aborted_grid_goes_on(aborted: GridJob) -> None:
 
 @pytest.fixture(scope="module")
 def two(grids: dict[str, GridJob]) -> GridJob:
-    job = grids["two"]
-    ended = job.wait(HANG_S)
-    assert ended["status"] == "SUCCEEDED", ended.get("cause")
-    return job
+    succeeded(grids["two"])
+    return grids["two"]
 
 
 def test_a_plain_two_column_file_is_trained_line_by_line_in_its_regions(two: GridJob) -> None:
@@ -169,14 +168,9 @@ def test_a_training_reads_only_its_own_regions_bytes(two: GridJob) -> None:
 
 def test_faults_that_a_grid_survives_leave_one_training_a_line(grids: dict[str, GridJob]) -> None:
     job = grids["met"]
-    ended = job.wait(HANG_S)
-    assert ended["status"] == "SUCCEEDED", ended.get("cause")
-    assert (
-        grid.shortcomings(
-            replace(grid.summarise(job, wall_s=0.0), trainings_left=[], children_left=[], processes_left=0)
-        )
-        == []
-    )
+    succeeded(job)
+    settled = replace(grid.summarise(job, wall_s=0.0), trainings_left=[], children_left=[], processes_left=0)
+    assert grid.shortcomings(settled) == []
     killed = next(one for one in job.children() if one.index == 0)
     assert [attempt.code for attempt in killed.attempts] == [137, 0]
     assert {one.training.tags[tags.LINE]: one.interruptions for one in job.trainings()} == {"0": 0, "1": 1}
@@ -196,10 +190,9 @@ def test_a_line_that_fails_says_why_and_is_ready_to_be_started_again(grids: dict
 
 def test_a_bad_manifest_starts_nothing_and_says_all_that_is_wrong_with_it(grids: dict[str, GridJob]) -> None:
     job = grids["refused"]
-    ended = job.wait(HANG_S)
-    assert (ended["status"], ended["error"]) == ("FAILED", "InvalidRequest")
+    cause = failed(job, "InvalidRequest")
     assert job.states() == ["Plan", "Failed"]
-    assert all(word in ended["cause"] for word in ("images:none", "mars-1", "line 2"))
+    assert all(word in cause for word in ("images:none", "mars-1", "line 2"))
     assert (job.trainings(), job.children(), job.plan()) == ([], [], None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
@@ -13,7 +12,7 @@ from rehearsal.faults import parse_faults
 from rehearsal.grid import GridJob
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import AWAY, GRID_FAULTS, HOME, Field, sooner
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import succeeded
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 STEPS = {"steps": 100, "pause": 0.1}
@@ -32,12 +31,10 @@ def met(field: Field, request: pytest.FixtureRequest) -> Iterator[tuple[str, Gri
     """Name of the fault and the grid that met it, over."""
     name = str(request.param)
     spot = {"market": "spot", "max_wait_hours": 2}
-    with ExitStack() as stack:
-        stack.enter_context(field.yard.faults(parse_faults([GRID_FAULTS[name]])))
+    with field.yard.faults(parse_faults([GRID_FAULTS[name]])):
         lines = [field.line(region, hyperparameters=STEPS, **spot) for region in (HOME, AWAY)]
         job = field.start(name, *lines)
-        ended = job.wait(HANG_S)
-        assert ended["status"] == "SUCCEEDED", ended.get("cause")
+        succeeded(job)
         yield name, job
 
 
@@ -48,11 +45,7 @@ def test_met_alone_it_costs_no_line_and_no_second_training(met: tuple[str, GridJ
     codes = {tuple(attempt.code for attempt in child.attempts) for child in job.children()}
     assert codes == {{"killed": (137, 0), "retired": (75, 0)}.get(name, (0,))}
     assert {one.interruptions for one in job.trainings()} == {2 if name == "interrupted" else 0}
-    asked = [
-        call
-        for call in job.yard.aws.recorder.of(name="sagemaker:CreateTrainingJob")
-        if job.name in str(call.parameters)
-    ]
-    errors = {call.error for call in asked} - {""}
+    asked = job.yard.aws.recorder.of(name="sagemaker:CreateTrainingJob")
+    errors = {call.error for call in asked if job.name in str(call.parameters)} - {""}
     wanted = {"lost": "InternalFailure", "quota": "ResourceLimitExceeded", "throttled": "ThrottlingException"}
     assert wanted.get(name, "") in errors | {""}

@@ -19,7 +19,7 @@ from contract.timing import Timing
 from localaws.conditions import Conditions
 from rehearsal.faults import STATES, parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, instances, left, shutdowns, train
+from tests.rehearsal.jobs import ARMED, ONE, ended_at, enders, failed, instances, left, shutdowns, stopped, train
 from tests.rehearsal.mailbox import Mailbox
 from tests.waiting import HANG_S, until
 
@@ -57,13 +57,6 @@ def start(yard: Yard, name: str, **changes: Any) -> StartedJob:
     return yard.start({**ONE, "code": code, "command": train(100_000, 0.2), **changes}, name)
 
 
-def stopped(job: StartedJob) -> float:
-    """When somebody stopped it, UTC epoch seconds."""
-    execution = job.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
-    return float(execution["stopDate"].timestamp())
-
-
 def only(job: StartedJob) -> Mapping[str, Any]:
     (found,) = instances(job)
     return found
@@ -79,8 +72,7 @@ def test_terminate_alone(lone: Yard) -> None:
     own = ["no-network:at=10,attempts=9,job=terminate-alone", "timer-off:job=terminate-alone"]
     with lone.faults(parse_faults([*own, NO_CLEANUP, NO_REAPER])):
         job = start(lone, "terminate-alone")
-        execution = job.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "NodeLost")
+        failed(job, "NodeLost")
     assert left(job) == []
     assert enders(lone, only(job)["InstanceId"]) == {"Terminator"}
 

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from contract import keys
 from rehearsal.yard import StartedJob
-from tests.rehearsal.jobs import HAPPY, instances, left, shutdowns
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import HAPPY, ended, instances, left, shutdowns
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
-
-
-def ended(job: StartedJob) -> dict[str, Any]:
-    execution = job.wait(HANG_S)
-    job.settle()
-    return execution
 
 
 def reason(job: StartedJob) -> str:
@@ -52,11 +44,7 @@ def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: 
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [
-        ("killed", " before its work was done"),
-        ("broken", " before its work was done"),
-        ("cut", "has been silent for"),
-    ],
+    [("killed", " before its work was done"), ("broken", " before its work was done"), ("cut", "has been silent for")],
 )
 def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(
     beside: dict[str, StartedJob], name: str, why: str

@@ -17,8 +17,7 @@ from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
 from rehearsal.yard import Yard
 from tests.rehearsal.grids import HOME
-from tests.rehearsal.jobs import ONE, TWO, train
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import ONE, TWO, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("judges")]
 PAGE = Path(__file__).parents[2] / "docs" / "permissions.md"
@@ -47,7 +46,7 @@ def account(yard: Yard, trainer: str) -> DeployedAccount:
     }
     jobs = [yard.start(request, name) for name, request in requests.items()]
     for job in jobs:
-        assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.name
+        succeeded(job)
         job.settle()
     return DeployedAccount(yard)
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import changes, instances
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import changes, failed, instances
 from tools.refusals.jobs import SECTIONS
 
 pytestmark = [pytest.mark.rehearsal]
@@ -47,8 +46,7 @@ def refused(yard: Yard, trainer: str) -> Mapping[str, StartedJob]:
 @pytest.mark.parametrize("field", [*CHOSEN, SEVERAL])
 def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, StartedJob], field: str) -> None:
     job = refused[field]
-    execution = job.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
+    failed(job, "InvalidRequest")
     assert job.states() == ["Admit", "Failed"]
     assert instances(job) == []
     assert changes(job) == []
@@ -57,14 +55,14 @@ def test_a_refusal_takes_two_states_and_leaves_nothing(refused: Mapping[str, Sta
 @pytest.mark.parametrize("field", CHOSEN)
 def test_the_cause_says_what_the_table_says(refused: Mapping[str, StartedJob], field: str) -> None:
     section, row = next(found for found in FOUND if found[0].field == field)
-    cause: str = refused[field].wait(HANG_S)["cause"]
+    cause = failed(refused[field], "InvalidRequest")
     assert cause.split("\n")[1:] == [f"- {line}" for line in section.lines(row)]
 
 
 def test_what_is_wrong_as_it_stands_and_what_aws_does_not_have_are_told_together(
     refused: Mapping[str, StartedJob],
 ) -> None:
-    cause: str = refused[SEVERAL].wait(HANG_S)["cause"]
+    cause = failed(refused[SEVERAL], "InvalidRequest")
     assert [line.split(":")[0] for line in cause.split("\n")[1:]] == ["- nodes", "- instance_types", "- code"]
     assert "g9.huge does not exist in" in cause
     assert "uploads/none.zip does not exist" in cause

@@ -15,8 +15,7 @@ from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
-from tests.rehearsal.jobs import HAPPY, ONE, instances, train
-from tests.waiting import HANG_S
+from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal]
 HOME, AWAY, GRID = (place["region"] for place in REGIONS)
@@ -27,7 +26,7 @@ def away(yard: Yard, trainer: str) -> StartedJob:
     """A job that trained in the region that is not home."""
     request = {**ONE, "code": trainer, "command": train(3, 0.1), "checkpoint_minutes": 0.02, "region": AWAY}
     job = yard.start(request, "away")
-    assert job.wait(HANG_S)["status"] == "SUCCEEDED", job.describe()
+    succeeded(job)
     return job
 
 
@@ -78,9 +77,8 @@ def test_the_reaper_knows_where_it_ran(yard: Yard, away: StartedJob) -> None:
 
 
 def test_a_job_for_the_region_of_the_grid_is_refused(yard: Yard, trainer: str) -> None:
-    execution = yard.start({**ONE, "code": trainer, "command": train(1, 0.1), "region": GRID}, "astray").wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("FAILED", "InvalidRequest")
-    assert f"does not train in {GRID}; allowed: {HOME}, {AWAY}" in execution["cause"]
+    astray = yard.start({**ONE, "code": trainer, "command": train(1, 0.1), "region": GRID}, "astray")
+    assert f"does not train in {GRID}; allowed: {HOME}, {AWAY}" in failed(astray, "InvalidRequest")
 
 
 def test_a_region_whose_stack_stands_is_not_forgotten(yard: Yard, tmp_path: Path) -> None:

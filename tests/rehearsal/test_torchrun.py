@@ -12,7 +12,7 @@ import pytest
 
 from contract import keys
 from rehearsal.yard import Yard
-from tests.rehearsal.jobs import TWO, left
+from tests.rehearsal.jobs import TWO, left, stored, succeeded
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.timeout(280)]
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -53,13 +53,10 @@ def code(folder: Path) -> Path:
 def test_workers_of_the_readmes_torchrun_have_the_jobs_requirements(yard: Yard, tmp_path: Path) -> None:
     request = {**TWO, "code": yard.upload(code(tmp_path / "torchrun"), "torchrun"), "command": readme_command()}
     job = yard.start(request, "torchrun")
-    execution = job.wait(240)
+    succeeded(job)
     job.settle()
-    assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    s3, said = yard.client("s3"), []
-    for rank in (0, 1):
-        key = keys.BytesPrefix(job.name).artifact(rank, f"worker-{rank}.json")
-        said.append(json.loads(s3.get_object(Bucket=yard.places.bytes_, Key=key)["Body"].read()))
+    places = [keys.BytesPrefix(job.name).artifact(rank, f"worker-{rank}.json") for rank in (0, 1)]
+    said = [json.loads(stored(yard, key, yard.places.bytes_)) for key in places]
     assert said == [
         {"rank": rank, "world_size": 2, "says": "installed for this job", "files": [FILES, FILES]} for rank in (0, 1)
     ]

@@ -18,9 +18,9 @@ from contract import keys, metrics, names
 from contract.timing import Timing
 from rehearsal.faults import STATES
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ended_at, enders, instances, left
+from tests.rehearsal.jobs import ended_at, enders, instances, left, stopped, stored, succeeded
 from tests.rehearsal.mailbox import Mailbox
-from tests.waiting import HANG_S, until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 SPEED = 10.0
@@ -29,13 +29,6 @@ SECOND_LOOK_S = Timing().reaper_second_look_s / SPEED
 REAPER = "Reaper"
 SELF_AND_CLEANUP = {"Cleanup", "Terminator"}
 """Who ends instances by name of its role, where an event told of the execution's end; a node that is done ends itself."""
-
-
-def stopped(job: StartedJob) -> float:
-    """When the execution was stopped, UTC epoch seconds."""
-    execution = job.wait(HANG_S)
-    assert (execution["status"], execution["error"]) == ("ABORTED", "Stopped")
-    return float(execution["stopDate"].timestamp())
 
 
 def heard(job: StartedJob) -> bool:
@@ -87,16 +80,10 @@ def test_a_stopped_jobs_report_says_that_it_was_stopped(yard: Yard, unattended: 
         stopped(job)
     job = next(job for job in jobs if heard(job))
     key = keys.JobPrefix(job.name).result
-
-    def told() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(
-            yard.client("s3").get_object(Bucket=yard.places.home, Key=key)["Body"].read()
-        )
-        return found
-
     until(lambda: key in job._listed(yard.places.home, key))
-    assert "asked to stop it in this state" in told()["cause"]
-    assert told()["attempts"] == 1
+    told = json.loads(stored(yard, key))
+    assert "asked to stop it in this state" in told["cause"]
+    assert told["attempts"] == 1
 
 
 @pytest.mark.parametrize("name", ["unheard-launch", "unheard-train"])
@@ -115,7 +102,7 @@ def test_with_nobody_told_of_its_end_the_reaper_ends_it_at_the_second_look(
 
 def test_terminate_alone_ends_a_node_that_nobody_else_can_reach(yard: Yard, beside: dict[str, StartedJob]) -> None:
     job = beside["cut"]
-    assert job.wait(HANG_S)["status"] == "SUCCEEDED"
+    succeeded(job)
     lost = min(instances(job), key=lambda one: one["LaunchTime"])
     assert lost["StateReason"]["Code"] == "Client.UserInitiatedShutdown"
     assert enders(yard, lost["InstanceId"]) == {"Terminator"}

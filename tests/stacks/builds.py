@@ -23,12 +23,7 @@ WIDE: dict[str, Any] = {
 def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
     app = cdk.App(context={"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
     regions = (home, *(region for region in REGIONS if region != home))
-    settings: dict[str, Any] = {
-        "repositories": ("images",),
-        "data_buckets": (),
-        "copy_accounts": (),
-        **changes,
-    }
+    settings: dict[str, Any] = {"repositories": ("images",), "data_buckets": (), "copy_accounts": (), **changes}
     BuildsStack(
         app,
         "yard-builds",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stacks.synth import resources
+from tests.stacks.synth import only
 from tools.synthesis import Synthesised, definition, synthesise
 
 
@@ -42,5 +42,4 @@ def submissions(grid_machine: dict[str, Any]) -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def child(grid: dict[str, Any]) -> dict[str, Any]:
     """The job definition of the grid's children."""
-    (found,) = resources(grid, "AWS::Batch::JobDefinition").values()
-    return found
+    return only(grid, "AWS::Batch::JobDefinition")

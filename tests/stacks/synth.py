@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from contract import names
+from contract.codec import decode
+from contract.places import Place
+from localaws.model import listed
 from tools.synthesis import ROOT, Synthesised
 
 LOOKED_UP = re.compile(re.escape(names.zone_attribute(0)).replace("0", r"(\d)"))
@@ -24,6 +28,39 @@ def stacks(deployment: str, *regions: str) -> set[str]:
 def resources(template: Mapping[str, Any], kind: str) -> dict[str, dict[str, Any]]:
     """Logical id to properties of all resources of a type."""
     return {name: one.get("Properties", {}) for name, one in template["Resources"].items() if one["Type"] == kind}
+
+
+def logical_id(template: Mapping[str, Any], kind: str, begin: str = "") -> str:
+    """Of the one resource of a type whose logical id begins so."""
+    (found,) = (name for name in resources(template, kind) if name.startswith(begin))
+    return found
+
+
+def only(template: Mapping[str, Any], kind: str, begin: str = "") -> dict[str, Any]:
+    """Properties of the one resource of a type whose logical id begins so."""
+    return resources(template, kind)[logical_id(template, kind, begin)]
+
+
+def function(template: Mapping[str, Any], package: str) -> dict[str, Any]:
+    """Properties of the function of a package of lambda/."""
+    found = {one["Handler"]: one for one in resources(template, "AWS::Lambda::Function").values()}
+    return found[f"{package}.handler.handler"]
+
+
+def variables(function: Mapping[str, Any]) -> dict[str, str]:
+    """The environment that a function reads."""
+    return {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
+
+
+def place_of(deployment: Synthesised, region: str) -> Place:
+    """A region's description of itself."""
+    return decode(Place, plain(only(deployment.template(f"region-{region}"), "AWS::SSM::Parameter")["Value"]))
+
+
+def artifacts(deployment: Synthesised) -> dict[str, Any]:
+    """What is deployed, and after what, as the CDK command line reads it."""
+    found: dict[str, Any] = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
+    return found
 
 
 def plain(value: Any) -> str:
@@ -48,29 +85,43 @@ class Right:
     """One Allow of an identity policy."""
 
     stack: str
-    policy: str
+    role: str
     name: str
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     conditions: dict[str, dict[str, Any]]
 
 
-def rights(deployment: Synthesised) -> Iterator[Right]:
-    """Every statement of every role's policies."""
+def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Properties of a type's resources in all stacks, each under `stack/logical id`."""
     for stack, template in deployment.stacks.items():
-        for policy, properties in resources(template, "AWS::IAM::Policy").items():
-            for statement in properties["PolicyDocument"]["Statement"]:
-                assert statement["Effect"] == "Allow"
-                assert not {"NotAction", "NotResource"} & statement.keys()
-                yield Right(
-                    stack=stack,
-                    policy=policy,
-                    name=statement.get("Sid", ""),
-                    actions=tuple(_listed(statement["Action"])),
-                    resources=tuple(plain(one) for one in _listed(statement["Resource"])),
-                    conditions=statement.get("Condition", {}),
-                )
+        for name, properties in resources(template, kind).items():
+            yield f"{stack}/{name}", properties
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+def outputs_of(deployment: Synthesised) -> dict[str, dict[str, Any]]:
+    """What the stacks tell people: their outputs but those for other stacks."""
+    return {
+        name: one
+        for template in deployment.stacks.values()
+        for name, one in template.get("Outputs", {}).items()
+        if "Export" not in one
+    }
+
+
+def rights(template: Mapping[str, Any], role: str = "", *, stack: str = "") -> Iterator[Right]:
+    """Every statement of the policies of the roles whose logical ids begin so."""
+    for policy in resources(template, "AWS::IAM::Policy").values():
+        if not policy["Roles"][0]["Ref"].startswith(role):
+            continue
+        for statement in policy["PolicyDocument"]["Statement"]:
+            assert statement["Effect"] == "Allow"
+            assert not {"NotAction", "NotResource"} & statement.keys()
+            yield Right(
+                stack=stack,
+                role=policy["Roles"][0]["Ref"],
+                name=statement.get("Sid", ""),
+                actions=tuple(listed(statement["Action"])),
+                resources=tuple(plain(one) for one in listed(statement["Resource"])),
+                conditions=statement.get("Condition", {}),
+            )

@@ -17,7 +17,7 @@ from contract import names
 from contract.timing import Timing
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
-from tests.stacks.synth import plain, resources, stacks
+from tests.stacks.synth import artifacts, plain, resources, stacks
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
 SPEED = 20.0
@@ -129,32 +129,9 @@ def test_every_stack_carries_the_deployments_name(deployment: Synthesised) -> No
     assert deployment.stacks.keys() == stacks("trainyard", "eu-central-1")
 
 
-def test_a_region_takes_nothing_from_home(deployment: Synthesised) -> None:
-    text = deployment.text("region-eu-central-1")
-    for word in (
-        "ImportValue",
-        "GetStackOutput",
-        "trainyard-foundation",
-        "trainyard-workflow",
-        "trainyard-reaper",
-        "-home-",
-    ):
-        assert word not in text
-    manifest = json.loads((deployment.folder / "manifest.json").read_text())
-    assert set(manifest["artifacts"]["trainyard-region-eu-central-1"]["dependencies"]) == {
-        "trainyard-region-eu-central-1.assets"
-    }
-
-
-def test_the_workflow_goes_before_what_it_works_with(deployment: Synthesised) -> None:
-    manifest = json.loads((deployment.folder / "manifest.json").read_text())
-    needed = set(manifest["artifacts"]["trainyard-workflow"]["dependencies"])
-    assert {"trainyard-foundation", "trainyard-region-eu-central-1"} <= needed
-
-
 def test_the_reaper_and_its_alarms_stand_before_anything_that_can_start_something(deployment: Synthesised) -> None:
     """A stack that fails keeps only those from being deployed that come after it. A region's stack starts nothing."""
-    manifest = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
+    manifest = artifacts(deployment)
     regions = {names.region_stack("trainyard", one.region) for one in Settings.parse(CONTEXT[BLOCK]).regions}
     needed = set(manifest["trainyard-reaper"]["dependencies"]) & set(deployment.stacks)
     assert needed == {"trainyard-foundation", *regions}
@@ -166,7 +143,8 @@ def test_the_reaper_and_its_alarms_stand_before_anything_that_can_start_somethin
 def test_every_stack_that_can_start_something_drains_before_anything_of_it_is_taken_away(
     deployment: Synthesised,
 ) -> None:
-    """Whichever a destroy begins with, and whichever a deploy that failed left out."""
+    """Whichever a destroy begins with, and whichever a deploy that failed left out. CloudFormation deletes what depends before
+    what it depends on."""
     tokens = set()
     for stack in ("reaper", "workflow", "grid"):
         every = deployment.template(stack)["Resources"]
@@ -207,11 +185,8 @@ def test_two_timings_differ_only_where_something_waits(deployment: Synthesised, 
             if state[key] != after["States"][name][key]
         }
         assert different == states
-        for told in (
-            one.get("Arguments", {}).get("Payload", {})
-            for one in (*before["States"].values(), *after["States"].values())
-        ):
-            told.pop("patience", None)
+        for state in (*before["States"].values(), *after["States"].values()):
+            state.get("Arguments", {}).get("Payload", {}).pop("patience", None)
         arguments = [{name: state.get("Arguments") for name, state in one["States"].items()} for one in (before, after)]
         assert arguments[0] == arguments[1]
         assert before | dict.fromkeys(TIMED, "") == after | dict.fromkeys(TIMED, "")
@@ -249,15 +224,12 @@ def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: 
     region = other.template("region-eu-central-1")
     assert len(resources(region, "AWS::EC2::NatGateway")) == 3
     assert len(resources(region, "AWS::EC2::PlacementGroup")) == 3
-    endpoints = [
-        one for one in resources(region, "AWS::EC2::VPCEndpoint").values() if one["VpcEndpointType"] == "Interface"
-    ]
-    assert len(endpoints) == 2
-    assert {one["PrivateDnsEnabled"] for one in endpoints} == {True}
+    endpoints = resources(region, "AWS::EC2::VPCEndpoint").values()
+    private = [one["PrivateDnsEnabled"] for one in endpoints if one["VpcEndpointType"] == "Interface"]
+    assert private == [True, True]
     assert not any("SecurityGroupIngress" in one for one in resources(region, "AWS::EC2::SecurityGroup").values())
-    (rule,) = [
-        one for one in resources(region, "AWS::EC2::SecurityGroupIngress").values() if one["IpProtocol"] == "tcp"
-    ]
+    rules = resources(region, "AWS::EC2::SecurityGroupIngress").values()
+    (rule,) = [one for one in rules if one["IpProtocol"] == "tcp"]
     assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
     assert plain(rule["SourceSecurityGroupId"]).startswith("<NetworkNodeSecurityGroup")
     assert plain(rule["GroupId"]).startswith("<NetworkEndpointSecurityGroup")

@@ -16,10 +16,12 @@ from stacks.parts.shipped import ROOMS, NotShared, shipped
 FUNCTIONS = sorted(path.parent.name for path in LAMBDA.glob("*/handler.py"))
 
 
-def package(root: Path, name: str, *sources: str) -> None:
-    (root / name).mkdir()
-    for number, source in enumerate(sources):
-        (root / name / f"module_{number}.py").write_text(source)
+def packages(root: Path, **sources: str) -> Path:
+    """A folder of packages with one module each."""
+    for name, source in sources.items():
+        (root / name).mkdir()
+        (root / name / "module.py").write_text(source)
+    return root
 
 
 def archive(function: str, root: Path, folder: Path) -> dict[str, bytes]:
@@ -40,43 +42,31 @@ def redeployed(edited: str, tmp_path: Path) -> set[str]:
 
 
 def test_an_archive_holds_the_rooms_that_the_function_imports_and_no_other(tmp_path: Path) -> None:
-    package(
-        tmp_path,
-        "cleanup",
-        "import json\nfrom aws.queue import Queue\n",
-        "def late() -> None:\n    import messages.work\n",
-    )
-    package(tmp_path, "aws", "import boto3\n")
-    package(tmp_path, "messages", "from contract import names\n")
-    package(tmp_path, "ending", "import aws.ec2\n")
-    assert shipped("cleanup", tmp_path) == ("aws", "cleanup", "messages")
+    own = "import json\nfrom aws.queue import Queue\ndef late() -> None:\n    import messages.work\n"
+    rooms = {"aws": "import boto3\n", "messages": "from contract import names\n", "ending": "import aws.ec2\n"}
+    assert shipped("cleanup", packages(tmp_path, cleanup=own, **rooms)) == ("aws", "cleanup", "messages")
 
 
 def test_an_archive_holds_what_its_rooms_import(tmp_path: Path) -> None:
-    package(tmp_path, "cleanup", "from ending.aftermath import clear\n")
-    package(tmp_path, "ending", "from aws import ec2\n")
-    package(tmp_path, "aws", "import boto3\n")
-    assert shipped("cleanup", tmp_path) == ("aws", "cleanup", "ending")
+    own = "from ending.aftermath import clear\n"
+    root = packages(tmp_path, cleanup=own, ending="from aws import ec2\n", aws="import boto3\n")
+    assert shipped("cleanup", root) == ("aws", "cleanup", "ending")
 
 
 def test_a_module_of_the_functions_own_is_not_taken_for_a_room(tmp_path: Path) -> None:
-    package(tmp_path, "cleanup", "from . import messages\nfrom .ending import end\nfrom cleanup.aws import call\n")
-    for room in ("aws", "ending", "messages"):
-        package(tmp_path, room)
-    assert shipped("cleanup", tmp_path) == ("cleanup",)
+    own = "from . import messages\nfrom .ending import end\nfrom cleanup.aws import call\n"
+    assert shipped("cleanup", packages(tmp_path, cleanup=own, aws="", ending="", messages="")) == ("cleanup",)
 
 
 def test_a_function_that_imports_another_is_not_deployed(tmp_path: Path) -> None:
-    package(tmp_path, "drain", "from terminator.handler import handler\n")
-    package(tmp_path, "terminator", "")
+    packages(tmp_path, drain="from terminator.handler import handler\n", terminator="")
     with pytest.raises(NotShared, match=r"lambda/drain imports terminator; allowed: the shared rooms aws, "):
         shipped("drain", tmp_path)
 
 
 def test_a_room_that_imports_a_function_is_not_deployed(tmp_path: Path) -> None:
-    package(tmp_path, "drain", "import ending\n")
-    package(tmp_path, "ending", "def end() -> None:\n    from terminator import policy\n")
-    package(tmp_path, "terminator", "")
+    room = "def end() -> None:\n    from terminator import policy\n"
+    packages(tmp_path, drain="import ending\n", ending=room, terminator="")
     with pytest.raises(NotShared, match="lambda/ending imports terminator"):
         shipped("drain", tmp_path)
 

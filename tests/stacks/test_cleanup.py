@@ -11,8 +11,8 @@ import pytest
 
 from contract.environments import CleanupEnvironment
 from contract.timing import Timing
-from localaws.iam.permissions import listed
-from tests.stacks.synth import plain, resources
+from localaws.model import listed
+from tests.stacks.synth import function, logical_id, only, plain, resources, variables
 from tools.synthesis import Synthesised, synthesise
 
 TEN_MINUTES_S = 600
@@ -27,40 +27,43 @@ def workflow(deployment: Synthesised) -> dict[str, Any]:
     return deployment.template("workflow")
 
 
-def only(template: dict[str, Any], kind: str, begin: str) -> tuple[str, dict[str, Any]]:
-    ((name, properties),) = [(n, one) for n, one in resources(template, kind).items() if n.startswith(begin)]
-    return name, properties
+@pytest.fixture(scope="module")
+def rule(workflow: dict[str, Any]) -> dict[str, Any]:
+    return only(workflow, "AWS::Events::Rule", "ExecutionEnded")
 
 
-def function(template: dict[str, Any], handler: str) -> dict[str, Any]:
-    (found,) = [
-        one for one in resources(template, "AWS::Lambda::Function").values() if one["Handler"].startswith(handler)
-    ]
-    return found
+@pytest.fixture(scope="module")
+def queue(workflow: dict[str, Any]) -> dict[str, Any]:
+    return only(workflow, "AWS::SQS::Queue", "CleanupQueue")
 
 
-def test_every_end_but_a_good_one_is_told_to_the_queue(workflow: dict[str, Any]) -> None:
-    _, rule = only(workflow, "AWS::Events::Rule", "ExecutionEnded")
-    queue, _ = only(workflow, "AWS::SQS::Queue", "CleanupQueue")
-    machine, _ = only(workflow, "AWS::StepFunctions::StateMachine", "Train")
+@pytest.fixture(scope="module")
+def letters(workflow: dict[str, Any]) -> dict[str, Any]:
+    """The ARN of the queue of dead letters."""
+    return arn_of(workflow, "AWS::SQS::Queue", "CleanupLetters")
+
+
+def arn_of(template: dict[str, Any], kind: str, begin: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [logical_id(template, kind, begin), "Arn"]}
+
+
+def test_every_end_but_a_good_one_is_told_to_the_queue(workflow: dict[str, Any], rule: dict[str, Any]) -> None:
+    machine = {"Ref": logical_id(workflow, "AWS::StepFunctions::StateMachine", "Train")}
     pattern = rule["EventPattern"]
     assert pattern["source"] == ["aws.states"]
     assert pattern["detail-type"] == ["Step Functions Execution Status Change"]
-    assert pattern["detail"] == {
-        "stateMachineArn": [{"Ref": machine}],
-        "status": ["FAILED", "TIMED_OUT", "ABORTED"],
-    }
+    assert pattern["detail"] == {"stateMachineArn": [machine], "status": ["FAILED", "TIMED_OUT", "ABORTED"]}
     (target,) = rule["Targets"]
-    assert target["Arn"] == {"Fn::GetAtt": [queue, "Arn"]}
+    assert target["Arn"] == arn_of(workflow, "AWS::SQS::Queue", "CleanupQueue")
     assert not {"Input", "InputPath", "InputTransformer"} & target.keys()
 
 
-def test_an_event_that_cannot_be_delivered_is_tried_for_a_day_and_then_kept(workflow: dict[str, Any]) -> None:
-    _, rule = only(workflow, "AWS::Events::Rule", "ExecutionEnded")
-    letters, _ = only(workflow, "AWS::SQS::Queue", "CleanupLetters")
+def test_an_event_that_cannot_be_delivered_is_tried_for_a_day_and_then_kept(
+    rule: dict[str, Any], letters: dict[str, Any]
+) -> None:
     (target,) = rule["Targets"]
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 86400, "MaximumRetryAttempts": 185}
-    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [letters, "Arn"]}}
+    assert target["DeadLetterConfig"] == {"Arn": letters}
 
 
 def test_no_queue_takes_a_message_plain_or_without_tls_or_forgets_it_within_a_fortnight(
@@ -84,7 +87,7 @@ def test_no_queue_takes_a_message_plain_or_without_tls_or_forgets_it_within_a_fo
 
 
 def test_only_the_rule_may_put_something_into_the_queue_from_outside(workflow: dict[str, Any]) -> None:
-    rule, _ = only(workflow, "AWS::Events::Rule", "ExecutionEnded")
+    rule = arn_of(workflow, "AWS::Events::Rule", "ExecutionEnded")
     allowed = [
         statement
         for policy in resources(workflow, "AWS::SQS::QueuePolicy").values()
@@ -95,15 +98,14 @@ def test_only_the_rule_may_put_something_into_the_queue_from_outside(workflow: d
     for statement in allowed:
         assert statement["Principal"] == {"Service": "events.amazonaws.com"}
         assert {"sqs:SendMessage"} <= {*listed(statement["Action"])} <= SENDING
-        assert {"Fn::GetAtt": [rule, "Arn"]} in [
-            value for condition in statement["Condition"].values() for value in condition.values()
-        ]
+        assert rule in [value for condition in statement["Condition"].values() for value in condition.values()]
 
 
-def test_a_message_is_hidden_for_six_times_as_long_as_the_function_may_run(workflow: dict[str, Any]) -> None:
+def test_a_message_is_hidden_for_six_times_as_long_as_the_function_may_run(
+    workflow: dict[str, Any], queue: dict[str, Any]
+) -> None:
     """What AWS advises for a queue that a function reads."""
-    _, queue = only(workflow, "AWS::SQS::Queue", "CleanupQueue")
-    assert queue["VisibilityTimeout"] == 6 * function(workflow, "cleanup.")["Timeout"]
+    assert queue["VisibilityTimeout"] == 6 * function(workflow, "cleanup")["Timeout"]
 
 
 @pytest.mark.parametrize("changes", [{}, {"terminate_again_s": 60}, {"terminate_patience_s": 1200}])
@@ -111,16 +113,14 @@ def test_a_message_comes_back_for_ten_minutes_of_refusals_after_the_longest_walk
     changes: dict[str, float], tmp_path: Path
 ) -> None:
     timing = asdict(Timing()) | changes
-    _, queue = only(synthesise(tmp_path, timing=timing).template("workflow"), "AWS::SQS::Queue", "CleanupQueue")
-    seconds = queue["RedrivePolicy"]["maxReceiveCount"] * timing["terminate_again_s"]
-    assert seconds >= TEN_MINUTES_S + LONGEST_WALK_S
-    assert queue["RedrivePolicy"]["maxReceiveCount"] >= 5
+    queue = only(synthesise(tmp_path, timing=timing).template("workflow"), "AWS::SQS::Queue", "CleanupQueue")
+    received = queue["RedrivePolicy"]["maxReceiveCount"]
+    assert received * timing["terminate_again_s"] >= TEN_MINUTES_S + LONGEST_WALK_S
+    assert received >= 5
 
 
-def test_what_fails_for_good_is_kept_apart(workflow: dict[str, Any]) -> None:
-    _, queue = only(workflow, "AWS::SQS::Queue", "CleanupQueue")
-    letters, _ = only(workflow, "AWS::SQS::Queue", "CleanupLetters")
-    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": [letters, "Arn"]}
+def test_what_fails_for_good_is_kept_apart(queue: dict[str, Any], letters: dict[str, Any]) -> None:
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == letters
 
 
 def messages(workflow: dict[str, Any]) -> dict[str, Any]:
@@ -148,10 +148,8 @@ def test_many_ends_at_once_leave_room_for_the_other_functions(workflow: dict[str
 def test_the_cleanup_knows_its_queue_and_carries_what_terminate_ends_instances_with(
     workflow: dict[str, Any], deployment: Synthesised
 ) -> None:
-    cleanup = function(workflow, "cleanup.")
-    variables = {name: plain(value) for name, value in cleanup["Environment"]["Variables"].items()}
-    queue, _ = only(workflow, "AWS::SQS::Queue", "CleanupQueue")
-    assert CleanupEnvironment.read(variables).queue == f"<{queue}>"
+    queue = logical_id(workflow, "AWS::SQS::Queue", "CleanupQueue")
+    assert CleanupEnvironment.read(variables(function(workflow, "cleanup"))).queue == f"<{queue}>"
     assert archives(deployment, "cleanup") == {"cleanup", "messages", "ending", "aws", "contract"}
     assert archives(deployment, "grid_cleanup") == {"grid_cleanup", "messages", "grids", "ending", "aws", "contract"}
     assert archives(deployment, "terminator") == {"terminator", "ending", "aws", "contract"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from contract import names
 from contract.environments import DrainEnvironment
 from stacks.settings import BLOCK, Settings
-from tests.stacks.synth import plain, resources
+from tests.stacks.synth import function, plain, resources, variables
 from tools.synthesis import CONTEXT, Synthesised, synthesise
 
 REPOSITORIES = Settings.parse(CONTEXT[BLOCK]).every_repository
@@ -20,8 +19,7 @@ REPOSITORIES = Settings.parse(CONTEXT[BLOCK]).every_repository
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """A deployment that keeps nothing."""
-    folder: Path = tmp_path_factory.mktemp("passing")
-    return synthesise(folder, keep_data=False)
+    return synthesise(tmp_path_factory.mktemp("passing"), keep_data=False)
 
 
 def buckets(deployment: Synthesised) -> Iterator[dict[str, Any]]:
@@ -54,13 +52,7 @@ def test_no_bucket_outlives_its_stack_where_data_is_not_kept(passing: Synthesise
 
 
 def test_the_drain_empties_every_bucket_of_ours_where_data_is_not_kept(passing: Synthesised) -> None:
-    (function,) = [
-        one
-        for one in resources(passing.template("reaper"), "AWS::Lambda::Function").values()
-        if one["Handler"].startswith("drain.")
-    ]
-    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
-    environment = DrainEnvironment.read(variables)
+    environment = DrainEnvironment.read(variables(function(passing.template("reaper"), "drain")))
     assert environment.keep_data is False
     made = {plain(one["Properties"]["BucketName"]) for one in buckets(passing)}
     emptied = {names.bytes_bucket(environment.deployment, "111122223333", region) for region in environment.regions}

@@ -16,7 +16,7 @@ from contract.timing import Timing
 from stacks.settings import BLOCK, Settings
 from tests.builders import LIMITS
 from tests.stacks.pages import blocks, commands, outputs, problems
-from tests.stacks.synth import resources
+from tests.stacks.synth import every, function, outputs_of
 from tools.synthesis import CONTEXT, ROOT, Synthesised
 
 PAGE = (ROOT / "docs" / "first-account-run.md").read_text()
@@ -49,15 +49,8 @@ def test_every_target_and_file_that_the_page_names_exists() -> None:
 
 
 def test_what_the_page_names_is_what_the_deployment_has(deployment: Synthesised) -> None:
-    there = {name for template in deployment.stacks.values() for name in template.get("Outputs", {})}
-    assert outputs(PAGE) | {"NotificationTopic", "Console"} <= there
-    alarms = {
-        one["Properties"].get("AlarmName")
-        for template in deployment.stacks.values()
-        for one in template["Resources"].values()
-        if one["Type"] == "AWS::CloudWatch::Alarm"
-    }
-    assert "trainyard-reaper-silent" in alarms
+    assert outputs(PAGE) | {"NotificationTopic", "Console"} <= outputs_of(deployment).keys()
+    assert "trainyard-reaper-silent" in {one["AlarmName"] for _, one in every(deployment, "AWS::CloudWatch::Alarm")}
     assert set(re.findall(r"/aws/service/\S*?ami-id", PAGE)) == {Settings.parse(CONTEXT[BLOCK]).images["x86_64"]}
     for name in (names.log_group("$deployment"), names.node_metrics("$deployment"), f"--namespace {names.METRICS} "):
         assert name in PAGE, name
@@ -89,13 +82,7 @@ def test_every_row_of_what_only_an_account_shows_has_a_command() -> None:
 def test_figures_of_the_page_are_those_of_the_product(deployment: Synthesised) -> None:
     assert f"allowance of {Timing().metal_boot_allowance_s / 60:.0f} minutes" in PAGE
     assert MOST_CODE > 4 * 1024**3
-    (admission,) = [
-        one["Timeout"]
-        for template in deployment.stacks.values()
-        for name, one in resources(template, "AWS::Lambda::Function").items()
-        if name.startswith("Admission")
-    ]
-    assert admission == 180
+    assert function(deployment.template("workflow"), "admission")["Timeout"] == 180
     assert "Admit takes less than its three minutes" in PAGE
 
 

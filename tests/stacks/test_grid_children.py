@@ -13,9 +13,8 @@ from contract import names
 from contract.environments import ChildEnvironment
 from contract.grid import ExitCode
 from stacks.parts.batch import RULES
-from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import plain, resources
-from tools.synthesis import CONTEXT, synthesise
+from tests.stacks.synth import only, plain, resources
+from tools.synthesis import synthesise
 
 
 def test_definition_and_submission_together_are_the_childs_environment(
@@ -106,7 +105,7 @@ def test_no_time_out_ends_a_child_for_good(child: dict[str, Any]) -> None:
 
 
 def test_a_queue_full_of_waiting_lines_is_no_misconfiguration(grid: dict[str, Any]) -> None:
-    (queue,) = resources(grid, "AWS::Batch::JobQueue").values()
+    queue = only(grid, "AWS::Batch::JobQueue")
     assert "JobStateTimeLimitActions" not in queue
     assert queue["JobQueueName"] == names.grid_queue("trainyard")
 
@@ -120,19 +119,13 @@ def test_children_run_in_private_subnets_and_nothing_comes_in(grid: dict[str, An
     for machines in resources(grid, "AWS::Batch::ComputeEnvironment").values():
         assert len(machines["ComputeResources"]["Subnets"]) == 3
         assert all("NodesSubnet" in json.dumps(one) for one in machines["ComputeResources"]["Subnets"])
-    (group,) = resources(grid, "AWS::EC2::SecurityGroup").values()
-    assert "SecurityGroupIngress" not in group
+    assert "SecurityGroupIngress" not in only(grid, "AWS::EC2::SecurityGroup")
     assert resources(grid, "AWS::EC2::SecurityGroupIngress") == {}
 
 
 @pytest.mark.parametrize(("at_once", "vcpus"), [(1, 1), (4, 1), (10, 3), (1000, 250)])
 def test_machines_are_never_fewer_than_children_may_run(at_once: int, vcpus: int, tmp_path: Path) -> None:
-    limits = {"max_concurrent": at_once}
-    assert compute(tmp_path, limits=limits)["MaxvCpus"] == vcpus >= at_once * 0.25
-
-
-def test_children_on_spot_are_a_setting(tmp_path: Path) -> None:
-    assert compute(tmp_path, spot_children=True)["Type"] == "FARGATE_SPOT"
+    assert used(with_grid(tmp_path, limits={"max_concurrent": at_once}))["MaxvCpus"] == vcpus >= at_once * 0.25
 
 
 def test_where_children_run_can_be_changed_while_grids_run(grid: dict[str, Any], tmp_path: Path) -> None:
@@ -146,34 +139,14 @@ def test_where_children_run_can_be_changed_while_grids_run(grid: dict[str, Any],
     assert (used(grid)["Type"], used(other)["Type"]) == ("FARGATE", "FARGATE_SPOT")
 
 
-def compute(folder: Path, **grid: object) -> dict[str, Any]:
-    """What the children run on, with some settings of grids replaced."""
-    return used(with_grid(folder, **grid))
-
-
 def with_grid(folder: Path, **grid: object) -> dict[str, Any]:
+    """The template with some settings of grids replaced."""
     return synthesise(folder, grid=grid).template("grid")
 
 
 def used(template: dict[str, Any]) -> dict[str, Any]:
     """The resources of the environment that the queue names."""
-    (queue,) = resources(template, "AWS::Batch::JobQueue").values()
-    (order,) = queue["ComputeEnvironmentOrder"]
+    (order,) = only(template, "AWS::Batch::JobQueue")["ComputeEnvironmentOrder"]
     name, _ = order["ComputeEnvironment"]["Fn::GetAtt"]
     found: dict[str, Any] = template["Resources"][name]["Properties"]["ComputeResources"]
     return found
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"regions": [{"region": "eu-central-1"}]}, "regions has no cidr for the home region eu-central-1"),
-        ({"regions": [{"region": "eu-west-1", "cidr": "10.71.0.0/16"}]}, "regions lacks the home region eu-central-1"),
-        ({"regions": []}, "regions lacks the home region eu-central-1"),
-        ({"network": {"nat_gateways": 0}}, "network.nat_gateways is 0; allowed: "),
-    ],
-    ids=["no network", "no region of home", "no region at all", "no way out"],
-)
-def test_a_home_from_which_no_child_could_reach_anything_is_refused(changes: dict[str, Any], problem: str) -> None:
-    with pytest.raises(BadSettings, match=problem):
-        Settings.parse(CONTEXT[BLOCK] | changes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from contract.environments import OwnImagesEnvironment
 from stacks.parts import own_images
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.own_images import child_tag
-from tests.stacks.synth import plain, resources
-from tools.synthesis import Synthesised
+from tests.stacks.synth import artifacts, function, only, plain, variables
+from tools.synthesis import Synthesised, definition
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +23,11 @@ def images(deployment: Synthesised) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def machine(images: dict[str, Any]) -> dict[str, Any]:
-    (found,) = resources(images, "AWS::StepFunctions::StateMachine").values()
-    parsed: dict[str, Any] = json.loads(plain(found["DefinitionString"]))
-    return parsed
+    return definition(images)
 
 
 def asked(images: dict[str, Any]) -> dict[str, Any]:
-    (found,) = resources(images, "Custom::OwnImage").values()
-    return found
+    return only(images, "Custom::OwnImage")
 
 
 def test_what_changes_a_build_changes_the_request_and_nothing_else_does(images: dict[str, Any]) -> None:
@@ -42,22 +38,14 @@ def test_what_changes_a_build_changes_the_request_and_nothing_else_does(images: 
 
 
 def test_the_batch_job_pulls_the_image_that_the_deploy_builds(deployment: Synthesised) -> None:
-    (definition,) = resources(deployment.template("grid"), "AWS::Batch::JobDefinition").values()
-    image = plain(definition["ContainerProperties"]["Image"])
+    image = plain(only(deployment.template("grid"), "AWS::Batch::JobDefinition")["ContainerProperties"]["Image"])
     assert image.endswith(f"/{names.repository('trainyard', names.PLATFORM)}:{child_tag()}")
-
-
-def test_the_function_knows_its_machine_by_its_name(images: dict[str, Any]) -> None:
-    (machine,) = resources(images, "AWS::StepFunctions::StateMachine").values()
-    assert machine["StateMachineName"] == names.image_machine("trainyard")
 
 
 def test_a_deploy_is_answered_in_the_time_that_cloudformation_waits(
     images: dict[str, Any], machine: dict[str, Any]
 ) -> None:
-    (function,) = resources(images, "AWS::Lambda::Function").values()
-    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
-    patience = OwnImagesEnvironment.read(variables).timing.image_patience_s
+    patience = OwnImagesEnvironment.read(variables(function(images, "own_images"))).timing.image_patience_s
     build = machine["States"]["Build"]
     again = build["Retry"][0]
     assert again["ErrorEquals"] == ["StillBuilding"]
@@ -73,8 +61,7 @@ def test_every_end_is_answered(machine: dict[str, Any]) -> None:
 
 
 def test_nothing_depends_on_the_images_and_they_on_all_else(deployment: Synthesised) -> None:
-    manifest = json.loads((deployment.folder / "manifest.json").read_text())["artifacts"]
-    stacks = {name: one for name, one in manifest.items() if one["type"] == "aws:cloudformation:stack"}
+    stacks = {name: one for name, one in artifacts(deployment).items() if one["type"] == "aws:cloudformation:stack"}
     needs = {name: set(one.get("dependencies", [])) & stacks.keys() for name, one in stacks.items()}
     (mine,) = [name for name in stacks if name.endswith("-images")]
     assert [name for name, others in needs.items() if mine in others] == []

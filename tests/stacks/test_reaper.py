@@ -11,8 +11,7 @@ import pytest
 
 from contract import metrics, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
-from tests.stacks.synth import plain, resources
-from tools.diagrams import DRAIN_PAGE, page
+from tests.stacks.synth import every, function, logical_id, only, plain, resources, variables
 from tools.synthesis import ROOT, Synthesised, definition
 
 TWENTY_MINUTES_S = 1200
@@ -34,18 +33,12 @@ def reaper(deployment: Synthesised) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def alarms(deployment: Synthesised) -> dict[str, dict[str, Any]]:
     """Of every stack, by their names, without the deployment's."""
-    found = [one for each in deployment.stacks.values() for one in resources(each, "AWS::CloudWatch::Alarm").values()]
-    return {one["AlarmName"].removeprefix("trainyard-"): one for one in found}
+    return {one["AlarmName"].removeprefix("trainyard-"): one for _, one in every(deployment, "AWS::CloudWatch::Alarm")}
 
 
 @pytest.fixture(scope="module")
 def schedules(reaper: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["ScheduleExpression"]: one for one in resources(reaper, "AWS::Scheduler::Schedule").values()}
-
-
-def logical_id(template: dict[str, Any], kind: str, begin: str) -> str:
-    (found,) = [name for name in resources(template, kind) if name.startswith(begin)]
-    return found
 
 
 # Schedules
@@ -68,22 +61,19 @@ def test_no_pass_is_tried_again_and_none_is_lost_without_a_letter(
     for one in schedules.values():
         assert one["Target"]["RetryPolicy"] == {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}
         assert one["Target"]["DeadLetterConfig"] == {"Arn": letters}
-    (config,) = resources(reaper, "AWS::Lambda::EventInvokeConfig").values()
+    config = only(reaper, "AWS::Lambda::EventInvokeConfig")
     assert config["FunctionName"] == {"Ref": logical_id(reaper, "AWS::Lambda::Function", "Reaper")}
     assert config["MaximumRetryAttempts"] == 0
     assert config["DestinationConfig"] == {"OnFailure": {"Destination": letters}}
 
 
 def test_a_pass_ends_before_a_third_one_begins(reaper: dict[str, Any]) -> None:
-    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Reaper")]["Properties"]
-    assert function["Timeout"] <= 300
-    (config,) = resources(reaper, "AWS::Lambda::EventInvokeConfig").values()
-    assert config["MaximumEventAgeInSeconds"] <= 300
+    assert function(reaper, "reaper")["Timeout"] <= 300
+    assert only(reaper, "AWS::Lambda::EventInvokeConfig")["MaximumEventAgeInSeconds"] <= 300
 
 
 def test_the_schedules_role_is_for_the_schedules_of_this_account_alone(reaper: dict[str, Any]) -> None:
-    role = reaper["Resources"][logical_id(reaper, "AWS::IAM::Role", "Schedule")]["Properties"]
-    (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    (statement,) = only(reaper, "AWS::IAM::Role", "Schedule")["AssumeRolePolicyDocument"]["Statement"]
     assert statement["Principal"] == {"Service": "scheduler.amazonaws.com"}
     asked = statement["Condition"]["StringEquals"]
     assert asked["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
@@ -91,12 +81,11 @@ def test_the_schedules_role_is_for_the_schedules_of_this_account_alone(reaper: d
 
 
 def test_the_reaper_is_told_what_it_needs(reaper: dict[str, Any]) -> None:
-    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Reaper")]["Properties"]
-    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
-    environment = ReaperEnvironment.read(variables)
+    reads = function(reaper, "reaper")
+    environment = ReaperEnvironment.read(variables(reads))
     assert (environment.report_only, environment.max_share, environment.max_least) == (False, 0.2, 5)
     assert environment.max_hours == 72
-    assert function["MemorySize"] >= 1769
+    assert reads["MemorySize"] >= 1769
 
 
 # Alarms
@@ -130,11 +119,7 @@ def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]])
 def test_alarms_read_the_metrics_that_functions_write(alarms: dict[str, dict[str, Any]]) -> None:
     dimensions = [{"Name": metrics.DEPLOYMENT, "Value": "trainyard"}]
     (beats,) = [one["MetricStat"] for one in alarms["reaper-silent"]["Metrics"] if "MetricStat" in one]
-    assert beats["Metric"] == {
-        "Namespace": names.METRICS,
-        "MetricName": metrics.PASSES,
-        "Dimensions": dimensions,
-    }
+    assert beats["Metric"] == {"Namespace": names.METRICS, "MetricName": metrics.PASSES, "Dimensions": dimensions}
     for name, metric in COUNTED.items():
         found = alarms[name]
         assert (found["Namespace"], found["MetricName"]) == (names.METRICS, metric)
@@ -212,50 +197,26 @@ def test_the_runbook_has_no_alarm_that_is_gone(alarms: dict[str, dict[str, Any]]
 # Drain
 
 
-def test_nothing_of_the_stack_is_taken_away_before_the_drain_is_done(reaper: dict[str, Any]) -> None:
-    """CloudFormation deletes what depends before what it depends on."""
-    (drain,) = [name for name, one in reaper["Resources"].items() if one["Type"] == "Custom::Drain"]
-    others = reaper["Resources"].keys() - {drain}
-    assert set(reaper["Resources"][drain]["DependsOn"]) == others
-    assert [name for name in others if drain in json.dumps(reaper["Resources"][name])] == []
-
-
 def test_the_drain_is_asked_again_at_each_destroy_and_at_no_deploy(reaper: dict[str, Any]) -> None:
-    (drain,) = resources(reaper, "Custom::Drain").values()
-    assert drain == {
+    assert only(reaper, "Custom::Drain") == {
         "ServiceToken": {"Fn::GetAtt": [logical_id(reaper, "AWS::Lambda::Function", "Drain"), "Arn"]},
         "ServiceTimeout": "3600",
     }
 
 
 def test_the_drain_keeps_the_data_unless_the_settings_say_otherwise(reaper: dict[str, Any]) -> None:
-    function = reaper["Resources"][logical_id(reaper, "AWS::Lambda::Function", "Drain")]["Properties"]
-    variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
-    environment = DrainEnvironment.read(variables)
-    assert environment.keep_data is True
-
-
-def test_the_function_knows_the_drain_machine_by_its_name(reaper: dict[str, Any]) -> None:
-    (machine,) = resources(reaper, "AWS::StepFunctions::StateMachine").values()
-    assert machine["StateMachineName"] == names.drain_machine("trainyard")
+    assert DrainEnvironment.read(variables(function(reaper, "drain"))).keep_data is True
 
 
 def test_the_drain_answers_in_the_time_that_cloudformation_waits(reaper: dict[str, Any]) -> None:
     states = definition(reaper)["States"]
     again, service = states["Drain"]["Retry"]
-    (drain,) = resources(reaper, "Custom::Drain").values()
-    patience = DrainEnvironment.read(
-        {
-            name: plain(value)
-            for name, value in resources(reaper, "AWS::Lambda::Function")[
-                logical_id(reaper, "AWS::Lambda::Function", "Drain")
-            ]["Environment"]["Variables"].items()
-        }
-    ).timing.drain_patience_s
+    patience = DrainEnvironment.read(variables(function(reaper, "drain"))).timing.drain_patience_s
+    waited = int(only(reaper, "Custom::Drain")["ServiceTimeout"])
     assert again["ErrorEquals"] == ["StillRunning"]
     # The function says when patience is over: the retry alone never ends it sooner.
     assert again["IntervalSeconds"] * again["MaxAttempts"] > patience
-    assert patience + again["IntervalSeconds"] + states["Drain"]["TimeoutSeconds"] < int(drain["ServiceTimeout"])
+    assert patience + again["IntervalSeconds"] + states["Drain"]["TimeoutSeconds"] < waited
     assert "Lambda.TooManyRequestsException" in service["ErrorEquals"]
 
 
@@ -267,14 +228,3 @@ def test_every_end_of_the_drain_is_answered(reaper: dict[str, Any]) -> None:
     assert states["Answer"]["Retry"][0]["ErrorEquals"] == ["States.ALL"]
     assert "$problem" in json.dumps(states["Decide"])
     assert [name for name, one in states.items() if one["Type"] == "Fail"] == ["Failed"]
-
-
-def test_the_drain_machine_speaks_jsonata_alone(reaper: dict[str, Any]) -> None:
-    machine = definition(reaper)
-    assert machine["QueryLanguage"] == "JSONata"
-    assert "$$." not in json.dumps(machine)
-
-
-def test_the_page_of_the_drain_machine_is_as_it_is(reaper: dict[str, Any]) -> None:
-    written = page(definition(reaper), "Drain", "drain_machine")
-    assert DRAIN_PAGE.read_text() == written, "run `make docs`"

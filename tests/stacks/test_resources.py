@@ -8,7 +8,6 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ import pytest
 from aws_cdk import assertions
 
 from contract import agents, environments, keys, names, tags
-from contract.codec import decode, encode
+from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
-from tests.stacks.synth import plain, resources
+from tests.stacks.synth import every, only, outputs_of, place_of, plain, resources, variables
 from tools.synthesis import Synthesised
 
 REGION = "region-eu-central-1"
@@ -30,17 +29,11 @@ ENVIRONMENTS = {file.parent.name: READS.findall(file.read_text()) for file in LA
 """Function to the environment that its handler reads."""
 
 
-def every(deployment: Synthesised, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    for stack, template in deployment.stacks.items():
-        for name, properties in resources(template, kind).items():
-            yield f"{stack}/{name}", properties
-
-
 @pytest.fixture(scope="session")
 def place(deployment: Synthesised) -> Place:
-    (parameter,) = resources(deployment.template(REGION), "AWS::SSM::Parameter").values()
+    parameter = only(deployment.template(REGION), "AWS::SSM::Parameter")
     assert parameter["Name"] == names.region_parameter("trainyard", "eu-central-1")
-    return decode(Place, plain(parameter["Value"]))
+    return place_of(deployment, "eu-central-1")
 
 
 @pytest.fixture(scope="session")
@@ -63,17 +56,10 @@ def test_no_bucket_takes_a_request_without_tls(deployment: Synthesised) -> None:
     assert buckets - denied == set()
 
 
-def test_no_bucket_is_public_plain_or_deleted_with_its_stack(deployment: Synthesised) -> None:
-    for template in deployment.stacks.values():
-        for name, bucket in template["Resources"].items():
-            if bucket["Type"] == "AWS::S3::Bucket":
-                properties = bucket["Properties"]
-                assert set(properties["PublicAccessBlockConfiguration"].values()) == {True}, name
-                assert "AES256" in json.dumps(properties["BucketEncryption"]), name
-                assert (bucket["DeletionPolicy"], bucket["UpdateReplacePolicy"]) == (
-                    "RetainExceptOnCreate",
-                    "Retain",
-                ), name
+def test_no_bucket_is_public_or_plain(deployment: Synthesised) -> None:
+    for name, bucket in every(deployment, "AWS::S3::Bucket"):
+        assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}, name
+        assert "AES256" in json.dumps(bucket["BucketEncryption"]), name
 
 
 def test_no_bucket_policy_allows_anybody_anything(deployment: Synthesised) -> None:
@@ -86,7 +72,7 @@ def test_no_bucket_policy_allows_anybody_anything(deployment: Synthesised) -> No
 
 
 def test_the_home_bucket_keeps_versions_and_wakes_nothing(deployment: Synthesised) -> None:
-    (home,) = resources(deployment.template("foundation"), "AWS::S3::Bucket").values()
+    home = only(deployment.template("foundation"), "AWS::S3::Bucket")
     assert home["VersioningConfiguration"] == {"Status": "Enabled"}
     assert "NotificationConfiguration" not in home
 
@@ -144,7 +130,7 @@ def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
 def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
     """EFA, which no launch asks for yet, would want the same."""
     for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
-        (rule,) = resources(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}").values()
+        rule = only(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}")
         assert rule["IpProtocol"] == "-1"
         assert rule[other] == rule["GroupId"]
 
@@ -175,15 +161,16 @@ def test_a_region_describes_itself_as_the_contract_says(place: Place) -> None:
     assert len(set(groups)) == 6
 
 
-def test_a_region_at_its_largest_still_fits_its_parameter(place: Place) -> None:
+@pytest.mark.parametrize(("zones", "groups"), [(3, 10), (6, 5)], ids=["most groups", "most zones"])
+def test_a_region_at_its_largest_still_fits_its_parameter(place: Place, zones: int, groups: int) -> None:
     """A parameter holds 4,096 characters; CloudFormation names a group <stack>-<logical id>-<12 or 13 characters>."""
     stack = "a" * 20 + "-region-ap-southeast-1"
     zone = Zone(
         name="ap-southeast-1a",
         subnet="subnet-" + "0" * 17,
-        placement_groups=tuple(f"{stack}-Zone3Group{number}-{'A' * 13}" for number in range(1, 11)),
+        placement_groups=tuple(f"{stack}-Zone3Group{number + 1}-{'A' * 13}" for number in range(groups)),
     )
-    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * 3))) < 4096
+    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * zones))) < 4096
 
 
 def test_every_placement_group_is_a_cluster(deployment: Synthesised) -> None:
@@ -192,14 +179,12 @@ def test_every_placement_group_is_a_cluster(deployment: Synthesised) -> None:
 
 
 def test_no_node_answers_the_first_version_of_the_metadata_service(deployment: Synthesised) -> None:
-    (template,) = resources(deployment.template(REGION), "AWS::EC2::LaunchTemplate").values()
-    options = template["LaunchTemplateData"]["MetadataOptions"]
+    options = only(deployment.template(REGION), "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]["MetadataOptions"]
     assert (options["HttpTokens"], options["InstanceMetadataTags"]) == ("required", "enabled")
 
 
 def test_the_launch_template_fixes_nothing_that_a_launch_decides(deployment: Synthesised) -> None:
-    (template,) = resources(deployment.template(REGION), "AWS::EC2::LaunchTemplate").values()
-    data = template["LaunchTemplateData"]
+    data = only(deployment.template(REGION), "AWS::EC2::LaunchTemplate")["LaunchTemplateData"]
     assert data.keys() == {"InstanceInitiatedShutdownBehavior", "MetadataOptions"}
     assert data["InstanceInitiatedShutdownBehavior"] == "terminate"
 
@@ -229,9 +214,8 @@ def test_no_stack_has_a_function_of_somebody_else(deployment: Synthesised, funct
 
 @pytest.mark.parametrize("package", sorted(ENVIRONMENTS))
 def test_a_function_reads_the_environment_that_it_is_given(functions: dict[str, dict[str, Any]], package: str) -> None:
-    variables = {name: plain(value) for name, value in functions[package]["Environment"]["Variables"].items()}
     (kind,) = ENVIRONMENTS[package]
-    environment = getattr(environments, kind).read(variables)
+    environment = getattr(environments, kind).read(variables(functions[package]))
     assert getattr(environment, "deployment", "") == "trainyard"
 
 
@@ -256,16 +240,13 @@ def test_the_nodes_log_has_the_contracts_name(deployment: Synthesised) -> None:
 
 
 def test_the_attendant_looks_every_minute_and_no_missed_minute_is_made_up(deployment: Synthesised) -> None:
+    once = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
     assertions.Template.from_json(deployment.template("workflow")).has_resource_properties(
         "AWS::Events::Rule",
         {
             "ScheduleExpression": "rate(1 minute)",
             "State": "ENABLED",
-            "Targets": [
-                assertions.Match.object_like(
-                    {"RetryPolicy": {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}}
-                )
-            ],
+            "Targets": [assertions.Match.object_like({"RetryPolicy": once})],
         },
     )
 
@@ -280,28 +261,13 @@ def test_events_wake_nothing_but_the_attendant_and_the_cleanups(deployment: Synt
 
 
 def test_every_output_says_what_it_is(deployment: Synthesised) -> None:
-    outputs = {
-        name: one
-        for template in deployment.stacks.values()
-        for name, one in template.get("Outputs", {}).items()
-        if "Export" not in one
-    }
+    outputs = outputs_of(deployment)
     assert {"HomeBucket", "UploadPrefix", "TrainMachine", "Console"} <= outputs.keys()
     assert [name for name, one in outputs.items() if not one.get("Description")] == []
 
 
 def test_the_topic_takes_nothing_without_tls(deployment: Synthesised) -> None:
-    (policy,) = resources(deployment.template("foundation"), "AWS::SNS::TopicPolicy").values()
+    policy = only(deployment.template("foundation"), "AWS::SNS::TopicPolicy")
     assert {"Bool": {"aws:SecureTransport": "false"}} in [
         statement.get("Condition") for statement in policy["PolicyDocument"]["Statement"]
     ]
-
-
-def test_images_are_scanned_and_no_tag_changes_its_image(deployment: Synthesised) -> None:
-    found = list(resources(deployment.template(REGION), "AWS::ECR::Repository").values())
-    assert {one["RepositoryName"] for one in found} == {
-        names.repository("trainyard", short) for short in ("images", names.PLATFORM)
-    }
-    for repository in found:
-        assert repository["ImageScanningConfiguration"] == {"ScanOnPush": True}
-        assert repository["ImageTagMutability"] == "IMMUTABLE"

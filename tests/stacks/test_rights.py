@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract import tags
-from tests.stacks.synth import Right, resources, rights
+from tests.stacks.synth import Right, every, rights
 from tools.synthesis import Synthesised
 
 ACCOUNT = "111122223333"
@@ -16,7 +16,7 @@ PSEUDO_ACCOUNT = {"Ref": "AWS::AccountId"}
 
 @pytest.fixture(scope="session")
 def granted(deployment: Synthesised) -> list[Right]:
-    return list(rights(deployment))
+    return [one for stack, template in deployment.stacks.items() for one in rights(template, stack=stack)]
 
 
 def test_no_action_has_a_wildcard(granted: list[Right]) -> None:
@@ -123,18 +123,13 @@ def arns(granted: list[Right]) -> list[list[str]]:
 
 
 def test_no_role_can_be_taken_by_anybody_but_its_service(deployment: Synthesised) -> None:
-    for template in deployment.stacks.values():
-        for name, role in resources(template, "AWS::IAM::Role").items():
-            (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
-            assert statement["Principal"].keys() == {"Service"}, name
-            assert "ManagedPolicyArns" not in role, name
+    for name, role in every(deployment, "AWS::IAM::Role"):
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        assert statement["Principal"].keys() == {"Service"}, name
+        assert "ManagedPolicyArns" not in role, name
 
 
 def test_no_function_of_ours_is_open_to_other_rules(deployment: Synthesised) -> None:
-    permissions = [
-        one
-        for template in deployment.stacks.values()
-        for one in resources(template, "AWS::Lambda::Permission").values()
-    ]
+    permissions = [one for _, one in every(deployment, "AWS::Lambda::Permission")]
     assert len(permissions) == 2
     assert [one for one in permissions if "SourceArn" not in one or one["Principal"] != "events.amazonaws.com"] == []

@@ -8,8 +8,8 @@ import pytest
 
 from contract import items, tags
 from reaper.policy import Rule
-from tests.stacks.pages import commands, problems
-from tests.stacks.pages import outputs as outputs_of
+from tests.stacks.pages import commands, outputs, problems
+from tests.stacks.synth import outputs_of
 from tools.synthesis import ROOT, Synthesised
 
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
@@ -47,14 +47,8 @@ def test_the_runbook_has_the_sections_that_messages_name() -> None:
 
 
 def test_what_the_runbook_names_is_what_the_deployment_has(deployment: Synthesised) -> None:
-    outputs = {
-        name
-        for template in deployment.stacks.values()
-        for name, one in template.get("Outputs", {}).items()
-        if "Export" not in one
-    }
-    named = outputs_of(RUNBOOK) | {"CleanupDeadLetters", "ReaperLogGroup"}
-    assert named <= outputs
+    named = outputs(RUNBOOK) | {"CleanupDeadLetters", "ReaperLogGroup"}
+    assert named <= outputs_of(deployment).keys()
     assert named >= {"ReaperFunction", "ReaperDeadLetters", "NotificationTopic"}
     for word in (
         *(f'{{"{items.PARTITION}": {{"S": "{one.partition}"}}, "{items.SORT}": {{"S": "{one.sort}"}}' for one in NAMED),

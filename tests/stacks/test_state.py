@@ -12,12 +12,18 @@ from moto.events.models import EventPattern
 
 from contract import items, names
 from contract.environments import AttendantEnvironment
-from tests.stacks.synth import plain, resources, rights
+from tests.stacks.synth import Right, plain, resources, rights
 from tools.synthesis import Synthesised, synthesise
 
 TABLE = "AWS::DynamoDB::Table"
 KEYS = {"Keys": {items.PARTITION: {"S": "AROA:i-0a"}, items.SORT: {"S": items.REPORT}}}
 URGENT = {items.URGENT: {"N": "1"}, items.DOCUMENT: {"S": "{}"}}
+
+
+def every_right(deployment: Synthesised) -> Iterator[Right]:
+    """Every statement of every role's policies."""
+    for stack, template in deployment.stacks.items():
+        yield from rights(template, stack=stack)
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +149,7 @@ def test_the_stream_is_read_from_its_end_and_by_the_attendant_alone(
 ) -> None:
     assert mapping["StartingPosition"] == "LATEST"
     assert plain(mapping["FunctionName"]).startswith("<Attendant")
-    readers = {right.policy for right in rights(deployment) if "dynamodb:GetRecords" in right.actions}
+    readers = {right.role for right in every_right(deployment) if "dynamodb:GetRecords" in right.actions}
     assert [one.startswith("AttendantRole") for one in readers] == [True]
 
 
@@ -179,7 +185,7 @@ def test_every_right_on_the_table_names_partition_keys_and_holds_for_no_request_
     for each in (deployment, passing):
         found = [
             right
-            for right in rights(each)
+            for right in every_right(each)
             if any(f"table/{names.state_table('trainyard')}" in one for one in right.resources)
         ]
         assert len(found) >= 20
@@ -192,7 +198,7 @@ def test_every_right_on_the_table_names_partition_keys_and_holds_for_no_request_
 
 
 def test_every_part_of_a_role_on_the_table_has_a_name_of_its_own(deployment: Synthesised) -> None:
-    named = [(right.stack, right.policy, right.name) for right in rights(deployment) if right.name]
+    named = [(right.stack, right.role, right.name) for right in every_right(deployment) if right.name]
     assert len(set(named)) == len(named)
 
 

@@ -10,13 +10,11 @@ from typing import Any
 
 import pytest
 
-from contract.codec import decode, encode
 from contract.environments import ZoneLookupEnvironment
-from contract.places import Place, Zone
 from stacks.parts.network import zones_of
 from stacks.parts.zones import looked_up
 from stacks.settings import BLOCK, BadSettings, Settings
-from tests.stacks.synth import plain, resources
+from tests.stacks.synth import function, logical_id, only, place_of, plain, resources, variables
 from tools.synthesis import CONTEXT, Synthesised, synthesise
 
 HOME, AWAY = "eu-central-1", "us-east-1"
@@ -39,16 +37,11 @@ def subnets(deployment: Synthesised, region: str) -> dict[str, tuple[str, str]]:
     return {name: (plain(one["AvailabilityZone"]), one["CidrBlock"]) for name, one in found.items()}
 
 
-def place(deployment: Synthesised, region: str) -> Place:
-    (parameter,) = resources(deployment.template(f"region-{region}"), "AWS::SSM::Parameter").values()
-    return decode(Place, plain(parameter["Value"]))
-
-
 def test_every_zone_of_the_settings_has_a_subnet_and_placement_groups_and_no_other_has(zoned: Synthesised) -> None:
-    assert [zone.name for zone in place(zoned, AWAY).zones] == SIX
-    assert [zone.name for zone in place(zoned, "us-west-1").zones] == ["us-west-1a", "us-west-1c"]
-    assert {len(zone.placement_groups) for zone in place(zoned, AWAY).zones} == {2}
-    assert [zone.name for zone in place(zoned, HOME).zones] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
+    assert [zone.name for zone in place_of(zoned, AWAY).zones] == SIX
+    assert [zone.name for zone in place_of(zoned, "us-west-1").zones] == ["us-west-1a", "us-west-1c"]
+    assert {len(zone.placement_groups) for zone in place_of(zoned, AWAY).zones} == {2}
+    assert [zone.name for zone in place_of(zoned, HOME).zones] == ["eu-central-1a", "eu-central-1b", "eu-central-1c"]
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +63,8 @@ def test_a_region_without_named_zones_has_all_that_every_account_has_there(
     looked_for: Synthesised, region: str
 ) -> None:
     template = looked_for.template(f"region-{region}")
-    (lookup,) = resources(template, "Custom::Zones").values()
-    assert lookup["Count"] == COUNTS[region]
-    described = place(looked_for, region).zones
+    assert only(template, "Custom::Zones")["Count"] == COUNTS[region]
+    described = place_of(looked_for, region).zones
     assert [zone.name[-1] for zone in described] == list("abcdef"[: COUNTS[region]])
     groups = [group for zone in described for group in zone.placement_groups]
     assert len(set(groups)) == 2 * COUNTS[region]
@@ -88,12 +80,14 @@ def test_a_look_up_changes_no_subnet_of_the_first_three_zones(looked_for: Synthe
     """Nor would naming the zones that a look-up answered."""
     named, answered = subnets(zoned, AWAY), subnets(looked_for, AWAY)
     assert {name: block for name, (_, block) in named.items()} == {name: block for name, (_, block) in answered.items()}
-    assert [zone.subnet for zone in place(zoned, AWAY).zones] == [zone.subnet for zone in place(looked_for, AWAY).zones]
+    assert [zone.subnet for zone in place_of(zoned, AWAY).zones] == [
+        zone.subnet for zone in place_of(looked_for, AWAY).zones
+    ]
 
 
 def test_every_zone_of_a_look_up_is_asked_of_the_functions_answer_once(looked_for: Synthesised) -> None:
     template = looked_for.template(f"region-{AWAY}")
-    (name,) = resources(template, "Custom::Zones")
+    name = logical_id(template, "Custom::Zones")
     zones = [one["AvailabilityZone"]["Fn::GetAtt"] for one in resources(template, "AWS::EC2::Subnet").values()]
     assert {(source, attribute) for source, attribute in zones} == {(name, f"Zone{n}") for n in range(1, 7)}
 
@@ -107,17 +101,14 @@ def test_no_template_leaves_the_zones_to_cloudformation(looked_for: Synthesised,
 def test_a_look_up_runs_in_its_own_region_and_takes_nothing_from_home(looked_for: Synthesised) -> None:
     for region in COUNTS:
         template = looked_for.template(f"region-{region}")
-        (function,) = resources(template, "AWS::Lambda::Function").values()
-        variables = {name: plain(value) for name, value in function["Environment"]["Variables"].items()}
-        assert ZoneLookupEnvironment.read(variables).region == region
+        assert ZoneLookupEnvironment.read(variables(function(template, "zone_lookup"))).region == region
         assert "Fn::ImportValue" not in json.dumps(template)
 
 
 def test_a_function_may_look_before_it_is_asked(looked_for: Synthesised) -> None:
     template = looked_for.template(f"region-{AWAY}")
-    (lookup,) = [one for one in template["Resources"].values() if one["Type"] == "Custom::Zones"]
-    (function,) = lookup["DependsOn"]
-    assert resources(template, "AWS::IAM::Policy").keys() <= set(template["Resources"][function]["DependsOn"])
+    (asked,) = template["Resources"][logical_id(template, "Custom::Zones")]["DependsOn"]
+    assert resources(template, "AWS::IAM::Policy").keys() <= set(template["Resources"][asked]["DependsOn"])
 
 
 def test_named_zones_and_regions_of_the_grid_alone_need_no_look_up(zoned: Synthesised, tmp_path: Path) -> None:
@@ -164,7 +155,7 @@ def test_every_subnet_of_nodes_goes_out_by_a_gateway_and_reaches_s3_and_the_tabl
         plain(one["ServiceName"]).rpartition(".")[2]: {plain(table) for table in one["RouteTableIds"]}
         for one in resources(template, "AWS::EC2::VPCEndpoint").values()
     }
-    nodes = {tables[zone.subnet] for zone in place(zoned, AWAY).zones}
+    nodes = {tables[zone.subnet] for zone in place_of(zoned, AWAY).zones}
     assert len(nodes) == 6
     assert nodes <= out
     assert endpoints.keys() == {"s3", "dynamodb"}
@@ -176,18 +167,8 @@ def test_nobody_gets_a_public_address_in_a_further_zone(zoned: Synthesised) -> N
     assert {one["MapPublicIpOnLaunch"] for one in found} == {False}
 
 
-def test_six_zones_of_the_default_groups_fit_into_the_parameter() -> None:
-    stack = "a" * 20 + "-region-ap-southeast-1"
-    zone = Zone(
-        name="ap-southeast-1a",
-        subnet="subnet-" + "0" * 17,
-        placement_groups=tuple(f"{stack}-Zone3Group{number}-{'A' * 13}" for number in range(1, 6)),
-    )
-    assert len(encode(Place(region="ap-southeast-1", bucket="b" * 63, zones=(zone,) * 6))) < 4096
-
-
 @pytest.mark.parametrize(
-    ("place_", "problem"),
+    ("place", "problem"),
     [
         ({"cidr": "10.71.0.0/16", "zones": ["us-east-1"]}, "allowed: the name of an availability zone"),
         ({"cidr": "10.71.0.0/16", "zones": ["use1-az1"]}, "allowed: the name of an availability zone"),
@@ -199,23 +180,25 @@ def test_six_zones_of_the_default_groups_fit_into_the_parameter() -> None:
         ({"cidr": "10.71.0.0/16", "zones": ["us-east-1a"]}, "are 1, and network.nat_gateways is 2"),
     ],
 )
-def test_zones_that_make_no_network_are_refused(place_: dict[str, Any], problem: str) -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, **place_}]
+def test_zones_that_make_no_network_are_refused(place: dict[str, Any], problem: str) -> None:
     with pytest.raises(BadSettings, match=problem):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "network": {"nat_gateways": 2}})
+        parsed(place, network={"nat_gateways": 2})
+
+
+def parsed(away: dict[str, Any], **changes: Any) -> Settings:
+    """The settings of a deployment whose second region is so."""
+    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, **away}]
+    return Settings.parse(CONTEXT[BLOCK] | {"regions": regions, **changes})
 
 
 def test_as_many_zones_as_groups_fit_into_the_parameter() -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, "cidr": "10.71.0.0/16", "zones": SIX}]
-    with pytest.raises(
-        BadSettings, match="placement_groups_per_zone is 6, with 6 zones in us-east-1; allowed: 5 at most"
-    ):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": 6})
+    problem = "placement_groups_per_zone is 6, with 6 zones in us-east-1; allowed: 5 at most"
+    with pytest.raises(BadSettings, match=problem):
+        parsed({"cidr": "10.71.0.0/16", "zones": SIX}, placement_groups_per_zone=6)
 
 
 @pytest.mark.parametrize(("cidr", "most"), [("10.71.0.0/16", 5), ("10.71.0.0/23", 6), ("10.71.0.0/24", 7)])
 def test_zones_that_are_looked_up_count_as_much(cidr: str, most: int) -> None:
-    regions = [{"region": HOME, "cidr": "10.70.0.0/16"}, {"region": AWAY, "cidr": cidr}]
-    Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most})
+    parsed({"cidr": cidr}, placement_groups_per_zone=most)
     with pytest.raises(BadSettings, match=f"zones in us-east-1; allowed: {most} at most, or fewer zones, by name"):
-        Settings.parse(CONTEXT[BLOCK] | {"regions": regions, "placement_groups_per_zone": most + 1})
+        parsed({"cidr": cidr}, placement_groups_per_zone=most + 1)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from image_build.request import ALLOWED
 from tools.markdown import code, plain
+from tools.refusals.refusal import Refusal
 
 PAGE = Path(__file__).parents[2] / "docs" / "image-refusals.md"
 WIDTH = 100
@@ -21,37 +20,22 @@ LEAST = {"context": "s3://yard-home/uploads/good.tar.gz", "repository": "images"
 """The smallest request that is built."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One refusal: what is wrong, the fields beside the smallest request, the lines of the answer."""
+class Row(Refusal):
+    """A refusal of an image; what is given are fields beside the smallest request."""
 
-    what: str
-    given: Any
-    says: tuple[str, ...]
-    """Beginning and end of each line; `{allowed}` stands for what its field may be."""
-    without: tuple[str, ...] = ()
-    whole: bool = field(default=False)
-    """Whether the given value is the whole input."""
-
-    @property
-    def input(self) -> Any:
-        if self.whole:
-            return self.given
-        return {name: value for name, value in {**LEAST, **self.given}.items() if name not in self.without}
+    least = LEAST
 
     def lines(self) -> list[str]:
-        return [
-            line if "; allowed: " in line else f"{line}; allowed: {ALLOWED[re.split('[.:]', line)[0]]}"
-            for line in self.says
-        ]
+        """Returns the complete lines of the answer."""
+        return self.completed(lambda line: ALLOWED[re.split("[.:]", line)[0]])
 
 
 def _at(name: str) -> dict[str, str]:
     return {"context": f"s3://yard-home/uploads/{name}"}
 
 
-def _context(name: str, problem: str) -> tuple[str]:
-    return (f"context: s3://yard-home/uploads/{name} {problem}",)
+def _context(name: str, problem: str) -> str:
+    return f"context: s3://yard-home/uploads/{name} {problem}"
 
 
 STRANGE = "999988887777.dkr.ecr.us-east-1.amazonaws.com/lab/x:1"
@@ -69,28 +53,26 @@ ROWS = (
     Row(
         "nothing",
         {},
-        (
-            f"repository: is missing; allowed: {ALLOWED['repository']}",
-            f"tag: is missing; allowed: {ALLOWED['tag']}",
-            f"context: is missing, and so is copy; allowed: {ALLOWED['context']}; or copy: {ALLOWED['copy']}",
-        ),
+        f"repository: is missing; allowed: {ALLOWED['repository']}",
+        f"tag: is missing; allowed: {ALLOWED['tag']}",
+        f"context: is missing, and so is copy; allowed: {ALLOWED['context']}; or copy: {ALLOWED['copy']}",
         whole=True,
     ),
-    Row("no object", [], (f"request: a list is not an object; allowed: an object of the fields {FIELDS}",), whole=True),
+    Row("no object", [], f"request: a list is not an object; allowed: an object of the fields {FIELDS}", whole=True),
     Row(
         "a field that there is not",
         {"tags": "v1"},
-        (f"tags: there is no such field (did you mean tag?); allowed: {FIELDS}",),
+        f"tags: there is no such field (did you mean tag?); allowed: {FIELDS}",
     ),
     Row(
         "a copy beside a context",
         {"copy": "public.ecr.aws/x/y:1"},
-        ("copy: is there beside context; allowed: one of them",),
+        "copy: is there beside context; allowed: one of them",
     ),
     Row(
         "build arguments for a copy",
         {"copy": "public.ecr.aws/x/y:1", "build_arguments": {"A": "1"}},
-        ("build_arguments: says nothing to a copy; allowed: with context",),
+        "build_arguments: says nothing to a copy; allowed: with context",
         without=("context",),
     ),
     Row(
@@ -102,56 +84,48 @@ ROWS = (
             "build_arguments": {"1A": "x"},
             "if_absent": "yes",
         },
-        (
-            "tag: -v is not a tag",
-            "build_arguments.1A: is not an argument name; allowed: letters, digits and _, not beginning with a digit",
-            'if_absent: "yes" is neither true nor false',
-            "repository: imagse is not a repository of yard; allowed: images, grid",
-            "context: s3://yard-home/uploads/none.zip does not exist; allowed: an archive that was uploaded before the start",
-        ),
+        "tag: -v is not a tag",
+        "build_arguments.1A: is not an argument name; allowed: letters, digits and _, not beginning with a digit",
+        'if_absent: "yes" is neither true nor false',
+        "repository: imagse is not a repository of yard; allowed: images, grid",
+        "context: s3://yard-home/uploads/none.zip does not exist; allowed: an archive that was uploaded before the start",
     ),
     Row(
         "a context that is not there",
         _at("none.zip"),
         _context("none.zip", "does not exist; allowed: an archive that was uploaded before the start"),
     ),
-    Row(
-        "a context of 5 GB",
-        _at("large.zip"),
-        _context("large.zip", f"has 5.0 GB; {PULLED}"),
-    ),
+    Row("a context of 5 GB", _at("large.zip"), _context("large.zip", f"has 5.0 GB; {PULLED}")),
     Row("an empty context", _at("empty.zip"), _context("empty.zip", f"is empty; {PULLED}")),
     Row(
         "a context that is not named like an archive",
         _at("context.rar"),
-        ("context: s3://yard-home/uploads/context.rar is not named like an archive",),
+        "context: s3://yard-home/uploads/context.rar is not named like an archive",
     ),
     Row(
         "no address",
         {"context": "context.tar.gz"},
-        ("context: context.tar.gz is not an S3 address; allowed: s3://bucket/key",),
+        "context: context.tar.gz is not an S3 address; allowed: s3://bucket/key",
     ),
     Row(
         "an address that climbs",
         _at("../jobs/x.zip"),
-        ("context: s3://yard-home/uploads/../jobs/x.zip has a part '..'; allowed: the plain key",),
+        "context: s3://yard-home/uploads/../jobs/x.zip has a part '..'; allowed: the plain key",
     ),
     Row(
         "a foreign bucket",
         {"context": "s3://elsewhere/a.zip"},
-        (f"context: s3://elsewhere/a.zip is not where contexts may lie; {PLACES}",),
+        f"context: s3://elsewhere/a.zip is not where contexts may lie; {PLACES}",
     ),
     Row(
         "the bucket of decisions outside of uploads",
         {"context": "s3://yard-home/jobs/x/code.zip"},
-        (f"context: s3://yard-home/jobs/x/code.zip is not where contexts may lie; {PLACES}",),
+        f"context: s3://yard-home/jobs/x/code.zip is not where contexts may lie; {PLACES}",
     ),
     Row(
         "a bucket that keeps us out",
         {"context": "s3://partner/a.zip"},
-        (
-            "context: s3://partner/a.zip cannot be looked at (S3 answers 403); allowed: an object that the deployment may read",
-        ),
+        "context: s3://partner/a.zip cannot be looked at (S3 answers 403); allowed: an object that the deployment may read",
     ),
     Row(
         "no Dockerfile",
@@ -200,121 +174,107 @@ ROWS = (
     Row(
         "a repository of another deployment",
         {"repository": "lab/images"},
-        ("repository: lab/images is not a repository of yard; allowed: images, grid",),
+        "repository: lab/images is not a repository of yard; allowed: images, grid",
     ),
     Row(
-        "a repository that ECR would not take",
-        {"repository": "Images"},
-        ("repository: Images is not a repository name",),
+        "a repository that ECR would not take", {"repository": "Images"}, "repository: Images is not a repository name"
     ),
     Row(
-        "a repository with a newline",
-        {"repository": "images\n"},
-        ("repository: images\\u000a is not a repository name",),
+        "a repository with a newline", {"repository": "images\n"}, "repository: images\\u000a is not a repository name"
     ),
-    Row("a tag of 129 characters", {"tag": "v" * 129}, (f"tag: {'v' * 80}... is not a tag",)),
-    Row("a tag with a space", {"tag": "v 1"}, ("tag: v 1 is not a tag",)),
-    Row("a tag that begins with a dot", {"tag": ".v1"}, ("tag: .v1 is not a tag",)),
-    Row("shell in a tag", {"tag": "$(id)"}, ("tag: $(id) is not a tag",)),
-    Row("an empty tag", {"tag": ""}, ('tag: "" is not a tag',)),
-    Row("a number for a tag", {"tag": 1}, ("tag: 1 is not a string",)),
+    Row("a tag of 129 characters", {"tag": "v" * 129}, f"tag: {'v' * 80}... is not a tag"),
+    Row("a tag with a space", {"tag": "v 1"}, "tag: v 1 is not a tag"),
+    Row("a tag that begins with a dot", {"tag": ".v1"}, "tag: .v1 is not a tag"),
+    Row("shell in a tag", {"tag": "$(id)"}, "tag: $(id) is not a tag"),
+    Row("an empty tag", {"tag": ""}, 'tag: "" is not a tag'),
+    Row("a number for a tag", {"tag": 1}, "tag: 1 is not a string"),
     Row(
         "a tag that is taken everywhere",
         {},
-        (
-            f"tag: v1 is taken in every region ({DIGEST}), and tags never move; "
-            f'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there',
-        ),
+        f"tag: v1 is taken in every region ({DIGEST}), and tags never move; "
+        f'allowed: a tag that is not taken, or "if_absent": true to take the image that stands there',
     ),
     Row(
         "a tag that is two images",
         {},
-        (
-            f"tag: v1 is a different image in different regions: eu-central-1 has {DIGEST}, "
-            f"us-east-1 has {OTHER_DIGEST}; allowed: a tag that is not taken",
-        ),
+        f"tag: v1 is a different image in different regions: eu-central-1 has {DIGEST}, "
+        f"us-east-1 has {OTHER_DIGEST}; allowed: a tag that is not taken",
     ),
     Row(
         "an argument that is not a name",
         {"build_arguments": {"A-B": "1"}},
-        ("build_arguments.A-B: is not an argument name; allowed: letters, digits and _, not beginning with a digit",),
+        "build_arguments.A-B: is not an argument name; allowed: letters, digits and _, not beginning with a digit",
     ),
     Row(
         "the argument that base becomes",
         {"build_arguments": {"BASE": "x"}},
-        ("build_arguments.BASE: is what base becomes; allowed: any other name",),
+        "build_arguments.BASE: is what base becomes; allowed: any other name",
     ),
-    Row("an argument that is a number", {"build_arguments": {"A": 1}}, ("build_arguments.A: 1 is not a string",)),
-    Row("an argument too long", {"build_arguments": {"A": "x" * 4001}}, ("build_arguments.A: has 4,001 characters",)),
+    Row("an argument that is a number", {"build_arguments": {"A": 1}}, "build_arguments.A: 1 is not a string"),
+    Row("an argument too long", {"build_arguments": {"A": "x" * 4001}}, "build_arguments.A: has 4,001 characters"),
     Row(
         "an argument with a NUL",
         {"build_arguments": {"A": "a\0b"}},
-        ("build_arguments.A: holds a NUL character; allowed: all others",),
+        "build_arguments.A: holds a NUL character; allowed: all others",
     ),
     Row(
         "arguments that CodeBuild would not take",
         {"build_arguments": {"A": "x" * 3000, "B": "x" * 3000}},
-        (
-            "build_arguments: make an order of 6,403 characters; allowed: up to 5,000 with everything else in it "
-            "(what is long belongs into a file of the context)",
-        ),
+        "build_arguments: make an order of 6,403 characters; allowed: up to 5,000 with everything else in it "
+        "(what is long belongs into a file of the context)",
     ),
     Row(
         "a base without a tag",
         {"base": "pytorch-training"},
-        ("base: pytorch-training is not the name and tag of a container",),
+        "base: pytorch-training is not the name and tag of a container",
     ),
     Row(
         "a base with its registry",
         {"base": f"{CONTAINERS}/{BASE}:1"},
-        (f"base: {f'{CONTAINERS}/{BASE}:1'[:80]}... is not the name and tag of a container",),
+        f"base: {f'{CONTAINERS}/{BASE}:1'[:80]}... is not the name and tag of a container",
     ),
     Row(
         "a base that AWS does not have",
         {"base": "pytorch-training:0.1"},
-        (
-            f"base: pytorch-training:0.1 does not exist in {CONTAINERS}; "
-            "allowed: name and tag of a container in the list of AWS Deep Learning Containers",
-        ),
+        f"base: pytorch-training:0.1 does not exist in {CONTAINERS}; "
+        "allowed: name and tag of a container in the list of AWS Deep Learning Containers",
     ),
     Row(
         "an image without its registry",
         {"copy": "nginx:1"},
-        ("copy: nginx:1 does not begin with a registry",),
+        "copy: nginx:1 does not begin with a registry",
         without=("context",),
     ),
     Row(
         "an image without a tag",
         {"copy": "public.ecr.aws/x/y"},
-        ("copy: public.ecr.aws/x/y has neither a tag nor a digest",),
+        "copy: public.ecr.aws/x/y has neither a tag nor a digest",
         without=("context",),
     ),
     Row(
         "an image of the own machine",
         {"copy": "127.0.0.1/x:1"},
-        ("copy: 127.0.0.1/x:1 does not begin with a registry",),
+        "copy: 127.0.0.1/x:1 does not begin with a registry",
         without=("context",),
     ),
     Row(
         "an image of a stranger's private registry",
         {"copy": STRANGE},
-        (
-            f"copy: {STRANGE} lies in a private registry of account 999988887777; "
-            "allowed: public registries, and private ones of "
-            f"{ACCOUNT}, {DEEP_LEARNING}, {PARTNER}",
-        ),
+        f"copy: {STRANGE} lies in a private registry of account 999988887777; "
+        "allowed: public registries, and private ones of "
+        f"{ACCOUNT}, {DEEP_LEARNING}, {PARTNER}",
         without=("context",),
     ),
     Row(
         "an image of another deployment",
         {"copy": OURS},
-        (f"copy: {OURS} is not a repository of this deployment; allowed: yard/..., or public registries",),
+        f"copy: {OURS} is not a repository of this deployment; allowed: yard/..., or public registries",
         without=("context",),
     ),
     Row(
         "an image that is not there",
         {"copy": NONE},
-        (f"copy: {NONE} does not exist; allowed: an image that can be pulled",),
+        f"copy: {NONE} does not exist; allowed: an image that can be pulled",
         without=("context",),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from aws.state import State
-from contract import items
+from contract import errors, items
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
 from contract.intents import LaunchAnswer, LaunchOutcome
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Exit, NodeReport, Phase
 from tests.builders import INTENT, JOB, NODE_ROLE, NOW, PLACE
+from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.functions import Outcome as Ended
 from tests.fakes.state import TABLE, store
@@ -66,8 +68,8 @@ class Trained:
     def lose(self, bucket: str, key: str) -> None:
         del self.aws.s3.buckets[bucket].objects[key]
 
-    def sync(self) -> Ended:
-        return self.functions.invoke("artifact_check", {"job": JOB.id, "attempt": 1})
+    def sync(self, *mishaps: Mishap) -> Ended:
+        return self.functions.invoke("artifact_check", {"job": JOB.id, "attempt": 1}, mishaps)
 
     @property
     def listed(self) -> bytes | None:
@@ -85,7 +87,10 @@ def test_what_is_whole_passes_and_is_listed(trained: Trained) -> None:
     outcome = trained.sync()
     assert (outcome.error, outcome.value["artifacts"], outcome.value["bytes"]) == ("", 2, 20)
     assert trained.listed is not None
-    assert [one["rank"] for one in json.loads(trained.listed)["artifacts"]] == [0, 1]
+    assert [(one["rank"], one["path"]) for one in json.loads(trained.listed)["artifacts"]] == [
+        (0, "model"),
+        (1, "model"),
+    ]
 
 
 @pytest.mark.parametrize("kind", list(CommitKind))
@@ -103,7 +108,15 @@ def test_a_file_that_is_not_there_is_named_whatever_folder_and_rank_it_is_of(
 @pytest.mark.parametrize("kind", list(CommitKind))
 def test_a_torn_file_is_no_file(trained: Trained, kind: CommitKind) -> None:
     trained.aws.s3.write(PLACE.bucket, trained.file(kind, 1), b"0123")
-    assert "has 4 bytes, committed were 10" in trained.sync().cause
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert "rank 1: model has 4 bytes, committed were 10" in outcome.cause
+
+
+def test_a_rank_that_has_nothing_to_keep_is_whole(trained: Trained) -> None:
+    trained.report(1)
+    outcome = trained.sync()
+    assert (outcome.error, outcome.value["artifacts"], outcome.value["bytes"]) == ("", 1, 10)
 
 
 @pytest.mark.parametrize("kind", list(CommitKind))
@@ -124,3 +137,15 @@ def test_no_rank_may_be_without_its_report(trained: Trained) -> None:
 def test_somebody_elses_report_is_none(trained: Trained, fields: dict[str, Any]) -> None:
     trained.report(1, **fields)
     assert trained.sync().cause == "no report of ranks 1"
+
+
+@pytest.mark.parametrize("kind", [Kind.THROTTLED, Kind.ERROR, Kind.UNREACHABLE, Kind.DENIED])
+@pytest.mark.parametrize(
+    "call", ["s3:GetObject", "s3:ListObjectsV2", "s3:PutObject", "dynamodb:Query", "dynamodb:BatchGetItem"]
+)
+@pytest.mark.parametrize("nth", [1, 2])
+def test_no_trouble_of_aws_is_a_verdict_about_artifacts(trained: Trained, call: str, kind: Kind, nth: int) -> None:
+    """The machine tries again what is not a verdict."""
+    outcome = trained.sync(Mishap(call, nth, times=math.inf, fault=kind))
+    assert outcome.error not in errors.BY_NAME
+    assert trained.sync().error == ""

@@ -63,9 +63,14 @@ class Yard:
     def running(self) -> list[Machine]:
         return [one for ec2 in self.aws.ec2.values() for one in ec2.running()]
 
-    def report(self) -> dict[str, Any] | None:
-        body = self.aws.s3.read(self.job.home_bucket, PREFIX.result)
-        return None if body is None else json.loads(body)
+    @property
+    def reported(self) -> bool:
+        return self.aws.s3.read(self.job.home_bucket, PREFIX.result) is not None
+
+    def report(self) -> dict[str, Any]:
+        assert self.reported
+        found: dict[str, Any] = json.loads(self.aws.s3.read(self.job.home_bucket, PREFIX.result) or b"")
+        return found
 
     def closed(self) -> set[int]:
         return {number for number in range(1, 9) if stored(self.aws, items.closed(self.job.id, number)) is not None}

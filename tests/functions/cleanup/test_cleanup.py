@@ -43,7 +43,6 @@ def test_an_aborted_jobs_report_says_so_and_lists_what_was_launched(yard: Yard) 
     yard.abort()
     yard.aws.clock.run(PROVEN_S)
     report = yard.report()
-    assert report is not None
     assert (report["error"], report["cause"], report["attempts"]) == ("Aborted", "somebody pressed Stop", 1)
     assert len(report["launches"][0]["instances"]) == 2
 
@@ -61,7 +60,6 @@ def test_an_end_without_a_reason_has_one_in_words(yard: Yard, status: str, error
     yard.end(status)
     yard.aws.clock.run(PROVEN_S)
     report = yard.report()
-    assert report is not None
     assert (report["error"], report["cause"]) == (error, cause)
 
 
@@ -82,9 +80,7 @@ def test_a_report_that_nobody_can_read_is_written_again(yard: Yard, written: byt
     yard.aws.s3.write(JOB.home_bucket, PREFIX.result, written)
     yard.abort()
     yard.aws.clock.run(PROVEN_S)
-    report = yard.report()
-    assert report is not None
-    assert report["attempts"] == 1
+    assert yard.report()["attempts"] == 1
 
 
 def test_the_report_of_an_attempt_before_is_not_the_report_of_the_abort(yard: Yard) -> None:
@@ -96,7 +92,6 @@ def test_the_report_of_an_attempt_before_is_not_the_report_of_the_abort(yard: Ya
     yard.abort()
     yard.aws.clock.run(PROVEN_S)
     report = yard.report()
-    assert report is not None
     assert (report["error"], report["attempts"]) == ("Aborted", 2)
     assert {launch["attempt"] for launch in report["launches"]} == {1, 2}
     assert yard.running() == []
@@ -148,7 +143,7 @@ def test_an_event_of_an_execution_that_runs_again_touches_nothing(yard: Yard) ->
     yard.aws.clock.run(500)
     assert len(yard.running()) == 2
     assert yard.closed() == set()
-    assert yard.report() is None
+    assert not yard.reported
     assert len(yard.cleanups()) == 1
 
 
@@ -172,7 +167,7 @@ def test_an_execution_that_succeeded_after_all_is_left_alone(yard: Yard) -> None
     yard.aws.queue.put(body)
     yard.aws.clock.run(500)
     assert yard.closed() == set()
-    assert yard.report() is None
+    assert not yard.reported
     assert yard.quiet()
 
 

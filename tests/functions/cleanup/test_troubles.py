@@ -122,7 +122,7 @@ def test_a_cleanup_that_aws_does_not_answer_comes_back_until_it_does(yard: Yard,
     yard.abort()
     yard.aws.clock.run(1800)
     assert yard.running() == []
-    assert yard.report() is not None
+    assert yard.reported
     assert yard.quiet()
     assert len(yard.cleanups()) >= 3
 
@@ -172,7 +172,7 @@ def test_a_region_of_other_jobs_that_cannot_be_asked_keeps_no_job_from_its_end(
     yard.abort()
     yard.aws.clock.run(100)
     assert yard.running() == []
-    assert yard.report() is not None
+    assert yard.reported
     assert yard.quiet()
 
 
@@ -193,9 +193,7 @@ def test_a_protected_instance_is_kept_and_told_and_the_others_end(yard: Yard) ->
     yard.aws.clock.run(3600)
     assert yard.running() == [kept]
     assert yard.quiet()
-    report = yard.report()
-    assert report is not None
-    assert report["protected"] == [{"instance": kept.id, "region": "eu-central-1"}]
+    assert yard.report()["protected"] == [{"instance": kept.id, "region": "eu-central-1"}]
 
 
 def test_instances_that_lost_their_tags_are_ended_by_remembered_ids(yard: Yard) -> None:

@@ -19,11 +19,11 @@ BROKEN = {"error": "GridFailed", "cause": "it went wrong"}
 @pytest.fixture
 def yard() -> Iterator[Yard]:
     with collected() as made:
+        cleaned_up(made)
         yield made
 
 
 def test_an_aborted_grid_ends_its_trainings_and_reports_how_it_ended(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.submit()
     yard.train(0, 1, 2)
     yard.end("ABORTED", cause="somebody pressed Stop")
@@ -37,7 +37,6 @@ def test_an_aborted_grid_ends_its_trainings_and_reports_how_it_ended(yard: Yard)
 
 
 def test_a_grid_that_ran_out_of_time_is_cleaned_up_as_well(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.train(0)
     yard.end("TIMED_OUT")
     yard.settle()
@@ -49,7 +48,6 @@ def test_the_machines_own_report_of_the_same_end_stays_and_nobody_is_told_twice(
     totals = yard.stop_until_over(BROKEN).value["totals"]
     yard.report(totals, BROKEN)
     before = yard.text(PREFIX.report)
-    cleaned_up(yard)
     yard.end("FAILED", error="GridFailed", cause="it went wrong")
     yard.settle()
     assert yard.text(PREFIX.report) == before
@@ -57,7 +55,6 @@ def test_the_machines_own_report_of_the_same_end_stays_and_nobody_is_told_twice(
 
 
 def test_a_grid_that_runs_again_by_the_time_of_the_message_is_left_alone(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.train(0)
     yard.end("ABORTED")
     yard.aws.states.executions.redrive(yard.execution)
@@ -67,7 +64,6 @@ def test_a_grid_that_runs_again_by_the_time_of_the_message_is_left_alone(yard: Y
 
 
 def test_a_grid_that_succeeded_is_left_alone_whatever_the_message_says(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.end("ABORTED")
     yard.execution.status = "SUCCEEDED"
     yard.settle(60)
@@ -75,7 +71,6 @@ def test_a_grid_that_succeeded_is_left_alone_whatever_the_message_says(yard: Yar
 
 
 def test_an_execution_that_never_planned_anything_leaves_nothing_to_clean_up(yard: Yard) -> None:
-    cleaned_up(yard)
     del yard.aws.s3.buckets[BUCKET].objects[PREFIX.description]
     yard.end("FAILED", error="InvalidRequest", cause="line 1: ...")
     yard.settle(60)
@@ -84,7 +79,6 @@ def test_an_execution_that_never_planned_anything_leaves_nothing_to_clean_up(yar
 
 
 def test_a_grid_of_the_same_name_and_another_execution_is_not_touched(yard: Yard) -> None:
-    cleaned_up(yard)
     other = yard.grid.execution.replace("sweep", "elsewhere")
     yard.put(PREFIX.description, yard.text(PREFIX.description).replace(yard.grid.execution, other).encode())
     yard.train(0)
@@ -95,7 +89,6 @@ def test_a_grid_of_the_same_name_and_another_execution_is_not_touched(yard: Yard
 
 def test_an_old_grid_whose_name_was_used_again_keeps_its_results(yard: Yard) -> None:
     """Names come back after 90 days; Plan refuses the new execution, and its end is nothing to the old grid."""
-    cleaned_up(yard)
     yard.put(PREFIX.description, yard.text(PREFIX.description).replace(STARTED, "2026-09-15T08:00:00.000Z").encode())
     yard.put(PREFIX.report, b'{"completed": 4}')
     yard.end("FAILED", error="InvalidRequest", cause="the name is taken")
@@ -112,7 +105,6 @@ def test_lines_that_the_machine_had_to_leave_out_are_reported_when_they_have_end
     stopped = yard.stop_until_over(BROKEN).value
     yard.report(stopped["totals"], stopped["problem"])
     assert json.loads(yard.text(PREFIX.report))["unfinished"] == 1
-    cleaned_up(yard)
     yard.aws.queue.receives = 1000
     yard.end("FAILED", error=stopped["problem"]["error"], cause=stopped["problem"]["cause"])
     yard.settle(20_000)
@@ -122,7 +114,6 @@ def test_lines_that_the_machine_had_to_leave_out_are_reported_when_they_have_end
 
 
 def test_an_event_of_another_machine_is_dropped(yard: Yard) -> None:
-    cleaned_up(yard)
     job = yard.aws.states.executions.begin("sweep", MACHINE)
     yard.aws.states.executions.end(job, "ABORTED")
     yard.settle(60)
@@ -131,7 +122,6 @@ def test_an_event_of_another_machine_is_dropped(yard: Yard) -> None:
 
 
 def test_what_never_ends_becomes_a_letter_and_its_report_names_it(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.aws.queue.receives = 45
     yard.train(0, life=Life(uploading_s=1e6))
     yard.settle(400)
@@ -143,7 +133,6 @@ def test_what_never_ends_becomes_a_letter_and_its_report_names_it(yard: Yard) ->
 
 
 def test_a_letter_that_is_moved_back_when_its_reason_is_gone_is_made_good(yard: Yard) -> None:
-    cleaned_up(yard)
     yard.aws.queue.receives = 45
     yard.train(0, life=Life(uploading_s=20_000.0))
     yard.settle(400)
@@ -160,7 +149,6 @@ def test_a_letter_that_is_moved_back_when_its_reason_is_gone_is_made_good(yard: 
 
 @pytest.mark.parametrize("operation", ["s3:GetObject", "states:*", "batch:ListJobs", "sagemaker:StopTrainingJob"])
 def test_a_cleanup_that_fails_comes_again(yard: Yard, operation: str) -> None:
-    cleaned_up(yard)
     yard.submit()
     yard.train(0)
     yard.aws.faults.add(Kind.ERROR, operation.replace("states", "stepfunctions"), times=9)

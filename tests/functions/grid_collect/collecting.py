@@ -63,8 +63,7 @@ class Yard(GridYard):
     def record_all(self, *indices: int) -> None:
         """Their children wrote what SageMaker says of their trainings."""
         for index in indices:
-            training = self.training(index)
-            assert training is not None
+            training = self.trained(index)
             record = record_of(self.lines[index], training.described(self.aws.clock.now))
             self.put(PREFIX.record(index), encode(record))
 

@@ -72,10 +72,7 @@ def test_every_spelling_of_the_same_manifest_is_the_same_plan(there: Account, ma
     found = planned(there, manifest)
     assert [
         (one.region, one.request["InputDataConfig"][0]["DataSource"]["S3DataSource"]["S3Uri"]) for one in found
-    ] == [
-        ("eu-central-1", "s3://data-eu/train/"),
-        ("us-east-1", "s3://data-us/train/"),
-    ]
+    ] == [("eu-central-1", "s3://data-eu/train/"), ("us-east-1", "s3://data-us/train/")]
 
 
 def test_one_line_is_a_plain_job(there: Account) -> None:
@@ -159,8 +156,7 @@ def test_a_cell_may_hold_blank_lines_and_what_looks_like_a_comment(there: Accoun
 
 def test_mpi_and_torchrun_are_what_sagemakers_own_containers_read(there: Account) -> None:
     mpi, torchrun = planned(
-        there,
-        line(distribution="mpi", processes_per_host=8, mpi_options="-x A=1") + line(distribution="torchrun"),
+        there, line(distribution="mpi", processes_per_host=8, mpi_options="-x A=1") + line(distribution="torchrun")
     )
     assert mpi.request["HyperParameters"] == {
         "sagemaker_mpi_enabled": "true",

@@ -7,7 +7,6 @@ import io
 import stat
 import tarfile
 import tracemalloc
-import zipfile
 from typing import IO
 
 import pytest
@@ -15,27 +14,13 @@ import pytest
 from image_build import archive
 from image_build.archive import problems
 from refusals import entries
-from tests.archives import link, tarred
+from tests.archives import header, link, raw_header, tarred, zip_entry, zip_with
 
 DOCKERFILE = ("Dockerfile", "FROM scratch\n")
 
 
 def looked(body: bytes, name: str = "context.tar.gz") -> list[str]:
     return problems(io.BytesIO(body), name)
-
-
-def zipped(*entries: tuple[str | zipfile.ZipInfo, str]) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as whole:
-        for name, text in entries:
-            whole.writestr(name, text)
-    return packed.getvalue()
-
-
-def special(name: str, kind: bytes) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type = kind
-    return info
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "./Dockerfile", ".//Dockerfile"])
@@ -45,7 +30,7 @@ def test_a_dockerfile_at_the_root_is_found(name: str) -> None:
 
 
 def test_a_zip_with_a_dockerfile_is_fine() -> None:
-    assert looked(zipped(("Dockerfile", "FROM scratch\n"), ("code/", ""), ("code/a.py", "1")), "context.zip") == []
+    assert looked(zip_with(("Dockerfile", "FROM scratch\n"), ("code/", ""), ("code/a.py", "1")), "context.zip") == []
 
 
 @pytest.mark.parametrize("name", ["dockerfile", "Dockerfile.gpu", "code/Dockerfile", "DOCKERFILE"])
@@ -55,7 +40,7 @@ def test_a_dockerfile_of_another_name_or_place_is_none(name: str) -> None:
 
 
 def test_a_folder_or_a_link_named_dockerfile_is_none() -> None:
-    assert looked(tarred(special("Dockerfile", tarfile.DIRTYPE), ("a", "1")))
+    assert looked(tarred(header("Dockerfile", type=tarfile.DIRTYPE), ("a", "1")))
     assert looked(tarred(("real", "FROM scratch\n"), link("Dockerfile", "real")))
 
 
@@ -66,7 +51,7 @@ def test_a_folder_that_was_packed_instead_of_its_contents_is_told_how_to_pack() 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../up", "a/..", "//x"])
 def test_a_name_that_leaves_the_context_is_refused(name: str) -> None:
-    for body, kind in ((tarred(DOCKERFILE, (name, "x")), "c.tar.gz"), (zipped(DOCKERFILE, (name, "x")), "c.zip")):
+    for body, kind in ((tarred(DOCKERFILE, (name, "x")), "c.tar.gz"), (zip_with(DOCKERFILE, (name, "x")), "c.zip")):
         (problem,) = looked(body, kind)
         assert "points out of the context" in problem
 
@@ -95,14 +80,12 @@ def test_a_hard_link_that_leaves_the_context_is_refused(target: str) -> None:
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
 def test_devices_and_pipes_are_refused(kind: bytes) -> None:
-    (problem,) = looked(tarred(DOCKERFILE, special("odd", kind)))
+    (problem,) = looked(tarred(DOCKERFILE, header("odd", type=kind)))
     assert "neither a file nor a folder nor a link" in problem
 
 
 def test_a_link_in_a_zip_is_refused_because_it_would_become_a_file() -> None:
-    info = zipfile.ZipInfo("link")
-    info.external_attr = (stat.S_IFLNK | 0o777) << 16
-    assert looked(zipped(DOCKERFILE, (info, "target")), "c.zip")
+    assert looked(zip_with(DOCKERFILE, (zip_entry("link", stat.S_IFLNK | 0o777), "target")), "c.zip")
 
 
 def test_only_the_first_bad_entries_are_named() -> None:
@@ -146,14 +129,8 @@ class Zeros(io.RawIOBase):
         return data
 
 
-def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
-    info = tarfile.TarInfo(name)
-    info.size, info.type = size, kind
-    return info.tobuf(tarfile.GNU_FORMAT)
-
-
 def test_a_file_of_twenty_gigabytes_is_refused_without_reading_it() -> None:
-    file = Zeros(header("big", 20 * 1024**3), 21 * 1024**3)
+    file = Zeros(raw_header("big", 20 * 1024**3), 21 * 1024**3)
     (problem,) = problems(file, "c.tar")  # type: ignore[arg-type]
     assert "takes more than 10 GB once unpacked" in problem
     assert file.given < 1024**2
@@ -161,7 +138,7 @@ def test_a_file_of_twenty_gigabytes_is_refused_without_reading_it() -> None:
 
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
 def test_a_description_of_gigabytes_is_not_taken_into_memory(kind: bytes) -> None:
-    file = Zeros(header("x", 5 * 1024**3, kind), 6 * 1024**3)
+    file = Zeros(raw_header("x", 5 * 1024**3, kind), 6 * 1024**3)
     (problem,) = problems(file, "c.tar")  # type: ignore[arg-type]
     assert "cannot be read" in problem
     assert file.given < 4 * 1024**2
@@ -171,7 +148,7 @@ def test_a_gzip_bomb_is_left_where_it_is_too_large() -> None:
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=1) as whole:
         for n in range(3):
-            whole.write(header(f"f{n}", 5 * 1024**3))
+            whole.write(raw_header(f"f{n}", 5 * 1024**3))
             whole.write(bytes(1024))  # far less than was announced
     (problem,) = looked(packed.getvalue())
     assert "cannot be read" in problem or "takes more than" in problem
@@ -179,7 +156,7 @@ def test_a_gzip_bomb_is_left_where_it_is_too_large() -> None:
 
 def test_very_many_entries_are_looked_at_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_ENTRIES", 15_000)
-    file = io.BytesIO(header("f", 0) * 16_000 + bytes(1024))
+    file = io.BytesIO(raw_header("f", 0) * 16_000 + bytes(1024))
     tracemalloc.start()
     (problem,) = problems(file, "c.tar")
     _, peak = tracemalloc.get_traced_memory()
@@ -190,15 +167,15 @@ def test_very_many_entries_are_looked_at_in_bounded_memory(monkeypatch: pytest.M
 
 def test_a_zip_that_lies_about_its_directory_is_not_taken_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "MOST_DIRECTORY", 70_000)
-    (problem,) = looked(zipped(*((f"{n:0100d}", "") for n in range(1000))), "c.zip")
+    (problem,) = looked(zip_with(*((f"{n:0100d}", "") for n in range(1000))), "c.zip")
     assert "larger than any honest one" in problem
 
 
 def test_a_zip_bomb_is_told_by_what_it_announces() -> None:
-    body = bytearray(zipped(DOCKERFILE, ("big", "x")))
+    body = bytearray(zip_with(DOCKERFILE, ("big", "x")))
     place = body.rindex(b"PK\x01\x02")
     body[place + 24 : place + 28] = (0xFFFFFFF0).to_bytes(4, "little")
-    three = zipped(DOCKERFILE)
+    three = zip_with(DOCKERFILE)
     assert looked(three, "c.zip") == []
     (problem,) = looked(bytes(body), "c.zip") or ["fine"]
     assert problem == "fine"  # 4 GB is allowed, 10 GB is not
@@ -229,7 +206,7 @@ def test_bytes_behind_the_last_entry_are_told() -> None:
 
 
 def test_an_encrypted_zip_is_refused() -> None:
-    body = bytearray(zipped(DOCKERFILE))
+    body = bytearray(zip_with(DOCKERFILE))
     body[body.rindex(b"PK\x01\x02") + 8] |= 1
     assert "is encrypted" in looked(bytes(body), "c.zip")[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,10 @@ import pytest
 from contract.codec import decode
 from contract.images import BuildOrder
 from tests.archives import tarred
-from tests.functions.image_build.account import Account, account, check
+from tests.functions.image_build.account import Account, check
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 NAMES = ("image_with_code", "image_without_code")
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", NAMES)

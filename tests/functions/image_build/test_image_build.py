@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -22,12 +21,6 @@ from tools.refusals.images import ACCOUNT, BASE, DIGEST, LEAST, OTHER_DIGEST, PA
 BUILD = "yard-build:12345678-1234-1234-1234-123456789012"
 EVERYWHERE = dict.fromkeys(REGIONS, DIGEST)
 PLAN = {"repository": REPOSITORY, "tag": "v1", "how": "built", "order": "{}"}
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 def ordered(request: object) -> BuildOrder:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from contract.errors import InvalidRequest
 from image_build.request import ALLOWED, ImageRequest
-from tests.functions.image_build.account import Account, account, check
+from tests.functions.image_build.account import Account, check
 from tests.functions.image_build.troubles import THERE
 from tools.refusals.images import LEAST, ROWS, Row
-
-
-@pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
-    with account(monkeypatch) as made:
-        yield made
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.what for row in ROWS])

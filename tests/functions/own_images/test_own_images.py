@@ -15,7 +15,7 @@ from contract.errors import BuildFailed, StillBuilding
 from own_images.policy import execution, judge
 from tests.builders import JOB
 from tests.fakes.aws import Aws
-from tests.fakes.cloudformation import CloudFormation, listening
+from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.executions import Execution
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.functions import BUILD, Functions, Outcome
@@ -39,15 +39,8 @@ class Deploy:
     given: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, kind: str = "Create", number: int = 1, *mishaps: Mishap) -> Outcome:
-        request = {
-            "RequestType": kind,
-            "ResponseURL": self.cloudformation.url,
-            "StackId": "arn:aws:cloudformation:eu-central-1:123456789012:stack/yard-images/1",
-            "RequestId": f"7f3b1c2d-0000-4000-8000-{number:012d}",
-            "LogicalResourceId": "Child",
-            "ResourceType": "Custom::OwnImage",
-            "ResourceProperties": {"Tag": TAG, "Bucket": ASSETS, "Key": ASSET, "Regions": ["eu-central-1"]},
-        }
+        wanted = {"Tag": TAG, "Bucket": ASSETS, "Key": ASSET, "Regions": ["eu-central-1"]}
+        request = self.cloudformation.request(kind, wanted, stack="yard-images", number=number)
         return self.functions.invoke("own_images", request, mishaps)
 
     def waits(self) -> dict[str, Any]:
@@ -72,15 +65,8 @@ class Deploy:
         return self.cloudformation.answers[-1]
 
 
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
 @pytest.fixture
 def deploy(cloudformation: CloudFormation) -> Iterator[Deploy]:
-    cloudformation.answers.clear()
     aws = deployed()
     aws.states.executions.machines |= {BUILD, WAITS}
     aws.s3.buckets[ASSETS] = Bucket(region=JOB.home_region)

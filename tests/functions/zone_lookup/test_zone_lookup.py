@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from contract import names
 from localaws.services.ec2_zones import zone_shown
 from tests.fakes.aws import Aws
-from tests.fakes.cloudformation import CloudFormation, listening
+from tests.fakes.cloudformation import CloudFormation
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import deployed, home
@@ -47,15 +45,8 @@ class Yard:
         catalogue.zones, catalogue.further = zones, tuple(zone_shown(REGION, **one) for one in further)
 
     def ask(self, kind: str, count: int, before: str = "", *mishaps: Mishap) -> Answer:
-        request: dict[str, Any] = {
-            "RequestType": kind,
-            "ResponseURL": self.cloudformation.url,
-            "StackId": f"arn:aws:cloudformation:{REGION}:123456789012:stack/yard-region-{REGION}/1",
-            "RequestId": "request-1",
-            "LogicalResourceId": "Zones",
-            "ResourceProperties": {"ServiceToken": "arn", "Count": str(count)},
-            **({"PhysicalResourceId": before} if kind != "Create" else {}),
-        }
+        known = {"PhysicalResourceId": before} if kind != "Create" else {}
+        request = self.cloudformation.request(kind, {"Count": str(count)}, stack=f"yard-region-{REGION}") | known
         functions = Functions(self.aws)
         with functions.installed():
             assert functions.invoke("zone_lookup", request, mishaps).error == ""
@@ -70,15 +61,8 @@ class Yard:
         return sum(call.name == DESCRIBE for call in self.aws.calls)
 
 
-@pytest.fixture(scope="module")
-def cloudformation() -> Iterator[CloudFormation]:
-    with listening() as server:
-        yield server
-
-
 @pytest.fixture
 def yard(cloudformation: CloudFormation) -> Yard:
-    cloudformation.answers.clear()
     made = Yard(deployed(), cloudformation)
     made.names(*SIX)
     return made

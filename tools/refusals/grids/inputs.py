@@ -6,47 +6,43 @@ from tools.refusals.grids.row import ARN, GOOD, MANIFESTS, Row
 from tools.refusals.grids.yard import BUCKET, CHILD, execution
 
 ROWS = (
-    Row("no manifest", "", ("manifest: is missing",), given={}, whole=True),
+    Row("no manifest", "", "manifest: is missing", given={}, whole=True),
     Row(
         "no object",
         "",
-        (
-            "request: a list is not an object; allowed: an object of the fields manifest, defaults, sweep, "
-            "max_cost_usd, owner, allow_duplicates",
-        ),
+        "request: a list is not an object; allowed: an object of the fields manifest, defaults, sweep, "
+        "max_cost_usd, owner, allow_duplicates",
         given=[],
         whole=True,
     ),
     Row(
         "a field of the input that there is not",
         GOOD,
-        (
-            "default: there is no such field (did you mean defaults?); allowed: manifest, defaults, sweep, "
-            "max_cost_usd, owner, allow_duplicates",
-        ),
+        "default: there is no such field (did you mean defaults?); allowed: manifest, defaults, sweep, "
+        "max_cost_usd, owner, allow_duplicates",
         given={"default": {}},
     ),
     Row(
         "wrong defaults",
         GOOD,
-        (
-            "defaults.image: imags: has a tag or a digest that is none",
-            "defaults.sweep: is a field of the input itself; allowed: sweep beside defaults",
-        ),
+        "defaults.image: imags: has a tag or a digest that is none",
+        "defaults.sweep: is a field of the input itself; allowed: sweep beside defaults",
         given={"defaults": {"image": "imags:", "instance_type": "ml.g5.xlarge", "sweep": {"a": [1]}}},
     ),
     Row(
         "defaults that are none, a sweep that is none",
         GOOD,
+        "defaults: a list is not an object",
+        "sweep.lr: 1 is not a list",
         (
-            "defaults: a list is not an object",
-            "sweep.lr: 1 is not a list",
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
             "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
-            "manifest, in the input's defaults or as grid.defaults.image in cdk.json",
+            "manifest, in the input's defaults or as grid.defaults.image in cdk.json"
+        ),
+        (
             "line 1: instance_type: is missing; allowed: a type of SageMaker trainings, ml.g5.*, ml.m5.* "
             "(grid.limits.instance_types in cdk.json), as a column of the manifest, in the input's "
-            "defaults or as grid.defaults.instance_type in cdk.json",
+            "defaults or as grid.defaults.instance_type in cdk.json"
         ),
         given={"defaults": [], "sweep": {"lr": 1}},
         without=(),
@@ -54,95 +50,73 @@ ROWS = (
     Row(
         "a cap of nothing, an owner of brackets",
         GOOD,
-        (
-            "max_cost_usd: 0 is too small",
-            'owner: "<b>" does not have the right form',
-            'allow_duplicates: "no" is neither true nor false',
-        ),
+        "max_cost_usd: 0 is too small",
+        'owner: "<b>" does not have the right form',
+        'allow_duplicates: "no" is neither true nor false',
         given={"max_cost_usd": 0, "owner": "<b>", "allow_duplicates": "no"},
     ),
     Row(
         "a manifest that is not there",
         GOOD,
-        (
-            f"manifest: s3://{BUCKET}/uploads/none.csv does not exist; allowed: a manifest that was "
-            "uploaded before the start",
-        ),
+        f"manifest: s3://{BUCKET}/uploads/none.csv does not exist; allowed: a manifest that was uploaded before the start",
         given={"manifest": f"s3://{BUCKET}/uploads/none.csv"},
     ),
     Row(
         "a manifest in a foreign bucketf",
         GOOD,
-        (f"manifest: s3://elsewhere/m.csv is not where manifests may lie; allowed: {MANIFESTS}",),
+        f"manifest: s3://elsewhere/m.csv is not where manifests may lie; allowed: {MANIFESTS}",
         given={"manifest": "s3://elsewhere/m.csv"},
     ),
     Row(
         "a manifest in a bucket that keeps us out",
         GOOD,
-        (
-            "manifest: s3://partner/m.csv cannot be looked at (S3 answers 403); allowed: an object that "
-            "the deployment may read",
-        ),
+        "manifest: s3://partner/m.csv cannot be looked at (S3 answers 403); allowed: an object that the deployment may read",
         given={"manifest": "s3://partner/m.csv"},
     ),
     Row(
         "a folder for a manifest",
         GOOD,
-        (f"manifest: s3://{BUCKET}/uploads/ names no object",),
+        f"manifest: s3://{BUCKET}/uploads/ names no object",
         given={"manifest": f"s3://{BUCKET}/uploads/"},
     ),
-    Row(
-        "a manifest of 3 GB",
-        GOOD,
-        (f"manifest: s3://{BUCKET}/uploads/manifest has 3.0 GB; allowed: up to 1 GB",),
-    ),
+    Row("a manifest of 3 GB", GOOD, f"manifest: s3://{BUCKET}/uploads/manifest has 3.0 GB; allowed: up to 1 GB"),
     Row(
         "a name with a dot",
         GOOD,
-        ("name: the execution is called a.b; allowed: 1 to 80 letters, digits, _ and -",),
+        "name: the execution is called a.b; allowed: 1 to 80 letters, digits, _ and -",
         run=execution("a.b"),
     ),
     Row(
         "a name of 81 characters",
         GOOD,
-        (
-            "name: the execution is called "
-            "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...; allowed: "
-            "1 to 80 letters, digits, _ and -",
-        ),
+        "name: the execution is called "
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...; allowed: "
+        "1 to 80 letters, digits, _ and -",
         run=execution("x" * 81),
     ),
     Row(
         "a name that a grid has",
         GOOD,
-        (
-            f"name: sweep-7 is the name of a grid of another execution ({ARN}, started "
-            "2026-08-01T10:00:00.000Z); allowed: a name that no grid had",
-        ),
+        f"name: sweep-7 is the name of a grid of another execution ({ARN}, started "
+        "2026-08-01T10:00:00.000Z); allowed: a name that no grid had",
     ),
     Row(
         "a deployment that admits nothing",
         GOOD,
-        (
-            "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
-            "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its "
-            "stacks anew",
-        ),
+        "request: nothing is admitted at present: a destroy; allowed: any request, once a person has deleted "
+        "the item admission/closed of the table yard-state, or once a destroy has come to its end and a deploy has made its "
+        "stacks anew",
     ),
     Row(
         "a child whose image does not stand",
         GOOD,
-        (
-            f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
-            "allowed: deploy again, which builds it (docs/images.md)",
-        ),
+        f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
+        "allowed: deploy again, which builds it (docs/images.md)",
     ),
     Row(
         "a deployment without a platform repository",
         GOOD,
-        (
-            f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
-            "allowed: deploy again, which builds it (docs/images.md)",
-        ),
+        f"deployment: yard/platform:{CHILD} does not stand in eu-central-1, so no line could start; "
+        "allowed: deploy again, which builds it (docs/images.md)",
     ),
 )

@@ -9,25 +9,21 @@ ROWS = (
     Row(
         "a field that there is not",
         line(hyperparameter={"lr": 1}),
-        (f"line 1: hyperparameter: there is no such field (did you mean hyperparameters?); allowed: {FIELDS}",),
+        f"line 1: hyperparameter: there is no such field (did you mean hyperparameters?); allowed: {FIELDS}",
     ),
     Row(
         "numbers as text",
         line(instance_count="2", max_hours="1"),
-        (
-            'line 1: instance_count: "2" is not a whole number (numbers stand without quotes)',
-            'line 1: max_hours: "1" is not a number (numbers stand without quotes)',
-        ),
+        'line 1: instance_count: "2" is not a whole number (numbers stand without quotes)',
+        'line 1: max_hours: "1" is not a number (numbers stand without quotes)',
     ),
     Row(
         "wrong types",
         line(data=3, hyperparameters=[1], network_isolation=1, environment={"A": 1}),
-        (
-            "line 1: data: 3 is not a list",
-            "line 1: hyperparameters: a list is not an object",
-            "line 1: environment.A: 1 is not a string; allowed: strings of up to 512 characters",
-            "line 1: network_isolation: 1 is neither true nor false",
-        ),
+        "line 1: data: 3 is not a list",
+        "line 1: hyperparameters: a list is not an object",
+        "line 1: environment.A: 1 is not a string; allowed: strings of up to 512 characters",
+        "line 1: network_isolation: 1 is neither true nor false",
     ),
     Row(
         "nothing said",
@@ -35,179 +31,142 @@ ROWS = (
         (
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
             "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
-            "manifest, in the input's defaults or as grid.defaults.image in cdk.json",
+            "manifest, in the input's defaults or as grid.defaults.image in cdk.json"
+        ),
+        (
             "line 1: instance_type: is missing; allowed: a type of SageMaker trainings, ml.g5.*, ml.m5.* "
             "(grid.limits.instance_types in cdk.json), as a column of the manifest, in the input's "
-            "defaults or as grid.defaults.instance_type in cdk.json",
+            "defaults or as grid.defaults.instance_type in cdk.json"
         ),
         without=("image", "instance_type"),
     ),
     Row(
         "equal lines",
         GOOD + "us-east-1,s3://data-us/train/\n" + GOOD + GOOD,
-        (
-            'lines 3 and 4: is the same as line 1; allowed: each training once, or "allow_duplicates": '
-            "true in the input",
-        ),
+        'lines 3 and 4: is the same as line 1; allowed: each training once, or "allow_duplicates": true in the input',
     ),
     Row(
         "equal lines by other words",
         line() + line(s3_location="s3://data-eu/train/", data=None),
-        ('line 2: is the same as line 1; allowed: each training once, or "allow_duplicates": true in the input',),
+        'line 2: is the same as line 1; allowed: each training once, or "allow_duplicates": true in the input',
     ),
     Row(
         "a region that is none",
         "mars,s3://data-eu/train/\n",
-        ("line 1: region: mars is not a region name",),
+        "line 1: region: mars is not a region name",
         given={"defaults": DEFAULTS | {"volume_gb": 5}},
     ),
     Row(
         "a region of others",
         "eu-west-3,s3://data-eu/train/\n",
-        (
-            "line 1: region: eu-west-3 is not a region of yard; allowed: auto, eu-central-1, us-east-1, "
-            "us-west-2, ap-south-1",
-        ),
+        "line 1: region: eu-west-3 is not a region of yard; allowed: auto, eu-central-1, us-east-1, us-west-2, ap-south-1",
     ),
     Row(
         "data in another region",
         "us-east-1,s3://data-eu/train/\n",
-        (
-            "line 1: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
-            "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",
-        ),
+        "line 1: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
+        "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",
     ),
     Row(
         "data in regions of which none is common",
         line(region="auto", channels={"validation": "s3://data-us/train/"}),
-        (
-            "line 1: channels.validation: lies in us-east-1, where this training cannot run; allowed: a "
-            "copy in eu-central-1",
-        ),
+        "line 1: channels.validation: lies in us-east-1, where this training cannot run; allowed: a copy in eu-central-1",
     ),
     Row(
         "nothing under an address",
         GOOD.replace("train", "none"),
-        ("line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",),
+        "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
     ),
     Row(
         "a bucket that is not ours",
         GOOD.replace("data-eu", "elsewhere"),
-        (f"line 1: data: s3://elsewhere/train/ is in no place that trainings may read; allowed: {PLACES}",),
+        f"line 1: data: s3://elsewhere/train/ is in no place that trainings may read; allowed: {PLACES}",
     ),
     Row(
         "a bucket that keeps us out",
         "us-east-1,s3://partner/x/\n",
-        (
-            "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket is another "
-            "account's, or its policy or key keeps the deployment out; allowed: what the deployment may "
-            "read",
-        ),
+        "line 1: data: s3://partner/x/ cannot be read: S3 answers 403, so the bucket is another "
+        "account's, or its policy or key keeps the deployment out; allowed: what the deployment may "
+        "read",
     ),
     Row(
         "a bucket that is no more",
         "us-east-1,s3://retired/x/\n",
-        (
-            "line 1: data: s3://retired/x/ cannot be read: there is no such bucket; allowed: what the "
-            "deployment may read",
-        ),
+        "line 1: data: s3://retired/x/ cannot be read: there is no such bucket; allowed: what the deployment may read",
     ),
     Row(
         "decisions as data",
         f"eu-central-1,s3://{BUCKET}/grids/old/\n",
-        (
-            "line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is in no place that "
-            f"trainings may read; allowed: {PLACES}",
-        ),
+        f"line 1: data: s3://yard-home-111122223333-eu-central-1/grids/old/ is in no place that trainings may read; allowed: {PLACES}",
     ),
     Row(
         "no address",
         "eu-central-1,/data/train\n",
-        ("line 1: data.0: /data/train is not an S3 address; allowed: s3://bucket/key",),
+        "line 1: data.0: /data/train is not an S3 address; allowed: s3://bucket/key",
     ),
     Row(
         "an address that climbs",
         "eu-central-1,s3://data-eu/../train\n",
-        ("line 1: data.0: s3://data-eu/../train has a part '..'; allowed: the plain key",),
+        "line 1: data.0: s3://data-eu/../train has a part '..'; allowed: the plain key",
     ),
     Row(
         "an image that stands nowhere",
         line(image="images:v2"),
-        (
-            "line 1: image: images:v2 does not stand in eu-central-1; allowed: an image that was built or "
-            "copied there (docs/images.md)",
-        ),
+        "line 1: image: images:v2 does not stand in eu-central-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
         "an image that stands in home alone",
         "us-east-1,s3://data-us/train/\n",
-        (
-            "line 1: image: images:v1 does not stand in us-east-1; allowed: an image that was built or "
-            "copied there (docs/images.md)",
-        ),
+        "line 1: image: images:v1 does not stand in us-east-1; allowed: an image that was built or copied there (docs/images.md)",
     ),
     Row(
         "a repository that there is not",
         line(image="imags:v1"),
-        ("line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",),
+        "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
     ),
-    Row("an image without a tag", line(image="images"), ("line 1: image: images has neither a tag nor a digest",)),
+    Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
     Row(
         "an image of a public registry",
         line(image="public.ecr.aws/docker/library/python:3.12"),
-        (
-            "line 1: image: public.ecr.aws/docker/library/python:3.12 is in no private ECR registry, and "
-            "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/images.md)",
-        ),
+        "line 1: image: public.ecr.aws/docker/library/python:3.12 is in no private ECR registry, and "
+        "SageMaker pulls from no other; allowed: copy it into the deployment first (docs/images.md)",
     ),
     Row(
         "an image of another deployment",
         line(image=OURS),
-        (
-            "line 1: image: 111122223333.dkr.ecr.eu-central-1.amazonaws.com/lab/images:1 is not a repository "
-            "of this deployment; allowed: images, grid",
-        ),
+        "line 1: image: 111122223333.dkr.ecr.eu-central-1.amazonaws.com/lab/images:1 is not a repository "
+        "of this deployment; allowed: images, grid",
     ),
     Row(
         "an image of a registry that keeps us out",
         line(image=STRANGE),
-        (
-            "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be looked at "
-            "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
-            "Learning Containers of the region",
-        ),
+        "line 1: image: 999988887777.dkr.ecr.eu-central-1.amazonaws.com/lab/x:1 cannot be looked at "
+        "(ECR answers AccessDeniedException); allowed: the deployment's own images, and AWS's Deep "
+        "Learning Containers of the region",
     ),
     Row(
         "AWS's container of another region",
         line(region="us-east-1", data="s3://data-us/train/", image=CONTAINER),
-        (
-            "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 lies in "
-            "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
-            "the same image in us-east-1, or copy it into the deployment first (docs/images.md)",
-        ),
+        "line 1: image: 763104351884.dkr.ecr.eu-central-1.amazonaws.com/pytorch-training:2.8 lies in "
+        "eu-central-1, and SageMaker pulls in us-east-1 from a registry of that region alone; allowed: "
+        "the same image in us-east-1, or copy it into the deployment first (docs/images.md)",
     ),
     Row(
         "a type that there is not",
         line(instance_type="ml.g5.xlage"),
-        (
-            "line 1: instance_type: ml.g5.xlage is not an instance type of SageMaker training (did you mean "
-            "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
-        ),
+        "line 1: instance_type: ml.g5.xlage is not an instance type of SageMaker training (did you mean "
+        "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
     ),
     Row(
         "a type of EC2",
         line(instance_type="g5.xlarge"),
-        (
-            "line 1: instance_type: g5.xlarge is not an instance type of SageMaker training (did you mean "
-            "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
-        ),
+        "line 1: instance_type: g5.xlarge is not an instance type of SageMaker training (did you mean "
+        "ml.g5.xlarge?); allowed: types as in ml.g5.xlarge",
     ),
     Row(
         "a type that is not allowed",
         line(instance_type="ml.p4d.24xlarge"),
-        (
-            "line 1: instance_type: ml.p4d.24xlarge is not for this deployment; allowed: ml.g5.*, ml.m5.* "
-            "(grid.limits.instance_types in cdk.json)",
-        ),
+        "line 1: instance_type: ml.p4d.24xlarge is not for this deployment; allowed: ml.g5.*, ml.m5.* "
+        "(grid.limits.instance_types in cdk.json)",
     ),
 )

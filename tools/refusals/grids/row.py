@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from grid_plan import asked, cells, columns, limits
@@ -21,6 +20,7 @@ from tools.refusals.grids.yard import (
     bytes_bucket,
     execution,
 )
+from tools.refusals.refusal import Refusal
 
 ARN = execution()["arn"]
 BYTES = bytes_bucket("").rstrip("-")
@@ -35,23 +35,23 @@ GOOD = "eu-central-1,s3://data-eu/train/\n"
 """The smallest manifest that is planned, with the input of `Row.input`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One refusal: what is wrong, the manifest, the fields of the input, the reasons of the answer."""
+class Row(Refusal):
+    """A refusal of a grid; what is given are fields that are put into the input."""
 
-    what: str
-    manifest: str | bytes
-    says: tuple[str, ...]
-    """The reasons; one without `; allowed: ` ends with what its field may be."""
-    given: Any = field(default_factory=dict)
-    """Fields that are put into the input."""
-    without: tuple[str, ...] = ()
-    """Fields that are removed from the defaults."""
-    whole: bool = False
-    """Whether the given value is the whole input."""
-    run: Mapping[str, str] = field(default_factory=execution)
-    shown: str = ""
-    """What the page shows in the place of a manifest that nobody would read."""
+    def __init__(
+        self,
+        what: str,
+        manifest: str | bytes,
+        *says: str,
+        given: Any = None,
+        run: Mapping[str, str] | None = None,
+        shown: str = "",
+        **more: Any,
+    ) -> None:
+        """`shown` is what the page shows in the place of a manifest that nobody would read; `without` of `more` removes fields
+        from the defaults."""
+        super().__init__(what, {} if given is None else given, *says, **more)
+        self.manifest, self.run, self.shown = manifest, run or execution(), shown
 
     @property
     def input(self) -> Any:
@@ -61,14 +61,12 @@ class Row:
         return {"manifest": MANIFEST, "defaults": defaults} | self.given
 
     def reasons(self) -> list[str]:
-        return [_whole(reason) for reason in self.says]
+        return self.completed(_allowed)
 
 
-def _whole(reason: str) -> str:
-    if "; allowed: " in reason:
-        return reason
+def _allowed(reason: str) -> str:
     names = re.sub(r"^lines? [^:]*: ", "", reason).removeprefix("defaults.")
-    return f"{reason}; allowed: {ALLOWED[re.split('[.:]', names)[0]]}"
+    return ALLOWED[re.split("[.:]", names)[0]]
 
 
 def line(**given: Any) -> str:

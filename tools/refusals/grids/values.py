@@ -10,226 +10,185 @@ ROWS = (
     Row(
         "more than the limits",
         line(instance_count=17, volume_gb=2001, max_hours=73),
-        (
-            "line 1: instance_count: 17 is too large",
-            "line 1: volume_gb: 2001 is too large",
-            "line 1: max_hours: 73 is too large",
-        ),
+        "line 1: instance_count: 17 is too large",
+        "line 1: volume_gb: 2001 is too large",
+        "line 1: max_hours: 73 is too large",
     ),
     Row(
         "counts below one",
         line(instance_count=0, volume_gb=-1, max_hours=0),
-        (
-            "line 1: instance_count: 0 is too small",
-            "line 1: volume_gb: -1 is too small",
-            "line 1: max_hours: 0 is too small",
-        ),
+        "line 1: instance_count: 0 is too small",
+        "line 1: volume_gb: -1 is too small",
+        "line 1: max_hours: 0 is too small",
     ),
-    Row("a market that there is not", line(market="reserved"), ("line 1: market: reserved is not one of them",)),
+    Row("a market that there is not", line(market="reserved"), "line 1: market: reserved is not one of them"),
     Row(
         "waiting for what is bought on demand",
         line(max_wait_hours=5),
-        ("line 1: max_wait_hours: says nothing to the market on-demand",),
+        "line 1: max_wait_hours: says nothing to the market on-demand",
     ),
     Row(
         "spot capacity waited for too long",
         line(market="spot", max_hours=5, max_wait_hours=97),
-        (
-            "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
-            "(grid.limits.max_hours and a day), for the market spot alone",
-        ),
+        "line 1: max_wait_hours: 97 is too large; allowed: a number from max_hours to 96 "
+        "(grid.limits.max_hours and a day), for the market spot alone",
     ),
     Row(
         "a wait shorter than the run",
         line(market="spot", max_hours=5, max_wait_hours=4),
-        ("line 1: max_wait_hours: 4 is less than max_hours, which is 5",),
+        "line 1: max_wait_hours: 4 is less than max_hours, which is 5",
     ),
     Row(
         "101 hyperparameters",
         line(hyperparameters={f"h{number}": 1 for number in range(101)}),
-        ("line 1: hyperparameters: has 101 entries",),
+        "line 1: hyperparameters: has 101 entries",
         shown="an object of 101 names",
     ),
     Row(
         "100 hyperparameters and mpi",
         line(hyperparameters={f"h{number}": 1 for number in range(100)}, distribution="mpi"),
-        ("line 1: hyperparameters: make 102 with those of sweep and distribution; allowed: up to 100",),
+        "line 1: hyperparameters: make 102 with those of sweep and distribution; allowed: up to 100",
         shown="an object of 100 names, and mpi",
     ),
     Row(
         "a hyperparameter too long",
         line(hyperparameters={"text": "x" * 2501, "n" * 257: 1}),
-        (
-            "line 1: hyperparameters.text: has 2,501 characters; allowed: up to 2,500 (what is long "
-            "belongs into the data)",
-            f"line 1: hyperparameters.{'n' * 80}...: is a name of 257 characters; allowed: 1 to 256 characters",
-        ),
+        "line 1: hyperparameters.text: has 2,501 characters; allowed: up to 2,500 (what is long belongs into the data)",
+        f"line 1: hyperparameters.{'n' * 80}...: is a name of 257 characters; allowed: 1 to 256 characters",
         shown="a value of 2,501 characters, a name of 257",
     ),
     Row(
         "101 variables",
         line(environment={f"V{number}": "" for number in range(101)}),
-        ("line 1: environment: has 101 entries",),
+        "line 1: environment: has 101 entries",
         shown="an object of 101 names",
     ),
     Row(
         "variables that are none",
         line(environment={"A-B": "", "C": "x" * 513}),
-        (
-            "line 1: environment.A-B: A-B is not a variable name; allowed: letters, digits and _",
-            "line 1: environment.C: has 513 characters; allowed: up to 512",
-        ),
+        "line 1: environment.A-B: A-B is not a variable name; allowed: letters, digits and _",
+        "line 1: environment.C: has 513 characters; allowed: up to 512",
         shown="a variable A-B, and a text of 513 characters",
     ),
     Row(
         "tags that are taken",
         line(tags={"aws:x": "1", "Trainyard:grid": "mine", "a<b": "1"}),
-        (
-            "line 1: tags.aws:x: begins with a prefix that is taken; allowed: keys without aws: and trainyard:",
-            "line 1: tags.Trainyard:grid: begins with a prefix that is taken; allowed: keys without aws: "
-            "and trainyard:",
-            'line 1: tags.a<b: "a<b" does not have the right form',
-        ),
+        "line 1: tags.aws:x: begins with a prefix that is taken; allowed: keys without aws: and trainyard:",
+        "line 1: tags.Trainyard:grid: begins with a prefix that is taken; allowed: keys without aws: and trainyard:",
+        'line 1: tags.a<b: "a<b" does not have the right form',
     ),
     Row(
         "46 tags",
         line(tags={f"t{number}": "" for number in range(46)}),
-        ("line 1: tags: has 46 entries",),
+        "line 1: tags: has 46 entries",
         shown="an object of 46 tags",
     ),
     Row(
         "41 metrics",
         line(metrics={f"m{number}": "x" for number in range(41)}),
-        ("line 1: metrics: has 41 entries",),
+        "line 1: metrics: has 41 entries",
         shown="an object of 41 metrics",
     ),
-    Row("an empty expression", line(metrics={"loss": ""}), ("line 1: metrics.loss: is empty",)),
+    Row("an empty expression", line(metrics={"loss": ""}), "line 1: metrics.loss: is empty"),
     Row(
         "21 channels",
         line(channels={f"c{number}": "s3://data-eu/train/" for number in range(20)}),
-        ("line 1: channels: make 21 with that of data; allowed: up to 20",),
+        "line 1: channels: make 21 with that of data; allowed: up to 20",
         shown="data, and 20 channels",
     ),
     Row(
         "a channel that is none",
         line(channels={"a b": "s3://data-eu/train/", "c": {"data": [], "mod": 1}}, mode="Fast"),
-        (
-            "line 1: mode: Fast is not one of them",
-            "line 1: channels.a b: a b is not a channel name",
-            "line 1: channels.c.data: is empty",
-            "line 1: channels.c.mod: there is no such field (did you mean mode?); allowed: data, mode, "
-            "content_type, sharded",
-        ),
+        "line 1: mode: Fast is not one of them",
+        "line 1: channels.a b: a b is not a channel name",
+        "line 1: channels.c.data: is empty",
+        "line 1: channels.c.mod: there is no such field (did you mean mode?); allowed: data, mode, content_type, sharded",
     ),
     Row(
         "a channel twice",
         line(channels={"training": "s3://data-eu/train/"}),
-        ("line 1: channels.training: is the channel of data too; allowed: different names",),
+        "line 1: channels.training: is the channel of data too; allowed: different names",
     ),
     Row(
         "a checkpoint that two lines share",
         line(checkpoint=FOLDER) + line(checkpoint=FOLDER, volume_gb=31),
-        ("line 2: checkpoint: is that of line 1 too; allowed: a folder for this training alone, or none",),
+        "line 2: checkpoint: is that of line 1 too; allowed: a folder for this training alone, or none",
     ),
     Row(
         "a checkpoint that a sweep shares",
         line(checkpoint=FOLDER, sweep={"lr": [1, 2]}),
-        (
-            "line 1: checkpoint: is that of each training of the sweep too; allowed: a folder for this "
-            "training alone, or none",
-        ),
+        "line 1: checkpoint: is that of each training of the sweep too; allowed: a folder for this training alone, or none",
     ),
     Row(
         "a checkpoint in a bucket of data",
         line(checkpoint="s3://data-eu/checkpoints"),
-        (
-            "line 1: checkpoint: s3://data-eu/checkpoints is not a place that trainings may write to; allowed: "
-            f"s3://{BYTES}-<region>/grids/...",
-        ),
+        "line 1: checkpoint: s3://data-eu/checkpoints is not a place that trainings may write to; allowed: "
+        f"s3://{BYTES}-<region>/grids/...",
     ),
     Row(
         "a checkpoint in another region",
         line(region="us-east-1", data="s3://data-us/train/", checkpoint=FOLDER),
-        (
-            f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/checkpoints lies in "
-            f"eu-central-1; allowed: s3://{BYTES}-us-east-1/grids/...",
-        ),
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/checkpoints lies in "
+        f"eu-central-1; allowed: s3://{BYTES}-us-east-1/grids/...",
     ),
     Row(
         "a distribution that there is not",
         line(distribution="horovod"),
-        ("line 1: distribution: horovod is not one of them",),
+        "line 1: distribution: horovod is not one of them",
     ),
     Row(
         "options of mpirun without mpi",
         line(distribution="torchrun", processes_per_host=8, mpi_options="-x A"),
-        (
-            "line 1: processes_per_host: says nothing to the distribution torchrun",
-            "line 1: mpi_options: says nothing to the distribution torchrun",
-        ),
+        "line 1: processes_per_host: says nothing to the distribution torchrun",
+        "line 1: mpi_options: says nothing to the distribution torchrun",
     ),
     Row(
         "a hyperparameter that mpi becomes",
         line(distribution="mpi", hyperparameters={"sagemaker_mpi_enabled": True}),
-        ("line 1: hyperparameters.sagemaker_mpi_enabled: is what distribution becomes; allowed: one of them",),
+        "line 1: hyperparameters.sagemaker_mpi_enabled: is what distribution becomes; allowed: one of them",
     ),
     Row(
         "a network of one's own",
         line(subnets=["subnet-0123456789abcdef0"], security_groups=["sg-01234567"]),
-        (
-            "line 1: subnets: the role of trainings has no right on networks",
-            "line 1: security_groups: the role of trainings has no right on networks",
-        ),
+        "line 1: subnets: the role of trainings has no right on networks",
+        "line 1: security_groups: the role of trainings has no right on networks",
     ),
-    Row(
-        "no subnet",
-        line(subnets=["vpc-1"]),
-        ("line 1: subnets.0: vpc-1 is not a subnet id",),
-    ),
+    Row("no subnet", line(subnets=["vpc-1"]), "line 1: subnets.0: vpc-1 is not a subnet id"),
     Row(
         "a key of another region",
         line(kms_key=f"arn:aws:kms:us-east-1:{ACCOUNT}:key/1"),
-        (
-            "line 1: kms_key: arn:aws:kms:us-east-1:111122223333:key/1 is not a key of the line's region; "
-            "allowed: its id or its alias, or a key of eu-central-1",
-        ),
+        "line 1: kms_key: arn:aws:kms:us-east-1:111122223333:key/1 is not a key of the line's region; "
+        "allowed: its id or its alias, or a key of eu-central-1",
     ),
-    Row("a sweep over nothing", line(sweep={"lr": []}), ("line 1: sweep.lr: is empty",)),
+    Row("a sweep over nothing", line(sweep={"lr": []}), "line 1: sweep.lr: is empty"),
     Row(
         "a sweep with a value twice",
         line(sweep={"lr": [1, "1"]}),
-        ("line 1: sweep.lr: has 1 twice; allowed: different values",),
+        "line 1: sweep.lr: has 1 twice; allowed: different values",
     ),
     Row(
         "a sweep over a hyperparameter that is set",
         line(sweep={"lr": [1, 2]}, hyperparameters={"lr": 3}),
-        ("line 1: sweep.lr: is in hyperparameters too; allowed: one of them",),
+        "line 1: sweep.lr: is in hyperparameters too; allowed: one of them",
     ),
     Row(
         "a sweep of a million",
         line(sweep={name: list(range(100)) for name in "abc"}),
-        (
-            "line 1: sweep: makes 1,000,000 trainings of this line; allowed: up to 10,000 "
-            "(grid.limits.max_lines in cdk.json)",
-        ),
+        "line 1: sweep: makes 1,000,000 trainings of this line; allowed: up to 10,000 (grid.limits.max_lines in cdk.json)",
         shown="a sweep of three lists of 100",
     ),
     Row(
         "a cap that the plan could pass",
         line(instance_count=2, max_hours=10),
-        (
-            "max_cost_usd: 20.00 is less than 35.00, which the trainings could cost until their time-outs "
-            "at on-demand prices; allowed: more, or less of lines, instances and max_hours",
-        ),
+        "max_cost_usd: 20.00 is less than 35.00, which the trainings could cost until their time-outs "
+        "at on-demand prices; allowed: more, or less of lines, instances and max_hours",
         given={"max_cost_usd": 20},
     ),
     Row(
         "a cap and an unknown price",
         line(instance_type="ml.m5.24xlarge"),
-        (
-            "line 1: instance_type: no price of ml.m5.24xlarge in eu-central-1 is known, so nobody can "
-            "keep to max_cost_usd; allowed: other types, or no max_cost_usd",
-        ),
+        "line 1: instance_type: no price of ml.m5.24xlarge in eu-central-1 is known, so nobody can "
+        "keep to max_cost_usd; allowed: other types, or no max_cost_usd",
         given={"max_cost_usd": 20},
     ),
     Row(
@@ -237,15 +196,15 @@ ROWS = (
         line(image="imags:v1", instance_type="ml.x", volume_gb="1", data="s3://data-eu/none/")
         + '{"region"\n'
         + line(max_hours=100, region="us-east-1"),
+        'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
+        "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
+        "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
+        "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
+        f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
+        "line 3: max_hours: 100 is too large",
         (
-            'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
-            "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
-            "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
-            "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
-            f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
-            "line 3: max_hours: 100 is too large",
             "line 3: data: lies in eu-central-1, and SageMaker reads in us-east-1 only buckets of that "
-            "region; allowed: a copy in us-east-1, or the region auto or eu-central-1",
+            "region; allowed: a copy in us-east-1, or the region auto or eu-central-1"
         ),
     ),
 )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 from admission.request import JobRequest
+from tools.refusals.refusal import Refusal
 
 LEAST: dict[str, Any] = {
     "code": "s3://yard-home/uploads/a.tar.gz",
@@ -20,55 +21,46 @@ VARIABLE = "up to 128 letters, digits and _, not beginning with a digit"
 FIELDS = ", ".join(JobRequest.model_fields)
 
 
-class Row:
-    """One refusal: what is wrong, what is given (fields beside those of the smallest request), and the lines of the answer."""
+class Row(Refusal):
+    """A refusal of a job; what is given are fields beside those of the smallest request."""
 
-    def __init__(
-        self,
-        what: str,
-        given: Any,
-        *says: str,
-        name: str = "job-1",
-        without: tuple[str, ...] = (),
-        whole: bool = False,
-        closed: str = "",
-    ) -> None:
-        """`name` is the execution's; `without` removes fields; `whole`: the given value is the execution's whole input; `closed`
-        is why admission is closed."""
-        self.what = what
-        self.given = given
-        self.says = says
-        self.name = name
-        self.without = without
-        self.whole = whole
-        self.closed = closed
+    least = LEAST
 
-    @property
-    def input(self) -> Any:
-        """Returns the input of the execution."""
-        if self.whole:
-            return self.given
-        return {name: value for name, value in {**LEAST, **self.given}.items() if name not in self.without}
+    def __init__(self, what: str, given: Any, *says: str, name: str = "job-1", closed: str = "", **more: Any) -> None:
+        """`name` is the execution's; `closed` is why admission is closed; `more` as for every Refusal."""
+        super().__init__(what, given, *says, **more)
+        self.name, self.closed = name, closed
 
 
-@dataclass(frozen=True, slots=True)
 class Section:
     """The refusals of one field."""
 
-    field: str
-    allowed: str
-    """What the field may be; ends every line that does not say it in another way."""
-    rows: tuple[Row, ...]
-    entry: str = ""
-    """The same for one entry of a list or an object."""
-    taken: Any = None
-    """A right value, which job.json repeats as it was given; None where the job has no such field."""
-    left_out: Any = None
-    """job.json's value without the field; None where the field is required."""
+    def __init__(
+        self,
+        field: str,
+        allowed: str,
+        *,
+        rows: Sequence[Row | tuple[Any, ...]],
+        entry: str = "",
+        taken: Any = None,
+        left_out: Any = None,
+    ) -> None:
+        """`allowed` says what the field may be; it ends every line that does not say it in another way. `entry` says the same for one
+        entry of a list or an object. `taken` is a right value, which job.json repeats as it was given (None where the job has no such
+        field), `left_out` job.json's value without the field (None where the field is required).
+
+        A row that is a tuple gives a value to this field alone: what is wrong, the value, and the lines of the answer without the
+        field's name at their beginning, which is `.` and a name for an entry.
+        """
+        self.field, self.allowed, self.entry, self.taken, self.left_out = field, allowed, entry, taken, left_out
+        self.rows = tuple(one if isinstance(one, Row) else self._row(*one) for one in rows)
+
+    def _row(self, what: str, value: Any, *says: str) -> Row:
+        return Row(what, {self.field: value}, *(f"{self.field}{'' if one[0] == '.' else ': '}{one}" for one in says))
 
     def lines(self, row: Row) -> list[str]:
         """Returns the complete lines of the refusal."""
-        return [line if "; allowed: " in line else f"{line}; allowed: {self._allowed(line)}" for line in row.says]
+        return row.completed(self._allowed)
 
     def _allowed(self, line: str) -> str:
         if "there is no such field" in line:

@@ -49,11 +49,9 @@ VALUES = (
             Row(
                 "anything at all, while admission is closed",
                 {},
-                (
-                    "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
-                    "; allowed: any request, once a person has deleted the item admission/closed of the table "
-                    "yard-state, or once a destroy has come to its end and a deploy has made its stacks anew"
-                ),
+                "request: nothing is admitted at present: deployment yard is being destroyed, or a destroy of it failed"
+                "; allowed: any request, once a person has deleted the item admission/closed of the table "
+                "yard-state, or once a destroy has come to its end and a deploy has made its stacks anew",
                 closed="deployment yard is being destroyed, or a destroy of it failed",
             ),
         ),
@@ -62,23 +60,16 @@ VALUES = (
         "region",
         "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
         rows=(
-            Row("a list", {"region": ["eu-central-1"]}, "region: a list is not a string"),
-            Row("a number", {"region": 1}, "region: 1 is not a string"),
-            Row("an empty text", {"region": ""}, 'region: "" does not have the right form'),
-            Row("a city", {"region": "Frankfurt"}, 'region: "Frankfurt" does not have the right form'),
-            Row("a zone", {"region": "eu-central-1a"}, 'region: "eu-central-1a" does not have the right form'),
-            Row(
-                "another region's line break and all",
-                {"region": "eu-central-1\n"},
-                'region: "eu-central-1\\n" does not have the right form',
-            ),
-            Row(
+            ("a list", ["eu-central-1"], "a list is not a string"),
+            ("a number", 1, "1 is not a string"),
+            ("an empty text", "", '"" does not have the right form'),
+            ("a city", "Frankfurt", '"Frankfurt" does not have the right form'),
+            ("a zone", "eu-central-1a", '"eu-central-1a" does not have the right form'),
+            ("another region's line break and all", "eu-central-1\n", '"eu-central-1\\n" does not have the right form'),
+            (
                 "a region in which the deployment does not train",
-                {"region": "us-east-1"},
-                (
-                    "region: the deployment does not train in us-east-1"
-                    "; allowed: eu-central-1 (regions with a cidr in cdk.json)"
-                ),
+                "us-east-1",
+                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
             ),
         ),
     ),
@@ -88,27 +79,25 @@ VALUES = (
         taken=16,
         left_out=1,
         rows=(
-            Row("zero", {"nodes": 0}, "nodes: 0 is too small"),
-            Row("negative", {"nodes": -1}, "nodes: -1 is too small"),
-            Row("a number as text", {"nodes": "2"}, 'nodes: "2" is not a whole number (numbers stand without quotes)'),
-            Row("a fraction", {"nodes": 1.5}, "nodes: 1.5 is not a whole number"),
-            Row("a whole number written as a fraction", {"nodes": 2.0}, "nodes: 2.0 is not a whole number"),
-            Row("true", {"nodes": True}, "nodes: true is not a whole number"),
-            Row("null", {"nodes": None}, "nodes: null is not a whole number"),
-            Row("a list", {"nodes": [2]}, "nodes: a list is not a whole number"),
-            Row("more than the settings allow", {"nodes": 17}, "nodes: 17 is too large"),
-            Row("huge", {"nodes": 10**30}, "nodes: 1000000000000000000000000000000 is too large"),
+            ("zero", 0, "0 is too small"),
+            ("negative", -1, "-1 is too small"),
+            ("a number as text", "2", '"2" is not a whole number (numbers stand without quotes)'),
+            ("a fraction", 1.5, "1.5 is not a whole number"),
+            ("a whole number written as a fraction", 2.0, "2.0 is not a whole number"),
+            ("true", True, "true is not a whole number"),
+            ("null", None, "null is not a whole number"),
+            ("a list", [2], "a list is not a whole number"),
+            ("more than the settings allow", 17, "17 is too large"),
+            ("huge", 10**30, "1000000000000000000000000000000 is too large"),
         ),
     ),
     Section(
         "market",
         "on-demand",
         rows=(
-            Row("no market", {"market": "auction"}, 'market: "auction" is not a market'),
-            Row("null", {"market": None}, "market: null is not a market"),
-            Row(
-                "spot", {"market": "spot"}, "market: spot is not supported yet, and on-demand is not taken in its place"
-            ),
+            ("no market", "auction", '"auction" is not a market'),
+            ("null", None, "null is not a market"),
+            ("spot", "spot", "spot is not supported yet, and on-demand is not taken in its place"),
         ),
     ),
     Section(
@@ -117,37 +106,25 @@ VALUES = (
         taken=0.5,
         left_out=24,
         rows=(
-            Row("zero", {"max_hours": 0}, "max_hours: 0 is too small"),
-            Row("negative", {"max_hours": -8}, "max_hours: -8 is too small"),
-            Row("too short for a node to start", {"max_hours": 0.001}, "max_hours: 0.001 is too small"),
-            Row("NaN", {"max_hours": float("nan")}, "max_hours: NaN is not a finite number"),
-            Row("infinite", {"max_hours": float("inf")}, "max_hours: Infinity is not a finite number"),
-            Row(
-                "a number as text",
-                {"max_hours": "24"},
-                'max_hours: "24" is not a number (numbers stand without quotes)',
-            ),
-            Row("true", {"max_hours": True}, "max_hours: true is not a number"),
-            Row("more than the settings allow", {"max_hours": 101}, "max_hours: 101 is too large"),
-            Row("huge", {"max_hours": 1e300}, "max_hours: 1e+300 is too large"),
+            ("zero", 0, "0 is too small"),
+            ("negative", -8, "-8 is too small"),
+            ("too short for a node to start", 0.001, "0.001 is too small"),
+            ("NaN", float("nan"), "NaN is not a finite number"),
+            ("infinite", float("inf"), "Infinity is not a finite number"),
+            ("a number as text", "24", '"24" is not a number (numbers stand without quotes)'),
+            ("true", True, "true is not a number"),
+            ("more than the settings allow", 101, "101 is too large"),
+            ("huge", 1e300, "1e+300 is too large"),
         ),
     ),
     Section(
         "max_cost_usd",
         "nothing yet; leave it out and limit max_hours",
         rows=(
-            Row("zero", {"max_cost_usd": 0}, "max_cost_usd: 0 is too small"),
-            Row(
-                "a budget that cannot buy one node-hour",
-                {"max_cost_usd": 0.01},
-                "max_cost_usd: the cap is not enforced yet",
-            ),
-            Row("any cap", {"max_cost_usd": 500}, "max_cost_usd: the cap is not enforced yet"),
-            Row(
-                "a number as text",
-                {"max_cost_usd": "500"},
-                'max_cost_usd: "500" is not a number (numbers stand without quotes)',
-            ),
+            ("zero", 0, "0 is too small"),
+            ("a budget that cannot buy one node-hour", 0.01, "the cap is not enforced yet"),
+            ("any cap", 500, "the cap is not enforced yet"),
+            ("a number as text", "500", '"500" is not a number (numbers stand without quotes)'),
         ),
     ),
     Section(
@@ -156,14 +133,10 @@ VALUES = (
         taken=1440,
         left_out=10,
         rows=(
-            Row("zero", {"checkpoint_minutes": 0}, "checkpoint_minutes: 0 is too small"),
-            Row("longer than a day", {"checkpoint_minutes": 1441}, "checkpoint_minutes: 1441 is too large"),
-            Row("NaN", {"checkpoint_minutes": float("nan")}, "checkpoint_minutes: NaN is not a finite number"),
-            Row(
-                "a number as text",
-                {"checkpoint_minutes": "10"},
-                'checkpoint_minutes: "10" is not a number (numbers stand without quotes)',
-            ),
+            ("zero", 0, "0 is too small"),
+            ("longer than a day", 1441, "1441 is too large"),
+            ("NaN", float("nan"), "NaN is not a finite number"),
+            ("a number as text", "10", '"10" is not a number (numbers stand without quotes)'),
         ),
     ),
     Section(
@@ -173,42 +146,32 @@ VALUES = (
         taken={"OMP_NUM_THREADS": "4"},
         left_out={},
         rows=(
-            Row("a list", {"environment": ["A=b"]}, "environment: a list is not an object"),
-            Row("a number as value", {"environment": {"A": 1}}, "environment.A: 1 is not a string"),
-            Row("null as value", {"environment": {"A": None}}, "environment.A: null is not a string"),
-            Row(
+            ("a list", ["A=b"], "a list is not an object"),
+            ("a number as value", {"A": 1}, ".A: 1 is not a string"),
+            ("null as value", {"A": None}, ".A: null is not a string"),
+            (
                 "names that are none",
-                {"environment": {"1A": "x", "A=B": "x", "$(id)": "x", "": "x"}},
-                f"environment.1A: is not a variable name; allowed: {VARIABLE}",
-                f"environment.A=B: is not a variable name; allowed: {VARIABLE}",
-                f"environment.$(id): is not a variable name; allowed: {VARIABLE}",
-                f'environment."": is not a variable name; allowed: {VARIABLE}',
+                {"1A": "x", "A=B": "x", "$(id)": "x", "": "x"},
+                f".1A: is not a variable name; allowed: {VARIABLE}",
+                f".A=B: is not a variable name; allowed: {VARIABLE}",
+                f".$(id): is not a variable name; allowed: {VARIABLE}",
+                f'."": is not a variable name; allowed: {VARIABLE}',
             ),
-            Row(
+            (
                 "a variable of Trainyard's own",
-                {"environment": {"MASTER_ADDR": "10.0.0.1"}},
-                (
-                    "environment.MASTER_ADDR: is set by Trainyard"
-                    "; allowed: any name but ARTIFACTS_DIR, ATTEMPT, CHECKPOINT_DIR, JOB_ID, MASTER_ADDR, MASTER_PORT,"
-                    " NODE_RANK, NUM_NODES, PROGRESS_FILE"
-                ),
+                {"MASTER_ADDR": "10.0.0.1"},
+                ".MASTER_ADDR: is set by Trainyard"
+                "; allowed: any name but ARTIFACTS_DIR, ATTEMPT, CHECKPOINT_DIR, JOB_ID, MASTER_ADDR, MASTER_PORT,"
+                " NODE_RANK, NUM_NODES, PROGRESS_FILE",
             ),
-            Row(
-                "a NUL character",
-                {"environment": {"A": "x\x00"}},
-                "environment.A: holds a NUL character; allowed: all others",
-            ),
-            Row(
+            ("a NUL character", {"A": "x\x00"}, ".A: holds a NUL character; allowed: all others"),
+            (
                 "half of a surrogate pair",
-                {"environment": {"A": "\ud800"}},
-                'environment.A: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
+                {"A": "\ud800"},
+                '.A: "\\ud800" is not valid Unicode (it holds half of a surrogate pair)',
             ),
-            Row("201 variables", {"environment": {f"A{n}": "" for n in range(201)}}, "environment: has 201 entries"),
-            Row(
-                "a value longer than Linux takes",
-                {"environment": {"A": "x" * 128001}},
-                "environment.A: has 128,001 characters",
-            ),
+            ("201 variables", {f"A{n}": "" for n in range(201)}, "has 201 entries"),
+            ("a value longer than Linux takes", {"A": "x" * 128001}, ".A: has 128,001 characters"),
         ),
     ),
     Section(
@@ -217,20 +180,12 @@ VALUES = (
         taken=1000,
         left_out=100,
         rows=(
-            Row("zero", {"volume_gb": 0}, "volume_gb: 0 is too small"),
-            Row("negative", {"volume_gb": -1}, "volume_gb: -1 is too small"),
-            Row(
-                "a number as text",
-                {"volume_gb": "100"},
-                'volume_gb: "100" is not a whole number (numbers stand without quotes)',
-            ),
-            Row("a fraction", {"volume_gb": 100.5}, "volume_gb: 100.5 is not a whole number"),
-            Row("more than the settings allow", {"volume_gb": 1001}, "volume_gb: 1001 is too large"),
-            Row(
-                "smaller than the image",
-                {"volume_gb": 20},
-                "volume_gb: 20 is too small for the image ami-0123456789abcdef0; allowed: at least 75",
-            ),
+            ("zero", 0, "0 is too small"),
+            ("negative", -1, "-1 is too small"),
+            ("a number as text", "100", '"100" is not a whole number (numbers stand without quotes)'),
+            ("a fraction", 100.5, "100.5 is not a whole number"),
+            ("more than the settings allow", 1001, "1001 is too large"),
+            ("smaller than the image", 20, "20 is too small for the image ami-0123456789abcdef0; allowed: at least 75"),
         ),
     ),
     Section(
@@ -239,29 +194,21 @@ VALUES = (
         taken="ada",
         left_out="",
         rows=(
-            Row("null", {"owner": None}, "owner: null is not a string"),
-            Row("a newline", {"owner": "ada\nb"}, 'owner: "ada\\nb" does not have the right form'),
-            Row(
-                "quotes and shell characters",
-                {"owner": "'ada'; $(id)"},
-                "owner: \"'ada'; $(id)\" does not have the right form",
-            ),
-            Row("{% %}", {"owner": "{% $states.input %}"}, 'owner: "{% $states.input %}" does not have the right form'),
-            Row(
-                "text turned from right to left",
-                {"owner": "\u202eada"},
-                'owner: "\\u202eada" does not have the right form',
-            ),
-            Row("129 characters", {"owner": "a" * 129}, "owner: has 129 characters"),
-            Row(
+            ("null", None, "null is not a string"),
+            ("a newline", "ada\nb", '"ada\\nb" does not have the right form'),
+            ("quotes and shell characters", "'ada'; $(id)", "\"'ada'; $(id)\" does not have the right form"),
+            ("{% %}", "{% $states.input %}", '"{% $states.input %}" does not have the right form'),
+            ("text turned from right to left", "\u202eada", '"\\u202eada" does not have the right form'),
+            ("129 characters", "a" * 129, "has 129 characters"),
+            (
                 "the prefix that AWS keeps for itself",
-                {"owner": "AWS:ada"},
-                "owner: AWS:ada begins with a prefix that AWS keeps for itself",
+                "AWS:ada",
+                "AWS:ada begins with a prefix that AWS keeps for itself",
             ),
-            Row(
+            (
                 "a letter and its accent as two characters (macOS writes them so)",
-                {"owner": "Ame\u0301lie"},
-                'owner: "Amélie" does not have the right form',
+                "Ame\u0301lie",
+                '"Amélie" does not have the right form',
             ),
         ),
     ),
@@ -289,10 +236,7 @@ VALUES = (
                 f"colour: there is no such field; allowed: {FIELDS}",
                 "market: spot is not supported yet, and on-demand is not taken in its place; allowed: on-demand",
                 "instance_types: g9.huge does not exist in eu-central-1; allowed: EC2 types that the region has",
-                (
-                    "code: s3://yard-home/uploads/b.zip does not exist"
-                    "; allowed: an archive that was uploaded before the start"
-                ),
+                "code: s3://yard-home/uploads/b.zip does not exist; allowed: an archive that was uploaded before the start",
                 "data.0: there is nothing at s3://datasets/cifar/; allowed: objects and folders that exist",
                 name=".job",
             ),
