@@ -34,8 +34,6 @@ PLAIN = 1024
 """Bytes of a document that is stored as text; a longer one is compressed."""
 MOST_READ = 16 * 1024**2
 """Bytes of a document, at most: a compressed one may claim to be of any length."""
-LARGEST = 400 * 1024
-"""Bytes of the largest item, keys and names of attributes included (DynamoDB's quota)."""
 KEPT_S = 90 * 86400
 """How long the items of a job stay after its deadline: as long as Step Functions remembers an execution that has ended."""
 

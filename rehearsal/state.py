@@ -1,9 +1,10 @@
-"""What nodes have written to the table of state, read past the API: people and faults look at it without being throttled."""
+"""What the table of state holds, read past the API: people and faults look at it without being throttled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from contract import items
 from contract.codec import Garbled, decode
@@ -11,10 +12,20 @@ from contract.reports import NodeReport
 from localaws.services import dynamodb
 
 
+def kept() -> list[dict[str, Any]]:
+    """Every item, in DynamoDB's own form."""
+    return [item for region in list(dynamodb.items().regions.values()) for item in region.every()]
+
+
 def reports() -> Iterator[NodeReport]:
     """The report of every node that has written one which can be read."""
-    for region in list(dynamodb.items().regions.values()):
-        for item in region.every():
-            if item[items.SORT]["S"] == items.REPORT:
-                with suppress(Garbled):
-                    yield decode(NodeReport, items.unpacked(item))
+    for item in kept():
+        if item[items.SORT]["S"] == items.REPORT:
+            with suppress(Garbled):
+                yield decode(NodeReport, items.unpacked(item))
+
+
+def written_at(instance: str) -> float:
+    """When the instance wrote its report, by AWS's clock as the node reckons it; UTC epoch seconds."""
+    found = [item for item in kept() if item[items.PARTITION]["S"].endswith(f":{instance}")]
+    return max(float(item[items.WRITTEN_AT]["N"]) for item in found if item[items.SORT]["S"] == items.REPORT)

@@ -33,7 +33,7 @@ def test_no_tag_key_is_spelt_outside_of_the_contract() -> None:
 
 
 def test_no_folder_of_the_buckets_is_spelt_outside_of_the_contract() -> None:
-    folders = "|".join(re.escape(folder) for folder in (keys.JOBS, keys.UPLOADS, keys.CONTROL, grid.GRIDS))
+    folders = "|".join(re.escape(folder) for folder in (keys.JOBS, keys.UPLOADS, grid.GRIDS))
     assert spelling(rf"(^|[/'\"])({folders})") == []
 
 
@@ -100,11 +100,15 @@ def test_the_patterns_for_permissions_fit_the_keys_that_they_stand_for() -> None
     def fits(pattern: str, key: str) -> bool:
         return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), key) is not None
 
-    assert fits(keys.ANY_REPORT, prefix.report(1, 3))
-    assert fits(keys.ANY_URGENT, prefix.urgent(1, 3))
-    assert fits(keys.ANY_ORDER, prefix.order(2))
-    for other in (prefix.description, prefix.intent(1, 1), prefix.artifacts(1), prefix.code("code.zip"), prefix.result):
-        assert not any(fits(pattern, other) for pattern in (keys.ANY_REPORT, keys.ANY_URGENT, keys.ANY_ORDER)), other
+    made = {
+        keys.ANY_DESCRIPTION: prefix.description,
+        keys.ANY_CODE: prefix.code("code.zip"),
+        keys.ANY_LIST: prefix.artifacts(2),
+        keys.ANY_RESULT: prefix.result,
+        keys.ANY_AGENT: keys.agent("0" * 64),
+    }
+    for pattern, key in made.items():
+        assert [other for other in made.values() if fits(pattern, other)] == [key]
 
 
 def test_what_nodes_may_write_is_what_they_write() -> None:

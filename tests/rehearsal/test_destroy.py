@@ -140,6 +140,8 @@ def test_the_data_stays(yard: Yard, doomed: StartedJob) -> None:
     prefix = keys.JobPrefix(doomed.name)
     kept = doomed._listed(yard.places.home, prefix.root)
     assert {prefix.description, prefix.result} <= set(kept)
+    table = yard.client("dynamodb").describe_table(TableName=names.state_table("trainyard"))["Table"]
+    assert table["DeletionProtectionEnabled"]
 
 
 def test_no_call_of_the_drain_would_be_denied(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from contract import keys
+from rehearsal.state import written_at
 from rehearsal.yard import StartedJob
 from tests.rehearsal.jobs import HAPPY, ended, instances, left, shutdowns
 
@@ -37,9 +37,8 @@ def test_ten_minutes_of_boot_were_ten_minutes(beside: dict[str, StartedJob]) -> 
 def test_a_node_five_minutes_ahead_says_so_and_nothing_is_decided_on_it(beside: dict[str, StartedJob]) -> None:
     job = beside["skewed"]
     ended(job)
-    key = keys.JobPrefix(job.name).report(1, 0)
-    arrived = job.yard.client("s3").head_object(Bucket=job.yard.places.home, Key=key)["LastModified"]
-    assert job.reports(1)[0].sent_at - arrived.timestamp() == pytest.approx(300 / job.yard.conditions.speed, abs=3)
+    report = job.reports(1)[0]
+    assert report.sent_at - written_at(report.instance) == pytest.approx(300 / job.yard.conditions.speed, abs=3)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from contract import keys, names
+from contract import items, keys, names
 from contract.codec import decode
 from contract.places import Place
 from rehearsal.deployment import ACCOUNT, DeploymentFailed, context, synthesise
+from rehearsal.state import kept
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.conftest import REGIONS
 from tests.rehearsal.jobs import HAPPY, ONE, failed, instances, succeeded, train
@@ -72,8 +73,9 @@ def test_its_bytes_lie_in_its_region_and_its_decisions_and_log_at_home(yard: Yar
     assert away.log_streams() == [f"{away.name}/1/0"]
 
 
-def test_the_reaper_knows_where_it_ran(yard: Yard, away: StartedJob) -> None:
-    assert keys.launched_region(AWAY) in away._listed(yard.places.home, keys.LAUNCHED_REGIONS)
+@pytest.mark.usefixtures("away")
+def test_the_reaper_knows_where_it_ran() -> None:
+    assert AWAY in {one[items.SORT]["S"] for one in kept() if one[items.PARTITION]["S"] == items.REGIONS}
 
 
 def test_a_job_for_the_region_of_the_grid_is_refused(yard: Yard, trainer: str) -> None:
