@@ -24,7 +24,13 @@ CALLS = {
     "launcher": ("dynamodb:GetItem", "dynamodb:PutItem", "ec2:DescribeInstances", "ec2:RunInstances", "ec2:CreateTags"),
     "attendant": ("dynamodb:*", "dynamodb:BatchGetItem", "ec2:DescribeInstances", "stepfunctions:*", "lambda:Invoke"),
     "artifact_check": ("dynamodb:*", "s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"),
-    "terminator": ("dynamodb:PutItem", "dynamodb:[GQ]*", "s3:PutObject", "ec2:DescribeInstances", "ec2:TerminateInstances"),
+    "terminator": (
+        "dynamodb:PutItem",
+        "dynamodb:[GQ]*",
+        "s3:PutObject",
+        "ec2:DescribeInstances",
+        "ec2:TerminateInstances",
+    ),
 }
 CALL = st.sampled_from([(function, call) for function, calls in CALLS.items() for call in calls])
 FAULTS = [kind for kind in Kind if kind is not Kind.DENIED]

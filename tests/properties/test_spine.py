@@ -36,7 +36,14 @@ LAUNCHER = (
     "ec2:RunInstances",
     "ec2:CreateTags",
 )
-ATTENDANT = ("dynamodb:*", "dynamodb:PutItem", "dynamodb:BatchGetItem", "ec2:DescribeInstances", "stepfunctions:*", "lambda:*")
+ATTENDANT = (
+    "dynamodb:*",
+    "dynamodb:PutItem",
+    "dynamodb:BatchGetItem",
+    "ec2:DescribeInstances",
+    "stepfunctions:*",
+    "lambda:*",
+)
 TERMINATOR = (
     "s3:PutObject",
     "dynamodb:PutItem",
