@@ -39,7 +39,6 @@ def test_no_folder_of_the_buckets_is_spelt_outside_of_the_contract() -> None:
 
 def test_no_name_in_the_console_is_spelt_outside_of_the_contract() -> None:
     assert spelling(r"(^|[^\w])/trainyard/") == []
-    assert spelling(re.escape(keys.URGENT_SUFFIX)) == []
 
 
 def test_no_error_name_is_spelt_outside_of_the_contract() -> None:

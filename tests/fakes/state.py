@@ -8,6 +8,7 @@ from contract import items, names
 from contract.codec import encode
 from contract.items import ItemKey
 from contract.reports import NodeReport
+from localaws.services.dynamodb_model import Knobs
 from tests.builders import JOB, NODE_ROLE
 from tests.fakes.aws import Aws
 
@@ -22,7 +23,11 @@ def stored(aws: Aws, key: ItemKey) -> bytes | None:
 
 def stored_item(aws: Aws, key: ItemKey) -> dict[str, Any] | None:
     """The whole item, in DynamoDB's own form."""
-    return aws.table.answer("GetItem", {"TableName": TABLE, "Key": _key(key), "ConsistentRead": True}).get("Item")
+    rude, aws.table.knobs = aws.table.knobs, Knobs.plain()
+    try:
+        return aws.table.answer("GetItem", {"TableName": TABLE, "Key": _key(key), "ConsistentRead": True}).get("Item")
+    finally:
+        aws.table.knobs = rude
 
 
 def store(aws: Aws, key: ItemKey, document: bytes, *, urgent: bool = False, at: float | None = None) -> None:
@@ -43,9 +48,9 @@ def kept(aws: Aws) -> list[dict[str, Any]]:
     return aws.table.items(TABLE)
 
 
-def report(aws: Aws, told: NodeReport, *, urgent: bool = False) -> None:
-    """The node writes its report."""
-    store(aws, items.node_report(NODE_ROLE, told.instance), encode(told), urgent=urgent)
+def report(aws: Aws, told: NodeReport, *, urgent: bool = False, at: float | None = None) -> None:
+    """The node writes its report, and dates it `at`: now, if it is not said otherwise."""
+    store(aws, items.node_report(NODE_ROLE, told.instance), encode(told), urgent=urgent, at=at)
 
 
 def _key(key: ItemKey) -> dict[str, Any]:

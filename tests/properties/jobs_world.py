@@ -33,7 +33,7 @@ from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admits, deployed
 from tests.properties.execution import Answered, Execution
 from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
-from tests.properties.world import BEAT_S, BOOT_S, Node, send
+from tests.properties.world import BEAT_S, BOOT_S, Node, rude, send
 
 PLACES = (PLACE, ABROAD)
 BUCKET_IN = {place.region: place.bucket for place in PLACES}
@@ -89,6 +89,7 @@ class JobsWorld:
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.world = self
         admits(deployed(fake=self.aws, places=PLACES), PLACES)
+        self.aws.table.knobs = rude()
         self.runs: list[Run] = []
         self.surprises: list[str] = []
         self.armed: Mishap | None = None

@@ -41,8 +41,8 @@ DEPLOYMENTS: tuple[dict[str, str], ...] = (
 )
 """Tags that are none of ours, looking as much like it as they can."""
 PROFILES = ("", f"{PROFILE}-2", PROFILE.replace("yard", "Yard"), PROFILE.replace("123456789012", "210987654321"))
-READS = ("ec2:Describe*", "ec2:DescribeInstances", "s3:GetObject", "s3:*", "stepfunctions:*", "*")
-ACTS = ("ec2:TerminateInstances", "ec2:TerminateInstances", "s3:PutObject", "sns:Publish")
+READS = ("ec2:Describe*", "ec2:DescribeInstances", "dynamodb:GetItem", "dynamodb:*", "stepfunctions:*", "*")
+ACTS = ("ec2:TerminateInstances", "ec2:TerminateInstances", "dynamodb:PutItem", "sns:Publish")
 
 
 def readable(text: str, born: float) -> float | None:

@@ -20,11 +20,17 @@ ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (6, 4, 30)
 NAMES = ("a", "a0", "b")
 """One the beginning of another."""
 CALLS = {
-    "admission": ("s3:GetObject", "s3:PutObject", "s3:CopyObject", "ssm:*", "ec2:*"),
-    "launcher": ("s3:GetObject", "s3:PutObject", "ec2:DescribeInstances", "ec2:RunInstances", "ec2:CreateTags"),
-    "attendant": ("s3:*", "ec2:DescribeInstances", "stepfunctions:*"),
-    "artifact_check": ("s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"),
-    "terminator": ("s3:PutObject", "s3:[GL]*", "ec2:DescribeInstances", "ec2:TerminateInstances"),
+    "admission": ("s3:GetObject", "s3:PutObject", "s3:CopyObject", "dynamodb:*", "dynamodb:PutItem", "ssm:*", "ec2:*"),
+    "launcher": ("dynamodb:GetItem", "dynamodb:PutItem", "ec2:DescribeInstances", "ec2:RunInstances", "ec2:CreateTags"),
+    "attendant": ("dynamodb:*", "dynamodb:BatchGetItem", "ec2:DescribeInstances", "stepfunctions:*", "lambda:Invoke"),
+    "artifact_check": ("dynamodb:*", "s3:GetObject", "s3:ListObjectsV2", "s3:PutObject"),
+    "terminator": (
+        "dynamodb:PutItem",
+        "dynamodb:[GQ]*",
+        "s3:PutObject",
+        "ec2:DescribeInstances",
+        "ec2:TerminateInstances",
+    ),
 }
 CALL = st.sampled_from([(function, call) for function, calls in CALLS.items() for call in calls])
 FAULTS = [kind for kind in Kind if kind is not Kind.DENIED]
@@ -67,7 +73,7 @@ STARTS = (
         ),
         breaks=True,
     ),
-    Start(meets=(("launcher", "ec2:CreateTags", "given up"), ("terminator", "s3:PutObject", Kind.LOST)), free=3),
+    Start(meets=(("launcher", "ec2:CreateTags", "given up"), ("terminator", "dynamodb:PutItem", Kind.LOST)), free=3),
 )
 
 

@@ -30,7 +30,7 @@ OUTAGES = (
     "stepfunctions:*",
     "stepfunctions:*",
     "stepfunctions:DescribeExecution",
-    "s3:*",
+    "dynamodb:*",
     "ec2:DescribeVolumes",
     "sns:*",
 )

@@ -27,19 +27,33 @@ from tests.properties.rounds import ROUNDS, play
 from tests.properties.world import LADDER, World, outage
 
 LAUNCHER = (
-    "s3:GetObject",
-    "s3:ListObjectsV2",
-    "s3:PutObject",
-    "s3:HeadObject",
+    "dynamodb:GetItem",
+    "dynamodb:Query",
+    "dynamodb:PutItem",
+    "dynamodb:*",
     "ec2:DescribeInstances",
     "ec2:RunInstances",
     "ec2:RunInstances",
     "ec2:CreateTags",
 )
-ATTENDANT = ("s3:*", "s3:PutObject", "ec2:DescribeInstances", "stepfunctions:*")
-TERMINATOR = ("s3:PutObject", "s3:[GL]*", "ec2:DescribeInstances", "ec2:DescribeInstances", "ec2:TerminateInstances")
+ATTENDANT = (
+    "dynamodb:*",
+    "dynamodb:PutItem",
+    "dynamodb:BatchGetItem",
+    "ec2:DescribeInstances",
+    "stepfunctions:*",
+    "lambda:*",
+)
+TERMINATOR = (
+    "s3:PutObject",
+    "dynamodb:PutItem",
+    "dynamodb:[GQ]*",
+    "ec2:DescribeInstances",
+    "ec2:DescribeInstances",
+    "ec2:TerminateInstances",
+)
 FUNCTIONS = ("launcher", "attendant", "artifact_check", "terminator")
-SYNC = ("s3:GetObject", "s3:ListObjectsV2", "s3:PutObject")
+SYNC = ("dynamodb:[GQ]*", "dynamodb:BatchGetItem", "s3:GetObject", "s3:ListObjectsV2", "s3:PutObject")
 NTH = st.sampled_from([1, 1, 2, 3, 4])
 WHAT = st.sampled_from(
     [*Kind, *Kind, *Death, "launch", "terminate", "tick", "pause", "node dies", "given up", "given up for good"]
@@ -66,12 +80,12 @@ STARTS = (
     Start(),
     Start(abroad_first=True),
     Start(attendant=(("ec2:DescribeInstances", 1, "node dies"),)),
-    Start(launcher=(("s3:PutObject", 1, Kind.DENIED),), terminator=(("s3:PutObject", 1, Kind.DENIED),)),
+    Start(launcher=(("dynamodb:PutItem", 1, Kind.DENIED),), terminator=(("dynamodb:PutItem", 1, Kind.DENIED),)),
     Start(
-        launcher=(("s3:PutObject", 1, Kind.LOST), ("s3:PutObject", 2, Kind.ERROR_AFTER)),
-        terminator=(("ec2:TerminateInstances", 1, Kind.LOST), ("s3:ListObjectsV2", 1, Kind.DENIED)),
+        launcher=(("dynamodb:PutItem", 1, Kind.LOST), ("dynamodb:PutItem", 2, Kind.ERROR_AFTER)),
+        terminator=(("ec2:TerminateInstances", 1, Kind.LOST), ("dynamodb:Query", 1, Kind.DENIED)),
     ),
-    Start(launcher=(("ec2:RunInstances", 1, Death.AFTER), ("s3:GetObject", 1, "node dies"))),
+    Start(launcher=(("ec2:RunInstances", 1, Death.AFTER), ("dynamodb:GetItem", 1, "node dies"))),
     Start(launcher=(("ec2:RunInstances", 1, "given up for good"),)),
     Start(launcher=(("ec2:CreateTags", 1, Kind.DENIED),)),
     Start(launcher=(("ec2:CreateTags", 1, "given up"),), terminator=(("ec2:TerminateInstances", 1, "given up"),)),

@@ -14,10 +14,9 @@ from tests.properties.world import World
 INVOCATIONS = 12
 """So many of the launcher in a row meet the storm: minutes, with the machine's pauses between them."""
 CALLS = (
-    "s3:GetObject",
-    "s3:HeadObject",
-    "s3:ListObjectsV2",
-    "s3:PutObject",
+    "dynamodb:GetItem",
+    "dynamodb:Query",
+    "dynamodb:PutItem",
     "ec2:DescribeInstances",
     "ec2:RunInstances",
     "ec2:CreateTags",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.properties.rounds import DEEP, ROUNDS, play
-from tests.properties.verdict_world import Node, VerdictWorld
+from tests.properties.verdict_nodes import Node
+from tests.properties.verdict_world import VerdictWorld
 
 RANK = st.integers(0, 3)
 BREAKS_S = st.sampled_from([0.01, 0.01, 0.3, 2.0, 30.0, 600.0, math.inf])
@@ -52,16 +53,31 @@ class Attempt(RuleBasedStateMachine):
         self.world.lose(self.node(which), breaks_s, ec2_s)
         self.world.run(then_s)
 
-    @rule(which=RANK, error=st.sampled_from(["Interrupted", "DeadlineReached"]), breaks_s=BREAKS_S)
-    def a_node_orders(self, which: int, error: str, breaks_s: float) -> None:
-        self.world.give_order(error, self.node(which), breaks_s)
-
-    @rule(then_s=THEN_S)
-    @precondition(lambda self: self.world.seed % 4 == 0)
-    def the_attendant_orders(self, then_s: float) -> None:
-        """In the attempts whose time is over."""
-        self.world.give_order("DeadlineReached", None, math.inf)
+    @rule(
+        which=RANK,
+        error=st.sampled_from(["Interrupted", "Interrupted", "DeadlineReached"]),
+        breaks_s=BREAKS_S,
+        reclaimed=st.booleans(),
+        then_s=THEN_S,
+    )
+    @precondition(lambda self: self.world.seed % 4 < 3)
+    def a_node_asks_for_an_order(self, which: int, error: str, breaks_s: float, reclaimed: bool, then_s: float) -> None:
+        """One, or several within seconds of each other."""
+        self.world.notice(self.node(which), error, breaks_s, reclaimed=reclaimed)
         self.world.run(then_s)
+
+    @rule(breaks_s=BREAKS_S, then_s=THEN_S)
+    @precondition(lambda self: self.world.seed % 4 == 0)
+    def the_attendant_orders(self, breaks_s: float, then_s: float) -> None:
+        """In the attempts whose time is over."""
+        for node in self.world.all:
+            node.breaks_s = breaks_s
+        self.world.order_by_attendant("DeadlineReached")
+        self.world.run(then_s)
+
+    @rule(copies=st.integers(0, 3))
+    def whoever_gives_the_next_order_dies_meanwhile(self, copies: int) -> None:
+        self.world.table.copies_left = copies
 
     @rule()
     @precondition(lambda self: len(self.world.training()) == self.world.nodes)
@@ -75,33 +91,32 @@ class Attempt(RuleBasedStateMachine):
 
     @rule(which=RANK, seconds=st.sampled_from([0.0, 0.0, 2.0, 20.0]))
     def reports_are_late(self, which: int, seconds: float) -> None:
-        if self.world.order is None and self.world.own_order is None:
-            self.node(which).slow_s = seconds
+        self.node(which).slow_s = seconds
 
     @rule(seconds=st.sampled_from([20.0, 200.0, 900.0]))
-    def s3_is_away_from_everybody(self, seconds: float) -> None:
-        self.world.away_until = self.world.now + seconds
+    def the_table_is_away_from_everybody(self, seconds: float) -> None:
+        self.world.table.away_until = self.world.now + seconds
 
     @rule(seconds=st.sampled_from([20.0, 90.0]))
-    def s3_is_away_from_the_nodes(self, seconds: float) -> None:
+    def the_table_is_away_from_the_nodes(self, seconds: float) -> None:
         """And then from nobody for a while: several such troubles in a row are a silence that proves something."""
         for node in self.world.all:
             node.slow_s = 0.0
-        self.world.nodes_away_until = self.world.now + seconds
+        self.world.table.nodes_away_until = self.world.now + seconds
         self.world.run(seconds + 60)
 
     @rule(seconds=st.sampled_from([60.0, 200.0, 900.0]))
     def the_attendant_is_dead(self, seconds: float) -> None:
         self.world.attendant_dead_until = self.world.now + seconds
 
-    @rule(lost=st.booleans())
-    def events_are_lost(self, lost: bool) -> None:
-        self.world.events_lost = lost
+    @rule(late_s=st.sampled_from([0.0, 0.0, 20.0, 120.0]), lost=st.booleans())
+    def the_streams_records_are_late_or_given_up(self, late_s: float, lost: bool) -> None:
+        self.world.stream_late_s, self.world.records_lost = late_s, lost
 
     @rule(which=RANK)
     def ec2_does_not_know_a_node_in_one_look(self, which: int) -> None:
         """New ones it may not know for longer; of this one somebody has heard."""
-        if self.node(which).arrived_at > 0:
+        if self.node(which).heard_at > 0:
             self.world.forgotten.add(self.node(which).id)
 
     @rule()
@@ -150,7 +165,7 @@ def test_of_two_causes_the_one_that_explains_the_other_names_the_end(causes: tup
         world = VerdictWorld(chance.choice([2, 3, 4]), seed)
         world.run(chance.uniform(70, 200))
         world.attendant_dead_until = world.now + chance.choice([0.0, 100.0, 200.0])
-        world.events_lost = chance.random() < 0.3
+        world.records_lost = chance.random() < 0.3
         breaks_s = chance.choice([0.01, 0.3, 30.0, math.inf])
         for cause, node in zip(causes, chance.sample(world.all, 2), strict=True):
             match cause:
@@ -159,7 +174,7 @@ def test_of_two_causes_the_one_that_explains_the_other_names_the_end(causes: tup
                 case "is lost":
                     world.lose(node, breaks_s, chance.choice([0.5, 60.0, math.inf]))
                 case "is ordered":
-                    world.give_order("Interrupted", node, breaks_s)
+                    world.notice(node, "Interrupted", breaks_s, reclaimed=chance.random() < 0.5)
             world.run(chance.choice([0.5, 3.0, 10.0, 40.0, 61.0]))
         world.run(HOURS_S)
         assert world.verdict is not None, seed

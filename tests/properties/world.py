@@ -13,6 +13,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from contract import errors, items, tags
 from contract.reports import Exit, NodeReport, Phase, Progress
+from localaws.model import Refused
+from localaws.services.dynamodb_mapping import Failed, Record
+from localaws.services.dynamodb_model import Knobs
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NODE_ROLE, PLACE, rung
 from tests.fakes.aws import Aws
@@ -27,6 +30,17 @@ from tests.properties.execution import Answered, Execution
 
 BEAT_S = 60.0
 BOOT_S = 45.0
+AGAIN_S = 2.0
+"""After which an agent sends a report again that did not arrive."""
+EARLY_S = 0.9
+"""By how much every second node dates its reports early."""
+
+
+def rude() -> Knobs:
+    """How the table answers, usually."""
+    return Knobs(throttled=0.03, short_pages=0.4, unprocessed=0.3)
+
+
 EXPECTED: dict[str, tuple[type[Exception], ...]] = {
     "launcher": (errors.JobError, ClientError, BotoCoreError),
     "attendant": (errors.JobError, ClientError, BotoCoreError),
@@ -64,8 +78,10 @@ class Node:
 
 
 def send(aws: Aws, node: Node, **commits: str) -> None:
-    """The node's report; its last one is urgent, as the agent sends it."""
+    """The node's report; its last one is urgent, as the agent sends it. One that the table refuses is sent again until a newer
+    one is sent."""
     node.sequence += 1
+    wrote_at = aws.clock.now - EARLY_S * (node.machine.index % 2)
     report = NodeReport(
         job=node.job,
         attempt=node.attempt,
@@ -78,7 +94,17 @@ def send(aws: Aws, node: Node, **commits: str) -> None:
         exit=node.exit,
         timeline={"started": aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
     )
-    tell(aws, replace(report, **commits), urgent=node.exit is not None)  # type: ignore[arg-type]
+    report = replace(report, **commits)  # type: ignore[arg-type]
+
+    def again() -> None:
+        if node.sequence != report.sequence or not node.machine.runs(aws.clock.now):
+            return
+        try:
+            tell(aws, report, urgent=report.exit is not None, at=wrote_at)
+        except Refused:
+            aws.clock.at(aws.clock.now + AGAIN_S, again)
+
+    again()
 
 
 @dataclass
@@ -109,6 +135,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.aws = deployed(places=(PLACE, ABROAD))
+        self.aws.table.knobs, self.aws.table.weather = rude(), self._stream_delays
         self.ec2s = list(self.aws.ec2.values())
         self.functions = Functions(self.aws)
         ladder = LADDER[::-1] if self.abroad_first else LADDER
@@ -284,9 +311,11 @@ class World:
         self.aws.clock.run(seconds)
 
     def _wake(self, event: Event) -> None:
+        """The table's stream sees whether the function failed, and brings its records again."""
         self.events.append(event)
-        if not self.attendant_dead:
-            self.invoke("attendant", event)
+        failed = self.attendant_dead or bool(self.invoke("attendant", event).error)
+        if failed and "Records" in event:
+            raise Failed("the attendant failed")
 
     def _delays(self, event: Event) -> Iterable[float]:
         match self.weather:
@@ -297,6 +326,15 @@ class World:
             case "doubled":
                 return (1.0, self._chance.uniform(1, 120))
         return fair(event)
+
+    def _stream_delays(self, _: Record) -> Iterable[float]:
+        """A stream loses nothing; what a dead attendant does not take is given up."""
+        match self.weather:
+            case "late":
+                return (self._chance.uniform(10, 180),)
+            case "doubled":
+                return (1.0, self._chance.uniform(1, 120))
+        return (self._chance.uniform(0.2, 5.0),)
 
     def _beat(self) -> None:
         """Every minute, what healthy nodes do by themselves: boot, report, obey an order."""

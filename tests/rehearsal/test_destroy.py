@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from contract import keys, tags
+from contract import keys, names, tags
 from localaws.iam.permissions import judge
 from localaws.iam.simulator import Policies
 from rehearsal.account import DeployedAccount
