@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -20,6 +21,7 @@ from aws import breaker
 from aws.clients import IN_PASSING
 from contract import items, tags
 from contract.codec import encode
+from contract.items import ItemKey
 from contract.jobs import Job
 from contract.places import Place, Zone
 from contract.reports import Exit, NodeReport, Phase
@@ -204,19 +206,23 @@ class Account(Aws):
 
 
 class Fleet:
-    """A deployment with many jobs that train. `limit`: how many functions the account runs at once."""
+    """A deployment with jobs that train, of so many `nodes` each, launched `age_s` ago in all regions in turn. `limit`: how many
+    functions the account runs at once."""
 
-    def __init__(self, jobs: int, nodes: int, *, now: float, silent: str = "", limit: int = 1000) -> None:
+    def __init__(
+        self, nodes: Sequence[int], *, now: float, silent: str = "", limit: int = 1000, age_s: float = 3600.0
+    ) -> None:
         self.aws = Account(now)
         self.aws.silent, self.aws.table.weather = silent, table.fair
         self.clock, self._limit, self._running = self.aws.clock, limit, 0
+        self._launched_at = now - age_s
         deployed(fake=self.aws, places=PLACES)
         self.functions = Functions(self.aws)
         self._warm: list[Memory] = []
         self.cold, self.dropped, self.ticks, self.problems = 0, 0, list[float](), list[BaseException]()
-        self.jobs = [self._job(number, nodes) for number in range(jobs)]
+        self.jobs = [replace(JOB, id=f"job-{number:04}", nodes=size) for number, size in enumerate(nodes)]
         self.regions = {job.id: NAMES[number % len(NAMES)] for number, job in enumerate(self.jobs)}
-        self.instances = {job.id: [f"i-{job.id}-{rank}" for rank in range(nodes)] for job in self.jobs}
+        self.instances = {job.id: [f"i-{job.id}-{rank}" for rank in range(job.nodes)] for job in self.jobs}
         self.tokens: dict[str, str] = {}
         self.ended: dict[str, float] = {}
         """When the last node of a job wrote that its work is done."""
@@ -236,10 +242,15 @@ class Fleet:
             yield
         _clocks.pop()
 
+    @staticmethod
+    def key(job: str) -> ItemKey:
+        """Of the Train state that waits for the job."""
+        return items.waiting(job, 1, "a" * 64)
+
     def ends(self, job: str, *, after_s: float = 0.0, apart_s: float = 0.5) -> None:
         """All nodes of a job end without an error, one after the other within so many seconds."""
         ids = self.instances[job]
-        for rank, _ in enumerate(ids):
+        for rank in range(len(ids)):
             at = self.clock.now + after_s + apart_s * rank / len(ids)
             self.clock.at(at, lambda rank=rank: self._end(job, rank))  # type: ignore[misc]
 
@@ -261,7 +272,7 @@ class Fleet:
         for job, token in self.tokens.items():
             times = [self.ticks[0], *self.aws.beats[token]]
             times += [] if job in self.ended else [self.clock.now]
-            longest = max(longest, *(b - a for a, b in zip(times, times[1:], strict=False)))
+            longest = max(longest, *(b - a for a, b in pairwise(times)))
         return longest
 
     def verdicts(self) -> dict[str, float]:
@@ -275,27 +286,24 @@ class Fleet:
 
     # Jobs and nodes
 
-    def _job(self, number: int, nodes: int) -> Job:
-        return replace(JOB, id=f"job-{number:04}", nodes=nodes)
-
     def _launched(self, job: Job) -> None:
         region, ids = self.regions[job.id], self.instances[job.id]
         state.store(self.aws, items.job(job.id), encode(job))
         step = replace(
             INTENT.steps[0],
             rung=rung(f"{region}a", region=region),
-            answer=replace(LAUNCHED, at=self.clock.now - 3600, instances=tuple(ids)),
+            answer=replace(LAUNCHED, at=self._launched_at, instances=tuple(ids)),
         )
         intent = replace(INTENT, job=job.id, steps=(step,), user_data=USER_DATA)
         state.store(self.aws, items.launch(job.id, 1, 1), encode(intent))
         marks = {tags.DEPLOYMENT: job.deployment, tags.JOB: job.id, tags.ATTEMPT: "1"}
         for rank, one in enumerate(ids):
-            self.aws.ec2[region].put(marks, launched_at=self.clock.now - 3600, id=one, index=rank)
+            self.aws.ec2[region].put(marks, launched_at=self._launched_at, id=one, index=rank)
         wait = self.aws.states.wait(heartbeat_s=300.0, timeout_s=86400.0)
         self.aws.states.waits[TOKEN + wait.token] = wait
         self.tokens[job.id] = TOKEN + wait.token
         told = {"job": job.id, "attempt": 1, "token": self.tokens[job.id]}
-        state.store(self.aws, items.waiting(job.id, 1, "a" * 64), json.dumps(told).encode())
+        state.store(self.aws, self.key(job.id), json.dumps(told).encode())
 
     def _beat(self) -> None:
         """Every node whose work goes on reports."""
