@@ -6,7 +6,6 @@ whoever has to wait for a second look hands it over to an invocation of its own.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import time
 from collections import Counter
@@ -16,17 +15,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
 
-from attendant.look import Looker
+from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
+from attendant.records import report_in
+from attendant.rounds import Round, count_overdue
 from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.functions import invoke_later
 from aws.state import State, Token
 from contract import items
-from contract.codec import Garbled, decode
 from contract.environments import AttendantEnvironment
-from contract.reports import NodeReport
 
 logger = Logger(service="attendant")
 AT_ONCE = 8
@@ -36,8 +36,8 @@ SLICE = 100
 LOOKS_A_REPORT = 4
 """Looks within one `report_every_s`: an error counts as the command's own once the other nodes have reported after it, and with this
 many looks the verdict need not wait for the clock."""
-A_LOOK_S = 15.0
-"""Longer than one look takes."""
+A_LOOK_S = 20.0
+"""Longer than one look takes: 15 s until it is known that EC2 does not answer, and some calls more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,12 @@ class Invocation:
     state: State
     left: Callable[[], float]
 
-    def looker(self, gaps_s: tuple[float, ...] | None = None) -> Looker:
-        known = gaps(self.state.last_pass()) if gaps_s is None else gaps_s
-        return Looker(state=self.state, node_role=self.env.node_role, gaps_s=known)
+    def now(self) -> Round:
+        """One that begins now."""
+        return Round(began=time.time(), gaps_s=gaps(self.state.last_pass()))
+
+    def looker(self, given: Round) -> Looker:
+        return Looker(state=self.state, node_role=self.env.node_role, gaps_s=given.gaps_s)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
@@ -84,24 +87,28 @@ def _told(done: Iterable[Verdict]) -> dict[str, int]:
 def _pass(invocation: Invocation) -> list[Verdict]:
     """Looks at every attempt, once a minute, with the help of as many invocations as it takes. Notes the time, which the next pass
     reads."""
-    before = gaps(invocation.state.last_pass())
-    invocation.state.note_pass(before)
+    given = invocation.now()
+    invocation.state.note_pass(given.gaps_s)
     tokens = invocation.state.tokens()
+    mine = tokens[:SLICE]
     for start in range(SLICE, len(tokens), SLICE):
-        _hand_over(invocation, tokens[start : start + SLICE], before)
-    return _look_at(invocation, tokens[:SLICE], before)
+        part = tokens[start : start + SLICE]
+        try:
+            _hand_over(invocation, part, given)
+        except (ClientError, BotoCoreError):
+            logger.exception("not handed over", attempts=len(part))
+            mine += part
+    return _look_at(invocation, mine, given)
 
 
 def _slice(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     """Looks at a part of a pass."""
-    tokens = invocation.state.tokens_between(event["first"], event["last"])
-    return _look_at(invocation, tokens, tuple(event["gaps_s"]))
+    return _look_at(invocation, invocation.state.tokens_between(event["first"], event["last"]), Round.told(event))
 
 
-def _hand_over(invocation: Invocation, tokens: list[Token], gaps_s: tuple[float, ...]) -> None:
+def _hand_over(invocation: Invocation, tokens: list[Token], given: Round) -> None:
     """Has another invocation look at everything in the table from the first of these to the last."""
-    first, last = tokens[0].key.sort, tokens[-1].key.sort
-    told = {"action": "slice", "first": first, "last": last, "gaps_s": gaps_s}
+    told = {"action": "slice", "first": tokens[0].key.sort, "last": tokens[-1].key.sort, **given.telling}
     invoke_later(invocation.function, told)
 
 
@@ -115,7 +122,7 @@ def _token(invocation: Invocation, event: Mapping[str, Any]) -> dict[str, int]:
     token = Token(job=event["job"], attempt=event["attempt"], token=event["token"], key=key)
     invocation.state.keep_token(token)
     try:
-        return _told([invocation.looker().look(token, now=time.time())])
+        return _told([invocation.looker(invocation.now()).look(token, now=time.time())])
     except Exception:
         logger.exception("the first look failed; the clock looks again", job=token.job)
         return {}
@@ -123,29 +130,15 @@ def _token(invocation: Invocation, event: Mapping[str, Any]) -> dict[str, int]:
 
 def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
     """Looks once at each job of which nodes have something urgent to say, however many they are. Records are hints, never evidence."""
-    told = [report for record in records if (report := _report(record)) is not None]
-    done = []
-    for job in dict.fromkeys(report.job for report in told):
-        verdicts = _look_at(invocation, invocation.state.tokens(job))
-        done += verdicts
-        waiting = {verdict.awaits for verdict in verdicts} - {""}
-        # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
-        for instance in waiting & {report.instance for report in told}:
+    told = [report for record in records if (report := report_in(record)) is not None]
+    jobs = dict.fromkeys(report.job for report in told)
+    done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)])
+    waiting = {verdict.awaits for verdict in done} - {""}
+    # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
+    for job, instance in dict.fromkeys((report.job, report.instance) for report in told):
+        if instance in waiting:
             invoke_later(invocation.function, {"action": "await", "job": job, "instance": instance})
     return done
-
-
-def _report(record: Mapping[str, Any]) -> NodeReport | None:
-    """The report in a record, in which bytes are written in base64."""
-    try:
-        image = record["dynamodb"]["NewImage"]
-        packed = image[items.DOCUMENT].get("B")
-        return decode(
-            NodeReport, items.unpacked({items.DOCUMENT: {"B": base64.b64decode(packed)}} if packed else image)
-        )
-    except (Garbled, KeyError, TypeError, ValueError, AttributeError):
-        logger.warning("a record of the stream that is not a report", keys=record.get("dynamodb", {}).get("Keys"))
-        return None
 
 
 def _await(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
@@ -165,15 +158,20 @@ def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     return _look_at(invocation, invocation.state.tokens(found.job)) if found and found.job else []
 
 
-def _look_at(invocation: Invocation, tokens: list[Token], gaps_s: tuple[float, ...] | None = None) -> list[Verdict]:
-    """Looks at each attempt, and hands over those for which no time is left. A look that fails does not stop the others; the failures
-    are raised at the end."""
+def _look_at(invocation: Invocation, tokens: list[Token], given: Round | None = None) -> list[Verdict]:
+    """Looks at each attempt, counts those whose look came late, and hands over those for which no time is left. A look that fails does
+    not stop the others; the failures are raised at the end."""
     if not tokens:
         return []
-    looker, done, left, failures = invocation.looker(gaps_s), list[Verdict](), list[Token](), []
+    given = given or invocation.now()
+    looker, done, failures = invocation.looker(given), list[Verdict](), []
+    late, left = list[Token](), list[Token]()
 
     def timely(token: Token) -> Verdict | None:
-        return looker.look(token, now=time.time()) if invocation.left() >= A_LOOK_S else None
+        now = time.time()
+        if given.overdue(now):
+            late.append(token)
+        return looker.look(token, now=now) if invocation.left() >= A_LOOK_S else None
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looks = {pool.submit(timely, token): token for token in tokens}
@@ -186,9 +184,11 @@ def _look_at(invocation: Invocation, tokens: list[Token], gaps_s: tuple[float, .
             else:
                 done += [verdict] if verdict else []
                 left += [] if verdict else [token]
+    if overdue := {(token.job, token.attempt) for token in (*late, *left)}:
+        logger.warning("looked at late, or handed over as the time was nearly over", attempts=sorted(overdue)[:TOLD])
+        count_overdue(invocation.env.deployment, len(overdue))
     if left:
-        logger.warning("handed over: the time was nearly over", attempts=len(left))
-        _hand_over(invocation, left, looker.gaps_s)
+        _hand_over(invocation, left, given)
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(tokens)} looks failed: {'; '.join(failures)}")
     return done

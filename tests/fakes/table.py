@@ -44,13 +44,14 @@ class _Around:
 
     table: FakeTable
     target: Target
+    begin: Callable[[Callable[[], None]], None]
 
     @property
     def clock(self) -> Clock:
         return self.table.clock
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        self.clock.at(when, action)
+        self.clock.at(when, lambda: self.begin(action))
 
     def delays(self, record: Record) -> Iterable[float]:
         return self.table.weather(record)
@@ -85,10 +86,18 @@ class FakeTable(DynamoDb):
         self.tables[name] = Schema(name=name, arn=arn, ttl=ttl, view=view, stream=stream)
         return self.tables[name]
 
-    def feed(self, name: str, target: Target, **settings: Any) -> None:
-        """Maps the stream of a table to a function: `settings` are those of the mapping (fits, batch, window_s, retries ...)."""
+    def feed(
+        self,
+        name: str,
+        target: Target,
+        *,
+        begin: Callable[[Callable[[], None]], None] = lambda action: action(),
+        **settings: Any,
+    ) -> None:
+        """Maps the stream of a table to a function: `settings` are those of the mapping (fits, batch, window_s, retries ...). `begin`
+        starts a delivery that is due, perhaps in a process of its own."""
         given = Settings(function="fake", stream=self.tables[name].stream, **settings)
-        self._mappings.append(Mapping(given, _Around(self, target)))
+        self._mappings.append(Mapping(given, _Around(self, target, begin)))
 
     def schema(self, name: str) -> Schema | None:
         return self.tables.get(name)

@@ -1,0 +1,44 @@
+"""Looks that belong together: when their round began, and how many of them came late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from contract import metrics, names
+
+OVERDUE_S = 90.0
+"""An attempt whose look begins this long after its round is overdue: a minute for the clock, and half of one for those before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What all looks of a pass share, in whichever invocation; or those that an event asks for."""
+
+    began: float
+    """UTC epoch seconds."""
+    gaps_s: tuple[float, ...]
+    """Seconds between the passes over all jobs, from this one backwards."""
+
+    @staticmethod
+    def told(event: Mapping[str, Any]) -> Round:
+        """The round of which an event of ours tells."""
+        return Round(began=event["began"], gaps_s=tuple(event["gaps_s"]))
+
+    @property
+    def telling(self) -> dict[str, object]:
+        return {"began": self.began, "gaps_s": self.gaps_s}
+
+    def overdue(self, now: float) -> bool:
+        return now > self.began + OVERDUE_S
+
+
+def count_overdue(deployment: str, attempts: int) -> None:
+    """One embedded line of metrics. Where all was in time there is none: CloudWatch charges for each hour in which a metric has a value."""
+    counted = EphemeralMetrics(namespace=names.METRICS)
+    counted.add_dimension(metrics.DEPLOYMENT, deployment)
+    counted.add_metric(metrics.OVERDUE_LOOKS, MetricUnit.Count, attempts)
+    counted.flush_metrics()

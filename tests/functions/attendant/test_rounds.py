@@ -1,0 +1,139 @@
+"""Looks that come late are counted, and what one invocation cannot do others do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from attendant.handler import SLICE
+from attendant.rounds import OVERDUE_S
+from contract import items, metrics, names
+from tests.builders import JOB, NODE_ROLE, NOW
+from tests.fakes import state
+from tests.fakes.faults import Kind, Mishap
+from tests.fakes.fleet import WORKING, Fleet
+from tests.fakes.functions import Outcome
+
+Printed = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    made = Fleet([1] * 3, now=NOW)
+    with made.functions.installed():
+        yield made
+
+
+def slice_of(fleet: Fleet, *mishaps: Mishap, age_s: float) -> Outcome:
+    """Of a pass that began so long ago, the part with all jobs."""
+    first, last = fleet.key(fleet.jobs[0].id).sort, fleet.key(fleet.jobs[-1].id).sort
+    event = {"action": "slice", "first": first, "last": last, "gaps_s": [], "began": fleet.clock.now - age_s}
+    return fleet.functions.invoke("attendant", event, mishaps)
+
+
+def tick(fleet: Fleet, *mishaps: Mishap) -> Outcome:
+    return fleet.functions.invoke("attendant", {"source": "aws.events"}, mishaps)
+
+
+def counted(printed: Printed) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.readouterr().out.splitlines() if metrics.OVERDUE_LOOKS in line]
+
+
+def handed_over(fleet: Fleet) -> list[dict[str, Any]]:
+    return [json.loads(call.params["Payload"]) for call in fleet.aws.calls if call.name == "lambda:Invoke"]
+
+
+def looks(fleet: Fleet) -> list[str]:
+    return [call.params["taskToken"] for call in fleet.aws.calls if call.name == "stepfunctions:SendTaskHeartbeat"]
+
+
+def test_looks_that_come_late_are_counted_as_the_alarm_reads_them(fleet: Fleet, capsys: Printed) -> None:
+    assert slice_of(fleet, age_s=OVERDUE_S + 1).value == {"heartbeat": 3}
+    (written,) = counted(capsys)
+    (embedded,) = written["_aws"]["CloudWatchMetrics"]
+    assert (embedded["Namespace"], embedded["Dimensions"]) == (names.METRICS, [[metrics.DEPLOYMENT]])
+    assert (written[metrics.DEPLOYMENT], written[metrics.OVERDUE_LOOKS]) == (JOB.deployment, [3.0])
+
+
+def test_looks_in_time_write_no_metric_which_would_cost_something_every_hour(fleet: Fleet, capsys: Printed) -> None:
+    assert slice_of(fleet, age_s=OVERDUE_S - 10).value == {"heartbeat": 3}
+    assert tick(fleet).value == {"heartbeat": 3}
+    assert counted(capsys) == []
+
+
+def test_only_those_that_begin_late_are_counted(fleet: Fleet, capsys: Printed) -> None:
+    slow = Mishap("stepfunctions:SendTaskHeartbeat", meanwhile=lambda: fleet.clock.spend(10.0))
+    slice_of(fleet, slow, age_s=OVERDUE_S - 5)
+    assert counted(capsys)[0][metrics.OVERDUE_LOOKS] == [2.0]
+
+
+def test_attempts_for_which_no_time_is_left_are_handed_over_with_their_round_and_counted(
+    fleet: Fleet, capsys: Printed
+) -> None:
+    fleet.aws.later["attendant"] = lambda _: None
+    began = fleet.clock.now - 5
+    slow = Mishap("stepfunctions:SendTaskHeartbeat", meanwhile=lambda: fleet.clock.spend(45.0))
+    assert slice_of(fleet, slow, age_s=5).value == {"heartbeat": 1}
+    assert counted(capsys)[0][metrics.OVERDUE_LOOKS] == [2.0]
+    (told,) = handed_over(fleet)
+    assert (told["action"], told["began"]) == ("slice", began)
+    assert told["first"].startswith(fleet.jobs[1].id)
+    assert told["last"].startswith(fleet.jobs[2].id)
+
+
+def test_a_pass_over_many_tells_its_helpers_when_it_began() -> None:
+    fleet = Fleet([1] * (2 * SLICE + 1), now=NOW)
+    fleet.aws.later["attendant"] = lambda _: None
+    with fleet.functions.installed():
+        assert tick(fleet).value == {"heartbeat": SLICE}
+    told = handed_over(fleet)
+    assert [one["first"].partition("#")[0] for one in told] == [fleet.jobs[SLICE].id, fleet.jobs[2 * SLICE].id]
+    assert all(NOW <= one["began"] < NOW + 1 for one in told)
+
+
+def test_a_pass_that_cannot_hand_over_looks_at_all_itself() -> None:
+    fleet = Fleet([1] * (SLICE + 5), now=NOW)
+    with fleet.functions.installed():
+        assert tick(fleet, Mishap("lambda:Invoke", times=math.inf, fault=Kind.DENIED)).value == {"heartbeat": SLICE + 5}
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_ec2_that_does_not_answer_is_known_within_15_s_and_proves_no_loss(silent: bool) -> None:
+    """Nodes that never reported and that EC2 does not know two minutes after their launch are lost, if EC2 says so."""
+    fleet = Fleet([1] * 3, now=NOW, age_s=120.0)
+    for job, ids in fleet.instances.items():
+        fleet.aws.table.answer("DeleteItem", {"TableName": state.TABLE, "Key": of_report(ids[0])})
+        fleet.aws.ec2[fleet.regions[job]].machines.clear()
+    with fleet.functions.installed():
+        outcome = tick(fleet, *([Mishap("ec2:*", times=math.inf, fault=Kind.UNREACHABLE)] if silent else []))
+    assert outcome.value == ({"heartbeat": 3} if silent else {"fail": 3})
+    assert fleet.clock.now - NOW <= 3 * 15.0  # three regions, one after the other here
+
+
+def of_report(instance: str) -> dict[str, Any]:
+    key = items.node_report(NODE_ROLE, instance)
+    return {items.PARTITION: {"S": key.partition}, items.SORT: {"S": key.sort}}
+
+
+def urgent(fleet: Fleet, *jobs: str) -> dict[str, Any]:
+    """An event of the stream."""
+    records: list[dict[str, Any]] = []
+    fleet.aws.table.feed(state.TABLE, lambda event: records.extend(event["Records"]))
+    for job in jobs:
+        (instance,) = fleet.instances[job]
+        state.report(fleet.aws, replace(WORKING, job=job, instance=instance), urgent=True)
+    fleet.clock.run(5)
+    return {"Records": records}
+
+
+def test_a_look_that_fails_does_not_keep_urgent_reports_of_other_jobs_waiting(fleet: Fleet) -> None:
+    event = urgent(fleet, "job-0000", "job-0001", "job-0002")
+    fails = Mishap("stepfunctions:SendTaskHeartbeat", fault=Kind.DENIED)
+    outcome = fleet.functions.invoke("attendant", event, [fails])
+    assert "1 of 3 looks failed: job-0000/1" in outcome.cause
+    assert looks(fleet) == [fleet.tokens["job-0001"], fleet.tokens["job-0002"]]
