@@ -19,7 +19,6 @@ from unittest import mock
 import botocore.endpoint
 
 import launcher.handler
-from aws import breaker
 from contract import items, names
 from contract.environments import (
     AdmissionEnvironment,
@@ -159,7 +158,6 @@ class Functions:
             stack.enter_context(self.aws.connected())
             stack.enter_context(mock.patch.dict(os.environ, environment))
             stack.enter_context(mock.patch.object(launcher.handler, "SCRIPT", USER_DATA))
-            stack.enter_context(mock.patch.dict(breaker._silent, clear=True))
             for module in (*_modules_with(time), botocore.endpoint):
                 stack.enter_context(mock.patch.object(module, "time", self.aws.clock))
             for module in _modules_with(ThreadPoolExecutor):

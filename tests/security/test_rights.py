@@ -126,7 +126,7 @@ DENIED = [
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.artifacts(1)}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{JOB.result}"),
-    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.attempt(1)}nodes/0000.json"),
+    Ask("Node", "s3:PutObject", f"{HOME}/{JOB.root}attempts/1/nodes/0000.json"),
     Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": keys.AGENTS}),
     *(
         Ask(one, action, f"{HOME}/{JOB.description}")
