@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from aws.state import State
 from contract import items
+from contract.items import ItemKey
 from contract.keys import JobPrefix
 from contract.reports import Exit
 from localaws.services.dynamodb_values import told
 from tests.builders import NODE_ROLE
 from tests.fakes.faults import Mishap
-from tests.fakes.state import stored_item
+from tests.fakes.state import TABLE, kept, stored_item
 from tests.properties.world import Node, World
 
 NINE_MINUTES = 540.0
@@ -205,3 +207,20 @@ def test_a_record_of_the_stream_that_says_nothing_wakes_nobody_and_keeps_no_othe
     event = error_of(world, first)
     outcome = world.invoke("attendant", {"Records": [strange, *event["Records"], strange]})
     assert (outcome.error, outcome.value) == ("", {"await": 1})
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "state"),
+    [(("launch#", "waiting", "closed#"), "Train"), (("job#", "launch#", "waiting", "closed#"), "Failed")],
+    ids=["before the launch", "before the admission"],
+)
+def test_a_table_restored_to_a_time_before_it_knew_of_them_leaves_no_machine_running(
+    world: World, forgotten: tuple[str, ...], state: str
+) -> None:
+    before = [node.machine for node in world.living()]
+    for one in kept(world.aws):
+        if one[items.PARTITION]["S"].startswith(forgotten):
+            State(TABLE).delete(ItemKey(one[items.PARTITION]["S"], one[items.SORT]["S"]))
+    run_on(world, 30)
+    assert world.execution.state == state
+    assert [one.id for one in world.ours() if one in before] == []

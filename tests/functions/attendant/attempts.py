@@ -28,7 +28,7 @@ def heard(rank: int, *, age_s: float = 5.0, **fields: Any) -> Heard:
 def ended(
     rank: int, code: int = 0, *, ago_s: float = 900.0, at: float = NOW, started: bool = True, **fields: Any
 ) -> Heard:
-    """`ago_s` by S3's clock, `at` by the node's own, of which nothing is known."""
+    """`ago_s` by AWS's clock, `at` by the node's own, of which nothing is known."""
     timeline = {"failed": at, **({"started": NOW} if started else {})}
     return heard(rank, phase=Phase.ENDED, exit=Exit(code=code, **fields), timeline=timeline, age_s=ago_s)
 

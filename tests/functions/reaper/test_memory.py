@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from aws.state import State
 from contract import items, metrics
+from contract.items import ItemKey
 from tests.builders import PLACE
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.reaping import HOUR, alive, put
-from tests.fakes.state import store
+from tests.fakes.state import TABLE, kept, store
 from tests.functions.reaper.reaped import PASSING, Yard, counted, reaped
 
 
@@ -137,3 +139,18 @@ def test_a_price_list_that_does_not_answer_stops_no_message(yard: Yard, kind: Ki
     yard.fake.faults.add(kind, "pricing:GetProducts", times=100)
     assert yard.run().error == ""
     assert "at a price that is not known here" in yard.fake.topics.messages[0][1]
+
+
+def test_a_table_restored_to_a_time_before_all_marks_and_launches_loses_no_machine(yard: Yard) -> None:
+    over, late = yard.instance(), yard.instance(deadline=HOUR)
+    yard.over()
+    yard.run()
+    for one in kept(yard.fake):
+        State(TABLE).delete(ItemKey(one[items.PARTITION]["S"], one[items.SORT]["S"]))
+    yard.reaping.later()
+    assert alive(over), "this was a first look again"
+    yard.reaping.later()
+    assert not alive(over)
+    yard.fake.clock.run(HOUR)
+    yard.reaping.later()
+    assert not alive(late)
