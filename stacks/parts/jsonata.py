@@ -22,7 +22,7 @@ _OUTPUT = r"""
     : $replace($replace($replace($found[0].groups[0], '\\n', '\n'), '\\"', '"'), '\\\\', '\\');
   $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
 """
-_LATE = r"$late := $error = 'States.Timeout' and $millis() >= $deadline * 1000;"
+_LATE = r"$late := $error in ['States.Timeout', 'States.HeartbeatTimeout'] and $millis() >= $deadline * 1000;"
 LATE_CAUSE = "The hours of the job were over before anybody could tell how its nodes had ended."
 
 
@@ -103,6 +103,11 @@ def again(mendable: Sequence[type[errors.JobError]]) -> str:
     """Whether a new attempt can mend the problem, and is allowed."""
     listed = ", ".join(f"'{error.__name__}'" for error in mendable)
     return f"{{% $problem.error in [{listed}] and $attempt <= $recoveries and $millis() < $deadline * 1000 %}}"
+
+
+def before_deadline(after_s: float) -> str:
+    """Whether it is earlier than `after_s` after the job's deadline."""
+    return f"{{% $millis() < ($deadline + {math.ceil(after_s)}) * 1000 %}}"
 
 
 def seconds_left(after_deadline_s: float, *, least: int) -> str:

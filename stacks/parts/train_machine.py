@@ -34,14 +34,15 @@ from stacks.parts.machine import (
 )
 from stacks.parts.right import Right
 
-LOOKS = 20
-"""How often a lost heartbeat starts a new look. At 300 s each, an attendant may be dead for well over an hour."""
 CALLS = 5
-"""How often the attendant is called during the time of one heartbeat when calls fail: together they last as long as the heartbeat."""
+"""How often the attendant is called during the time of one heartbeat when calls fail."""
+FAILED_CALLS = 100
+"""How often in a row. At 300 s a heartbeat, Lambda may answer nobody for well over an hour."""
 VERDICTS = sorted(errors.BY_NAME)
 """The attendant's answers about an attempt. Any other error of Train is the attendant's own, and says nothing about the nodes."""
 
 PENDING = errors.CapacityPending.__name__
+LOST_HEARTBEAT = "States.HeartbeatTimeout"
 ANSWER = "{% $states.result.Payload %}"
 """Makes the function's answer the state's output, without what Lambda adds about the invocation."""
 
@@ -74,14 +75,22 @@ class TrainMachine(Construct):
         train = self._train(steps.attendant)
         sync = self._sync(steps.artifact_check)
         terminate = self._terminate(steps.terminator)
-        decide, done = self._decide(), self._done()
+        lost, decide, done = self._lost_heartbeat(), self._decide(), self._done()
         end = failed(self, "The first error of the attempt that could not be mended, and its reason.", jsonata.TOLD)
 
+        train.add_catch(lost, errors=[LOST_HEARTBEAT], assign={"problem": jsonata.PROBLEM})
         for step in (launch, train, sync):
             step.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM})
         admit.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
         terminate.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.LEFT_RUNNING})
 
+        lost.when(
+            sfn.Condition.jsonata(jsonata.before_deadline(timing.power_off_after_deadline_s)),
+            train,
+            comment="A new look at the state",
+            assign={"problem": "{% null %}"},
+        )
+        lost.otherwise(terminate)
         admit.next(launch).next(train).next(sync).next(terminate).next(decide)
         decide.when(sfn.Condition.jsonata(jsonata.NO_PROBLEM), done, comment="Everything went well")
         decide.when(
@@ -116,8 +125,8 @@ class TrainMachine(Construct):
             told_s=self._launch_told_s,
             again_s=whole(timing.launch_again_s),
         )
-        train_s = math.ceil(timing.power_off_after_deadline_s) + (1 + LOOKS) * (heartbeat + 1)
-        train_s += LOOKS * CALLS * (try_s(steps.attendant) + whole(heartbeat / CALLS))
+        train_s = math.ceil(timing.power_off_after_deadline_s) + 2 * (heartbeat + 1)
+        train_s += FAILED_CALLS * (try_s(steps.attendant) + whole(heartbeat / CALLS))
         sync_s = outlived_s(steps.artifact_check, patience_s=timing.sync_patience_s, told_s=timing.sync_patience_s)
         again, attempts = self._terminate_again
         return launch_s + train_s + sync_s + attempts * again + (1 + attempts) * try_s(steps.terminator)
@@ -197,12 +206,12 @@ class TrainMachine(Construct):
             task_timeout=_computed(jsonata.seconds_left(self._timing.power_off_after_deadline_s, least=heartbeat + 1)),
         )
         train.add_retry(errors=VERDICTS, max_attempts=0)
-        ask_again(train, "States.HeartbeatTimeout", interval_s=1, attempts=LOOKS)
+        train.add_retry(errors=[LOST_HEARTBEAT], max_attempts=0)
         # Training nodes are not given up because nobody looks at them for a while.
         train.add_retry(
             errors=[*SERVICE_ERRORS, "States.TaskFailed"],
             interval=cdk.Duration.seconds(whole(heartbeat / CALLS)),
-            max_attempts=LOOKS * CALLS,
+            max_attempts=FAILED_CALLS,
             backoff_rate=1,
         )
         return train
@@ -236,6 +245,13 @@ class TrainMachine(Construct):
             self,
             "Decide",
             comment="Done, a new attempt, or failed: what interrupted nodes can be mended while recoveries and time are left.",
+        )
+
+    def _lost_heartbeat(self) -> sfn.Choice:
+        return sfn.Choice.jsonata(
+            self,
+            "Lost heartbeat",
+            comment="Nobody has looked at the nodes for a while, which says nothing about them: looks again as long as they may run.",
         )
 
     def _done(self) -> sfn.Succeed:

@@ -22,6 +22,7 @@ from tests.fakes.states import Wait
 Answered = Callable[[Outcome], None]
 Invoke = Callable[[str, dict[str, object], Answered], None]
 """Function, event, and what is to be called with the answer: at once, or once the function has ended."""
+LOST_HEARTBEAT = "States.HeartbeatTimeout"
 KILLED = "Sandbox.Timedout"
 THROTTLED = "Lambda.TooManyRequestsException"
 LAMBDAS_OWN = (
@@ -104,7 +105,7 @@ def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
         ),
         "Train": (
             Retrier(frozenset(errors.BY_NAME), 0),
-            Retrier(frozenset({"States.HeartbeatTimeout"}), 20),
+            Retrier(frozenset({LOST_HEARTBEAT}), 0),
             Retrier(frozenset({*LAMBDAS_OWN, "States.TaskFailed"}), 100, interval_s=timing.heartbeat_s / 5),
         ),
         "Terminate": (
@@ -245,6 +246,15 @@ class Execution:
         elif self.state == "Terminate":
             self.problem = self.problem or (error, cause)
             self._end("Failed")
+        elif error == LOST_HEARTBEAT and self.aws.clock.now < self.deadline + self.timing.power_off_after_deadline_s:
+            self._enter("Train", self._train)
+        elif (
+            self.state == "Train"
+            and error in {LOST_HEARTBEAT, "States.Timeout"}
+            and self.aws.clock.now >= self.deadline
+        ):
+            self.problem = (errors.DeadlineReached.__name__, cause)
+            self._go_to_terminate()
         else:
             self.problem = (error, cause)
             self._go_to_terminate()
