@@ -182,6 +182,19 @@ def test_of_two_causes_the_one_that_explains_the_other_names_the_end(causes: tup
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("copies", range(4))
+def test_an_order_reaches_every_node_although_whoever_gave_it_died_between_two_copies(seed: int, copies: int) -> None:
+    """Within the next tick of the clock; all stop, though trainers hang where a peer has gone."""
+    world = VerdictWorld(4, seed)
+    world.run(90 + 7 * seed)
+    world.records_lost, world.table.copies_left = seed % 2 == 0, copies  # then only the clock wakes the attendant
+    world.notice(world.all[seed % 4], "Interrupted", math.inf, reclaimed=False)
+    world.run(2 * 63 + 5 + 1 + 5)
+    assert [node.id for node in world.all if node.obeys is None] == []
+    assert world.wrong == []
+
+
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_a_trainer_that_fails_by_itself_on_one_rank_is_judged_within_a_minute(seed: int, nodes: int) -> None:
     """While the others hang in a collective for ten minutes."""
