@@ -37,9 +37,10 @@ def allowed_ends(world: Nodes) -> set[str]:
         return gone or orders | ({"success"} if well else set())
     first = min(errors)[0]
     names = set[str]()
-    if orders and min(moments) <= first + CLOSE_S:
+    ordered_at = min(moments, default=NEVER)
+    if ordered_at <= first + CLOSE_S:
         names |= orders  # rule 3
-    if max(moments, default=NEVER) >= first - CLOSE_S:
+    if ordered_at >= first - CLOSE_S:
         unheard = [world.all[rank].heard_at for rank in lost]
         if any(at <= first + CLOSE_S for at in unheard):
             names |= gone  # rule 5
