@@ -28,6 +28,7 @@ from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.state import kept, stored
+from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admits, deployed
@@ -89,7 +90,8 @@ class JobsWorld:
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.world = self
         admits(deployed(fake=self.aws, places=PLACES), PLACES)
-        self.aws.table.knobs = rude()
+        self.aws.table.knobs, self.aws.table.chance = rude(), random.Random(seed)
+        self.aws.table.weather = Rude(chance=random.Random(seed))
         self.runs: list[Run] = []
         self.surprises: list[str] = []
         self.armed: Mishap | None = None
