@@ -14,7 +14,9 @@ import threading
 from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
+import attendant.handler
 from contract import items, keys, tags
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
@@ -104,6 +106,7 @@ class JobsWorld:
         self._installed = ExitStack()
         self.functions = Functions(self.aws)
         self._installed.enter_context(self.functions.installed())
+        self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
         self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
         self.functions.clean_up()
         self.aws.queue.feed(self._cleanup)
