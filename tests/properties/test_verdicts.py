@@ -86,6 +86,9 @@ class Attempt(RuleBasedStateMachine):
 
     @rule(which=RANK, seconds=st.sampled_from([5.0, 40.0, 90.0]))
     def a_node_freezes_for_a_while(self, which: int, seconds: float) -> None:
+        """One that is not silent already: several troubles in a row are a silence that proves something."""
+        if self.node(which) in self.world.silent():
+            return
         self.node(which).frozen_until = max(self.node(which).frozen_until, self.world.now + seconds)
         self.world.run(2 * seconds)
 
@@ -99,7 +102,9 @@ class Attempt(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([20.0, 90.0]))
     def the_table_is_away_from_the_nodes(self, seconds: float) -> None:
-        """And then from nobody for a while: several such troubles in a row are a silence that proves something."""
+        """And then from nobody for a while."""
+        if self.world.silent():
+            return
         for node in self.world.all:
             node.slow_s = 0.0
         self.world.table.nodes_away_until = self.world.now + seconds

@@ -23,6 +23,8 @@ EARLY_S = 1.0
 WAY_S = (0.02, 1.0)
 """How long a report is on its way."""
 NOTICE_S = 120.0
+SOON_S = JOB.timing.report_every_s + 25.0
+"""Within which a node is heard with nothing in its way but a slow network."""
 NEVER = math.inf
 
 
@@ -113,6 +115,10 @@ class Nodes:
     def training(self) -> list[Node]:
         return [node for node in self.all if node.trains and node.over_at == NEVER and not self._gone(node)]
 
+    def silent(self) -> list[Node]:
+        """Those that should have been heard by now, whatever kept them from it."""
+        return [node for node in self.all if -NEVER < node.heard_at < self.now - SOON_S and not node.told_end]
+
     def fail(self, node: Node, delay_s: float) -> None:
         """Its code ends with an error of its own."""
         if node in self.training() and self.now >= node.frozen_until:
@@ -175,10 +181,12 @@ class Nodes:
             self._watch(node)
 
     def _tick(self, node: Node) -> None:
+        """A node that thaws finds that its report is overdue."""
         if not self._gone(node) and node.report and node.report.exit is None:
             if self.now >= node.frozen_until:
                 self._send(node)
-            self.later(JOB.timing.report_every_s, lambda: self._tick(node))
+            pause_s = max(JOB.timing.report_every_s, node.frozen_until - self.now)
+            self.later(pause_s, lambda: self._tick(node))
 
     def _send(self, node: Node, *, urgent: bool = False, last: bool = False) -> None:
         """One report after the other; each is on its way for a while, dated by AWS's clock as the node reckons it when it is sent."""
