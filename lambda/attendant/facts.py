@@ -53,6 +53,6 @@ class AttemptFacts:
 
     @property
     def ordered_s(self) -> float:
-        """How long ago the order came: to the first node that has it, or to the table."""
-        nodes = [node.report.ordered_s + node.age_s for node in self.nodes.values() if node.report.order == self.obeyed]
+        """How long ago the first order came: to the table, or to a node, which may have left by one of its own."""
+        nodes = [node.report.ordered_s + node.age_s for node in self.nodes.values() if node.report.order is not None]
         return max([*nodes, 0.0 if self.order is None else self.order.age_s])

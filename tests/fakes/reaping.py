@@ -13,6 +13,8 @@ import botocore.endpoint
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf import cloudwatch
 
 import aws.belongings
+import aws.state
+import aws.table
 import reaper.handler
 from aws import clients, prices
 from aws.service_models import narrow
@@ -79,7 +81,7 @@ class Reaping:
         with ExitStack() as stack:
             stack.enter_context(self.aws.connected())
             stack.enter_context(mock.patch.dict(os.environ, self.environment.write()))
-            for module in (aws.belongings, reaper.handler, botocore.endpoint):
+            for module in (aws.belongings, aws.state, aws.table, reaper.handler, botocore.endpoint):
                 stack.enter_context(mock.patch.object(module, "time", self.clock))
             stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
             stack.enter_context(mock.patch.object(narrow, "client", _whole))

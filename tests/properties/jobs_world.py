@@ -14,7 +14,9 @@ import threading
 from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
+import attendant.handler
 from contract import items, keys, tags
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
@@ -28,6 +30,7 @@ from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
 from tests.fakes.state import kept, stored
+from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admits, deployed
@@ -89,7 +92,8 @@ class JobsWorld:
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.world = self
         admits(deployed(fake=self.aws, places=PLACES), PLACES)
-        self.aws.table.knobs = rude()
+        self.aws.table.knobs, self.aws.table.chance = rude(), random.Random(seed)
+        self.aws.table.weather = Rude(chance=random.Random(seed))
         self.runs: list[Run] = []
         self.surprises: list[str] = []
         self.armed: Mishap | None = None
@@ -102,6 +106,7 @@ class JobsWorld:
         self._installed = ExitStack()
         self.functions = Functions(self.aws)
         self._installed.enter_context(self.functions.installed())
+        self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
         self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
         self.functions.clean_up()
         self.aws.queue.feed(self._cleanup)

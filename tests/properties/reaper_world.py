@@ -7,9 +7,11 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from aws import pieces
 from contract import tags
 from localaws.services.ec2_instance import NEVER, Machine
 from tests.builders import JOB, PLACE
@@ -19,7 +21,10 @@ from tests.fakes.faults import Mishap
 from tests.fakes.functions import PROFILE, Outcome
 from tests.fakes.reaping import ENVIRONMENT, HOUR, PERIOD_S, Reaping, put
 from tests.fakes.yard import ABROAD, deployed
+from tests.properties.world import rude
 
+PIECE = 150
+"""Bytes: a few marks."""
 GRACE_S, SECOND_LOOK_S, AFTER_DEADLINE_S = 600.0, 180.0, 120.0
 LONGEST_S = ENVIRONMENT.max_hours * HOUR + HOUR
 OURS = JOB.deployment
@@ -57,6 +62,8 @@ class World:
     """Everything that a rule may touch."""
 
     two_regions: bool = True
+    in_pieces: bool = False
+    """The marks are kept as if they were too long for one item."""
     surprises: list[str] = field(default_factory=list)
     """What must never happen, and did."""
     armed: list[Mishap] = field(default_factory=list)
@@ -79,6 +86,9 @@ class World:
             self._watch(ec2)
         self._installed = ExitStack()
         self._installed.enter_context(self.reaping.installed())
+        self.aws.table.knobs = rude()
+        if self.in_pieces:
+            self._installed.enter_context(mock.patch.object(pieces, "PIECE", PIECE))
         self.jobs = [self.executions.begin("job-0")]
 
     def close(self) -> None:

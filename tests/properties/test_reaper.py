@@ -41,10 +41,11 @@ class Reaped(RuleBasedStateMachine):
     """A region or two, a few executions, and instances of all kinds."""
 
     two_regions: ClassVar[bool]
+    in_pieces: ClassVar[bool]
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(two_regions=self.two_regions)
+        self.world = World(two_regions=self.two_regions, in_pieces=self.in_pieces)
 
     def teardown(self) -> None:
         try:
@@ -249,6 +250,6 @@ class Reaped(RuleBasedStateMachine):
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_the_reaper_ends_what_it_may_and_nothing_else_whatever_happens(number: int) -> None:
     class Round(Reaped):
-        two_regions = number % 3 == 0
+        two_regions, in_pieces = number % 3 == 0, number % 2 == 0
 
     play(number, Round)

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from contract import tags
 from contract.jobs import Rung
 from contract.reports import Exit
+from localaws.services.dynamodb_model import Knobs
 from tests.builders import PLACE
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
@@ -136,6 +137,18 @@ class Spine(RuleBasedStateMachine):
     def reads_lag(self, lag: float, invisible: float) -> None:
         for ec2 in self.world.ec2s:
             ec2.lag_s, ec2.invisible_s = lag, invisible
+
+    @rule(
+        lag_s=st.sampled_from([0.0, 1.0, 3.0]),
+        throttled=st.sampled_from([0.0, 0.03, 0.2]),
+        short=st.sampled_from([0.0, 0.5, 1.0]),
+        conflicts=st.sampled_from([0, 1, 3]),
+    )
+    def the_table_is(self, lag_s: float, throttled: float, short: float, conflicts: int) -> None:
+        """`conflicts`: so many writes of whoever comes first meet somebody's transaction."""
+        self.world.aws.table.knobs = Knobs(
+            lag_s=lag_s, throttled=throttled, short_pages=short, unprocessed=short / 2, conflicts=conflicts
+        )
 
     @rule(
         region=st.sampled_from(REGIONS),

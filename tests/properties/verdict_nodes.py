@@ -23,6 +23,8 @@ EARLY_S = 1.0
 WAY_S = (0.02, 1.0)
 """How long a report is on its way."""
 NOTICE_S = 120.0
+SOON_S = JOB.timing.report_every_s + 25.0
+"""Within which a node is heard with nothing in its way but a slow network."""
 NEVER = math.inf
 
 
@@ -52,6 +54,8 @@ class Node:
     heard_at: float = -NEVER
     """When the last report was sent that the table took."""
     told_end: bool = False
+    well: bool = False
+    """Its work was over with exit code 0, and no order ended it."""
     breaks_s: float = NEVER
     """After its trainer has obeyed an order, its peers' trainers break so much later."""
 
@@ -74,6 +78,8 @@ class Nodes:
     """The orders for which nodes asked, and when."""
     told: list[Order] = field(default_factory=list)
     """Those of which the table has been told."""
+    wrong: list[str] = field(default_factory=list)
+    """What must never happen, and did."""
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -108,6 +114,10 @@ class Nodes:
 
     def training(self) -> list[Node]:
         return [node for node in self.all if node.trains and node.over_at == NEVER and not self._gone(node)]
+
+    def silent(self) -> list[Node]:
+        """Those that should have been heard by now, whatever kept them from it."""
+        return [node for node in self.all if -NEVER < node.heard_at < self.now - SOON_S and not node.told_end]
 
     def fail(self, node: Node, delay_s: float) -> None:
         """Its code ends with an error of its own."""
@@ -171,10 +181,12 @@ class Nodes:
             self._watch(node)
 
     def _tick(self, node: Node) -> None:
+        """A node that thaws finds that its report is overdue."""
         if not self._gone(node) and node.report and node.report.exit is None:
             if self.now >= node.frozen_until:
                 self._send(node)
-            self.later(JOB.timing.report_every_s, lambda: self._tick(node))
+            pause_s = max(JOB.timing.report_every_s, node.frozen_until - self.now)
+            self.later(pause_s, lambda: self._tick(node))
 
     def _send(self, node: Node, *, urgent: bool = False, last: bool = False) -> None:
         """One report after the other; each is on its way for a while, dated by AWS's clock as the node reckons it when it is sent."""
@@ -228,9 +240,17 @@ class Nodes:
     def _watch(self, node: Node) -> None:
         """The agent's look for an order, every five seconds."""
         if node in self.training():
-            if self.now >= node.frozen_until and node.obeys is None:
-                self._obey(node, self.table.copy(node.id))
+            if self.now >= node.frozen_until and node.obeys is None and (given := self.table.copy(node.id)):
+                self._check_told(node, given)
+                self._obey(node, given)
             self.later(ORDERS_S, lambda: self._watch(node))
+
+    def _check_told(self, node: Node, given: Order) -> None:
+        """A node that asked for the order stops its trainer soon, so every peer has its copy before."""
+        if given == node.own:
+            copies = {one for one, (_, since) in self.table.copies.items() if since <= self.now}
+            if untold := [one.id for one in self.all if one.id not in copies]:
+                self.wrong.append(f"{node.id} has the order for which it asked, and {untold} have no copy")
 
     def _take(self, node: Node, order: Order) -> None:
         assert node.report is not None
@@ -267,7 +287,7 @@ class Nodes:
         if node.obeys is not None:
             end = Exit(code=code, error=node.obeys.error, reason=node.obeys.reason, ordered=True)
         timeline = {**node.report.timeline, "failed": self.now + node.skew_s}
-        outcome = end if end.error else None
+        outcome, node.well = end if end.error else None, not end.error
         node.report = replace(node.report, phase=Phase.SAVING, outcome=outcome, timeline=timeline)
         self._send(node, urgent=outcome is not None and not end.ordered)
         self.later(self.chance.choice([0.1, 1.0, 20.0, 120.0]), lambda: self._end(node, end))

@@ -33,13 +33,14 @@ def allowed_ends(world: Nodes) -> set[str]:
     errors = [(at, rank) for at, rank in world.errors if rank not in lost]
     gone = (orders or {"NodeLost"}) if lost else set[str]()
     if not errors:
-        told = all(node.told_end or node.over_at < NEVER for node in world.all)
-        return gone or orders | ({"success"} if not lost and told else set())
+        well = all(node.told_end and node.well for node in world.all)
+        return gone or orders | ({"success"} if well else set())
     first = min(errors)[0]
     names = set[str]()
-    if orders and min(moments) <= first + CLOSE_S:
+    ordered_at = min(moments, default=NEVER)
+    if ordered_at <= first + CLOSE_S:
         names |= orders  # rule 3
-    if max(moments, default=NEVER) >= first - CLOSE_S:
+    if ordered_at >= first - CLOSE_S:
         unheard = [world.all[rank].heard_at for rank in lost]
         if any(at <= first + CLOSE_S for at in unheard):
             names |= gone  # rule 5

@@ -13,7 +13,7 @@ from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import NodeReport
 
-LAG_S, WRITE_S = 1.0, 0.05
+LAG_S, WRITE_S = 1.0, (0.02, 2.0)
 
 
 class Away(Exception):
@@ -39,6 +39,8 @@ class AttemptTable:
     created: tuple[Order, float] | None = None
     copies: dict[str, tuple[Order, float]] = field(default_factory=dict)
     """By instance: its order, and since when."""
+    _given_at: float = 0.0
+    """When the copies that were given last are written."""
 
     @property
     def is_away(self) -> bool:
@@ -81,10 +83,13 @@ class AttemptTable:
         self.created = order, self.now()
 
     def give_order(self, _job: Job, _role: str, instances: Sequence[str], order: Order) -> None:
-        for place, instance in enumerate(instances):
+        """Writes them side by side, after those of the call before; a throttle holds some up."""
+        began = max(self.now(), self._given_at)
+        for instance in instances:
             if self.copies_left is not None:
                 self.copies_left -= 1
                 if self.copies_left < 0:
                     self.copies_left = None
                     raise Away("died between two copies")
-            self.copies[instance] = order, self.now() + place * WRITE_S
+            self.copies.setdefault(instance, (order, began + self.chance.uniform(*WRITE_S)))
+            self._given_at = max(self._given_at, self.copies[instance][1])

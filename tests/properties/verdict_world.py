@@ -54,7 +54,6 @@ class VerdictWorld(Nodes):
         self.forgotten = set[str]()
         """Ids that EC2 does not know in the next look."""
         self.verdict: Verdict | None = None
-        self.wrong = list[str]()
         self.later(self.chance.uniform(0, CLOCK_S), self._clock)
 
     def is_over(self) -> bool:

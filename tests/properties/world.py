@@ -8,9 +8,11 @@ import random
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from unittest import mock
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+import attendant.handler
 from contract import errors, items, tags
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.model import Refused
@@ -148,6 +150,7 @@ class World:
         self._chance = random.Random(0)
         self._installed = ExitStack()
         self._installed.enter_context(self.functions.installed())
+        self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", 1))
         self.aws.events.weather = self._delays
         self.functions.wake(self._wake)
         self._beat()

@@ -197,6 +197,16 @@ def test_an_order_that_a_node_gave_itself_before_its_peers_failed_explains_them_
     assert judge(facts, now=NOW + 100).action is Action.HEARTBEAT
 
 
+def test_an_order_by_which_a_node_left_explains_what_its_peers_died_of_though_another_became_the_order_of_all() -> None:
+    """It could not tell anybody at the time, and meanwhile there was another."""
+    own = replace(ORDER, error="Interrupted", author="rank 0")
+    last = ended(0, 143, ago_s=30, ordered=True, error="Interrupted")
+    left = replace(last, report=replace(last.report, order=own, ordered_s=12))
+    nodes = {0: left, 1: ended(1, 1, ago_s=30, **RESET)}
+    late = Given(order=replace(ORDER, error="DeadlineReached"), age_s=10)
+    assert judge(replace(TRAINING, nodes=nodes, order=late), now=NOW + 100).error == "DeadlineReached"
+
+
 def test_an_order_that_a_node_gave_itself_after_an_error_does_not_explain_it() -> None:
     nodes = {0: heard(0, age_s=2, order=ORDER, ordered_s=3), 1: ended(1, 3, ago_s=30)}
     for given in (None, Given(order=ORDER, age_s=0.5)):
