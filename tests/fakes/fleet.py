@@ -210,7 +210,14 @@ class Fleet:
     functions the account runs at once."""
 
     def __init__(
-        self, nodes: Sequence[int], *, now: float, silent: str = "", limit: int = 1000, age_s: float = 3600.0
+        self,
+        nodes: Sequence[int],
+        *,
+        now: float,
+        silent: str = "",
+        limit: int = 1000,
+        age_s: float = 3600.0,
+        warm: int = 0,
     ) -> None:
         self.aws = Account(now)
         self.aws.silent, self.aws.table.weather = silent, table.fair
@@ -218,7 +225,7 @@ class Fleet:
         self._launched_at = now - age_s
         deployed(fake=self.aws, places=PLACES)
         self.functions = Functions(self.aws)
-        self._warm: list[Memory] = []
+        self._warm = [Memory() for _ in range(warm)]
         self.cold, self.dropped, self.ticks, self.problems = 0, 0, list[float](), list[BaseException]()
         self.jobs = [replace(JOB, id=f"job-{number:04}", nodes=size) for number, size in enumerate(nodes)]
         self.regions = {job.id: NAMES[number % len(NAMES)] for number, job in enumerate(self.jobs)}
