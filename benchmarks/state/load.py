@@ -1,4 +1,4 @@
-"""1,000 jobs of four nodes and one of 512, in ten regions of which one is silent: two ticks of the clock, while a hundred jobs end one
+"""1,000 jobs of four nodes and one of 512, in ten regions of which one is silent: two ticks of the clock, while 200 jobs end one
 after the other, and the 512 nodes at once."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tests.builders import NOW
 from tests.fakes.fleet import NAMES, Fleet
 from tests.fakes.table import fair
 
-JOBS, NODES, MANY, ENDS = 1000, 4, 512, 100
+JOBS, NODES, MANY, ENDS = 1000, 4, 512, 200
 WARM = 20
 """Processes that Lambda keeps from the ticks before."""
 FIRST_END_S, SECONDS, AT_ONCE_S = 65.0, 170.0, 95.0
