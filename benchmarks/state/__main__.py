@@ -26,8 +26,9 @@ OTHERS = 5000
 A_LOOK_CALLS = 6
 """Job, intent, instances, reports, order, heartbeat."""
 SKYPILOT = (
-    "SkyPilot's published controller costs $0.19 to $0.25 an hour: $1.55 for\neight hours of one job alone, and $0.008 a job where many share "
-    "it. Ours costs the same for a job alone and for one of many."
+    "SkyPilot's published controller costs $0.19 to $0.25 an hour: $1.55 for\neight hours of one job alone, and $0.008 "
+    "a job where many "
+    "share it. Ours costs the same for a job alone and for one of many."
 )
 
 
