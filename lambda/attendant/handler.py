@@ -54,8 +54,8 @@ class Invocation:
         """One that begins now."""
         return Round(began=time.time(), gaps_s=gaps(self.state.last_pass()))
 
-    def looker(self, given: Round) -> Looker:
-        return Looker(state=self.state, node_role=self.env.node_role, gaps_s=given.gaps_s)
+    def looker(self, given: Round, *, urgent: bool = False) -> Looker:
+        return Looker(state=self.state, node_role=self.env.node_role, gaps_s=given.gaps_s, urgent=urgent)
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
@@ -132,7 +132,7 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
     """Looks once at each job of which nodes have something urgent to say, however many they are. Records are hints, never evidence."""
     told = [report for record in records if (report := report_in(record)) is not None]
     jobs = dict.fromkeys(report.job for report in told)
-    done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)])
+    done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}
     # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
     for job, instance in dict.fromkeys((report.job, report.instance) for report in told):
@@ -158,13 +158,15 @@ def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     return _look_at(invocation, invocation.state.tokens(found.job)) if found and found.job else []
 
 
-def _look_at(invocation: Invocation, tokens: list[Token], given: Round | None = None) -> list[Verdict]:
+def _look_at(
+    invocation: Invocation, tokens: list[Token], given: Round | None = None, *, urgent: bool = False
+) -> list[Verdict]:
     """Looks at each attempt, counts those whose look came late, and hands over those for which no time is left. A look that fails does
     not stop the others; the failures are raised at the end."""
     if not tokens:
         return []
     given = given or invocation.now()
-    looker, done, failures = invocation.looker(given), list[Verdict](), []
+    looker, done, failures = invocation.looker(given, urgent=urgent), list[Verdict](), []
     late, left = list[Token](), list[Token]()
 
     def timely(token: Token) -> Verdict | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from aws_lambda_powertools import Logger
@@ -15,7 +15,7 @@ from aws import breaker, states
 from aws.clients import IN_PASSING
 from aws.ec2 import Ec2
 from aws.errors import Raced
-from aws.facts import Instance
+from aws.facts import Heard, Instance
 from aws.heard import heard, strange
 from aws.state import State, Token
 from contract.errors import NodeLost
@@ -37,6 +37,9 @@ class Looker:
     """The id of the nodes' role."""
     gaps_s: tuple[float, ...]
     """Seconds between the attendant's passes over all jobs, from now backwards."""
+    urgent: bool = False
+    """A report woke it. EC2 is then asked only about nodes that failed, which a lost one may explain; whatever else EC2 knows, the
+    clock's look learns. So jobs in a region that does not answer keep nobody waiting whose nodes have ended."""
 
     def look(self, token: Token, *, now: float) -> Verdict:
         """Judges the attempt that `token` waits for, and acts. May run twice, late, or at the same time: a dead token is not an error."""
@@ -90,9 +93,11 @@ class Looker:
             return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
         answer, timing, region = step.answer, job.timing, step.rung.region
         job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
-        # Instances before reports: a node that is gone has sent its last report by then.
-        instances = _instances(job, region, answer)
-        reports = self.state.reports(self.node_role, answer.instances)
+        instances, reports = None, self.state.reports(self.node_role, answer.instances) if self.urgent else None
+        if reports is None or _any_failed(heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances)):
+            # Instances before reports: a node that is gone has sent its last report by then.
+            instances = _instances(job, region, answer)
+            reports = self.state.reports(self.node_role, answer.instances)
         if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
             logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
         facts = AttemptFacts(
@@ -106,6 +111,10 @@ class Looker:
             gaps_s=self.gaps_s,
         )
         return job, facts, region
+
+
+def _any_failed(nodes: Mapping[int, Heard]) -> bool:
+    return any(node.end is not None and (node.end.code or node.end.error) for node in nodes.values())
 
 
 def _lost(reason: str) -> Verdict:

@@ -37,7 +37,7 @@ from tests.fakes.yard import deployed
 
 SHARE = 512 / 1769
 """Of a processor, what a function of 512 MB has."""
-CALL_CPU_S, ITEM_CPU_S = 0.003, 0.0003
+CALL_CPU_S, ITEM_CPU_S = 0.003, 0.0005
 """Of a whole processor, what a call of the attendant and an item, or instance, of an answer take, with all that is done beside and
 between. `make bench-state` measures both; these are higher."""
 COLD_S = 2.0
@@ -170,6 +170,7 @@ class Account(Aws):
 
     clock: SharedClock
     silent: str = ""
+    call_cpu_s, item_cpu_s = CALL_CPU_S, ITEM_CPU_S
 
     def __init__(self, now: float) -> None:
         super().__init__(now=now, clock=SharedClock(now))
@@ -184,7 +185,7 @@ class Account(Aws):
             return super().answer(call)
         if call.operation == "GetItem" and call.params["Key"]["pk"]["S"].startswith("job#"):
             self.looks.append((self.clock.now, call.params["Key"]["pk"]["S"].removeprefix("job#")))
-        self._work(CALL_CPU_S)
+        self._work(self.call_cpu_s)
         if call.service == "ec2" and call.region == self.silent:
             self.clock.spend(TRY_S)
             raise ReadTimeoutError(endpoint_url="x")
@@ -194,7 +195,7 @@ class Account(Aws):
         found = sum(map(len, answer["Responses"].values())) if "Responses" in answer else 0
         self.reports_read += found
         found += len(answer.get("Items", [])) + sum(len(one["Instances"]) for one in answer.get("Reservations", []))
-        self._work(ITEM_CPU_S * found)
+        self._work(self.item_cpu_s * found)
         return answer
 
     def _work(self, seconds: float) -> None:
@@ -210,7 +211,15 @@ class Fleet:
     functions the account runs at once."""
 
     def __init__(
-        self, nodes: Sequence[int], *, now: float, silent: str = "", limit: int = 1000, age_s: float = 3600.0
+        self,
+        nodes: Sequence[int],
+        *,
+        now: float,
+        silent: str = "",
+        limit: int = 1000,
+        age_s: float = 3600.0,
+        warm: int = 0,
+        reporting: bool = True,
     ) -> None:
         self.aws = Account(now)
         self.aws.silent, self.aws.table.weather = silent, table.fair
@@ -218,17 +227,25 @@ class Fleet:
         self._launched_at = now - age_s
         deployed(fake=self.aws, places=PLACES)
         self.functions = Functions(self.aws)
-        self._warm: list[Memory] = []
+        self._warm = [Memory() for _ in range(warm)]
         self.cold, self.dropped, self.ticks, self.problems = 0, 0, list[float](), list[BaseException]()
+        self.lasted = list[float]()
+        """Of each invocation, the seconds that are billed."""
         self.jobs = [replace(JOB, id=f"job-{number:04}", nodes=size) for number, size in enumerate(nodes)]
         self.regions = {job.id: NAMES[number % len(NAMES)] for number, job in enumerate(self.jobs)}
         self.instances = {job.id: [f"i-{job.id}-{rank}" for rank in range(job.nodes)] for job in self.jobs}
         self.tokens: dict[str, str] = {}
         self.ended: dict[str, float] = {}
         """When the last node of a job wrote that its work is done."""
+        usual, self.aws.table.knobs = (
+            self.aws.table.knobs,
+            replace(self.aws.table.knobs, partition_written=float("inf")),
+        )
         for job in self.jobs:
             self._launched(job)
-        self._beat()
+        self.aws.table.knobs = usual
+        if reporting:
+            self._beat()
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -371,7 +388,10 @@ class Fleet:
             else:
                 self.cold, _here.memory = self.cold + 1, Memory()
                 self.clock.sleep(COLD_S)
-            return self.functions.invoke("attendant", event)
+            began = self.clock.now
+            outcome = self.functions.invoke("attendant", event)
+            self.lasted.append(self.clock.now - began)
+            return outcome
         finally:
             self._warm.append(_here.memory or Memory())
             self._running, _here.memory = self._running - 1, None

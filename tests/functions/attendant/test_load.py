@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from attendant.rounds import OVERDUE_S
 from tests.builders import NOW
 from tests.fakes.fleet import BATCH, NAMES, SHARDS_SIDE_BY_SIDE, Fleet
+from tests.fakes.functions import CLOCK_S
 
 SILENT = NAMES[1]
 TICKS_S = 170.0
@@ -27,7 +26,7 @@ def test_a_silent_region_delays_no_look_and_ends_no_job() -> None:
     assert len(fleet.aws.looks) == 2 * 130
 
 
-def test_every_job_is_looked_at_in_the_part_of_a_processor_that_ten_functions_of_a_new_account_have() -> None:
+def test_every_job_is_looked_at_though_the_account_runs_few_functions_at_once() -> None:
     fleet = Fleet([1] * 250, now=NOW, silent=SILENT, limit=2)
     with fleet.installed():
         fleet.clock.run(TICKS_S)
@@ -46,12 +45,12 @@ def test_many_nodes_that_end_at_once_cause_few_looks() -> None:
     assert BATCH < 512
 
 
-@pytest.mark.parametrize("job", ["job-0000", "job-0001"])
-def test_a_job_that_ends_is_told_to_train_without_waiting_for_the_clock(job: str) -> None:
-    """Also where the nodes are in a region that is silent: their reports say enough."""
-    fleet = Fleet([4] * 10, now=NOW, silent=SILENT)
+def test_jobs_that_end_wait_for_nobodys_region() -> None:
+    """While a region is silent, and jobs end in all of them: a verdict comes within a second of the stream's own delay."""
+    fleet = Fleet([4] * 40, now=NOW, silent=SILENT, warm=20)
     with fleet.installed():
-        fleet.ends(job, after_s=5.0)
-        fleet.clock.run(50.0)
+        for number, job in enumerate(fleet.jobs):
+            fleet.ends(job.id, after_s=5.0 + number)
+        fleet.clock.run(CLOCK_S - 1.0)
         assert fleet.ticks == []
-        assert fleet.aws.states.waits[fleet.tokens[job]].output is not None
+        assert max(fleet.verdicts().values()) <= 1.0

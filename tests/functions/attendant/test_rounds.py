@@ -13,6 +13,7 @@ import pytest
 from attendant.handler import SLICE
 from attendant.rounds import OVERDUE_S
 from contract import items, metrics, names
+from contract.reports import Exit, Phase
 from tests.builders import JOB, NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
@@ -120,15 +121,19 @@ def of_report(instance: str) -> dict[str, Any]:
     return {items.PARTITION: {"S": key.partition}, items.SORT: {"S": key.sort}}
 
 
-def urgent(fleet: Fleet, *jobs: str) -> dict[str, Any]:
+def urgent(fleet: Fleet, *jobs: str, **facts: Any) -> dict[str, Any]:
     """An event of the stream."""
     records: list[dict[str, Any]] = []
     fleet.aws.table.feed(state.TABLE, lambda event: records.extend(event["Records"]))
     for job in jobs:
-        (instance,) = fleet.instances[job]
-        state.report(fleet.aws, replace(WORKING, job=job, instance=instance), urgent=True)
+        told = replace(WORKING, job=job, instance=fleet.instances[job][0], **facts)
+        state.report(fleet.aws, told, urgent=True)
     fleet.clock.run(5)
     return {"Records": records}
+
+
+def asked_ec2(fleet: Fleet) -> int:
+    return sum(call.service == "ec2" for call in fleet.aws.calls)
 
 
 def test_a_look_that_fails_does_not_keep_urgent_reports_of_other_jobs_waiting(fleet: Fleet) -> None:
@@ -137,3 +142,40 @@ def test_a_look_that_fails_does_not_keep_urgent_reports_of_other_jobs_waiting(fl
     outcome = fleet.functions.invoke("attendant", event, [fails])
     assert "1 of 3 looks failed: job-0000/1" in outcome.cause
     assert looks(fleet) == [fleet.tokens["job-0001"], fleet.tokens["job-0002"]]
+
+
+def test_an_end_without_an_error_needs_no_answer_of_ec2(fleet: Fleet) -> None:
+    event = urgent(fleet, "job-0000", phase=Phase.ENDED, exit=Exit(code=0))
+    assert fleet.functions.invoke("attendant", event).value == {"succeed": 1}
+    assert asked_ec2(fleet) == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {"exit": Exit(code=1, error="TrainingFailed")},
+        {"outcome": Exit(code=1, error="TrainingFailed")},
+        {"exit": Exit(code=1)},
+    ],
+)
+def test_an_error_is_judged_with_what_ec2_knows_of_the_nodes(fleet: Fleet, end: dict[str, Any]) -> None:
+    event = urgent(fleet, "job-0000", phase=Phase.SAVING, **end)
+    fleet.functions.invoke("attendant", event)
+    assert asked_ec2(fleet) == 1
+
+
+def test_an_error_of_a_node_whose_peer_is_gone_is_a_loss_also_when_its_report_wakes_the_attendant() -> None:
+    fleet = Fleet([2], now=NOW)
+    with fleet.functions.installed():
+        gone = fleet.aws.ec2[fleet.regions["job-0000"]].machines[fleet.instances["job-0000"][1]]
+        fleet.aws.ec2[fleet.regions["job-0000"]].end(gone, "Server.InternalError", "host failed")
+        end = Exit(code=1, error="TrainingFailed")
+        fleet.functions.invoke("attendant", urgent(fleet, "job-0000", phase=Phase.SAVING, outcome=end))
+        error = fleet.aws.states.waits[fleet.tokens["job-0000"]].error
+    assert error is not None
+    assert error[0] == "NodeLost"
+
+
+def test_the_clock_asks_ec2_of_every_job(fleet: Fleet) -> None:
+    tick(fleet)
+    assert asked_ec2(fleet) == 3
