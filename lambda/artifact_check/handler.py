@@ -35,7 +35,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     place = job.places[step.rung.region]
     bucket = Bucket(place.bucket, place.region)
     ids = step.answer.instances if step.answer else ()
-    reports = heard(state.reports(env.node_role, ids), job=job.id, attempt=attempt, ids=ids)
+    reports = heard(state.reports(env.node_role, ids)[0], job=job.id, attempt=attempt, ids=ids)
     checkpoints, artifacts = _commits(reports, bucket, job)
     sizes = {key: size for key, size, _ in bucket.listed(keys.BytesPrefix(job.id).root)}
     if lines := missing([*checkpoints, *artifacts], sizes):

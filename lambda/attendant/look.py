@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,7 +68,7 @@ class Looker:
                 self.state.create_order(job, facts.attempt, order)
             except Raced:
                 logger.info("ordered before", job=job.id, attempt=facts.attempt)
-            given, untold = self.state.order(job.id, facts.attempt), list(range(len(facts.ids)))
+            given, untold = self.state.order(job.id, facts.attempt, now=time.time()), list(range(len(facts.ids)))
         else:
             given = facts.order
         if given is None:
@@ -93,11 +94,14 @@ class Looker:
             return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
         answer, timing, region = step.answer, job.timing, step.rung.region
         job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
-        instances, reports = None, self.state.reports(self.node_role, answer.instances) if self.urgent else None
-        if reports is None or _any_failed(heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances)):
+        instances, (reports, now) = (
+            None,
+            self.state.reports(self.node_role, answer.instances) if self.urgent else ([], 0.0),
+        )
+        if not self.urgent or _any_failed(heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances)):
             # Instances before reports: a node that is gone has sent its last report by then.
             instances = _instances(job, region, answer)
-            reports = self.state.reports(self.node_role, answer.instances)
+            reports, now = self.state.reports(self.node_role, answer.instances)
         if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
             logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
         facts = AttemptFacts(
@@ -107,7 +111,7 @@ class Looker:
             ids=answer.instances,
             instances=instances,
             nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
-            order=self.state.order(job.id, token.attempt),
+            order=self.state.order(job.id, token.attempt, now=now),
             gaps_s=self.gaps_s,
         )
         return job, facts, region

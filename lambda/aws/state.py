@@ -111,10 +111,10 @@ class State(Table):
         """Every region where anything was ever launched."""
         return {item.key.sort for item in self.query(items.REGIONS)}
 
-    def order(self, job: str, attempt: int) -> Given | None:
-        """The attempt's order; None where there is none."""
+    def order(self, job: str, attempt: int, *, now: float) -> Given | None:
+        """The attempt's order with its age at `now`; None where there is none."""
         found = self.get(items.order(job, attempt))
-        return Given(order=decode(Order, found.document), age_s=_age(found)) if found else None
+        return Given(order=decode(Order, found.document), age_s=max(0.0, now - found.at)) if found else None
 
     def create_order(self, job: Job, attempt: int, order: Order) -> None:
         """Raises Raced where the attempt has its order already."""
@@ -126,13 +126,15 @@ class State(Table):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda one: self.put(items.node_order(role, one), document, expires=expires), instances))
 
-    def reports(self, role: str, instances: Sequence[str]) -> list[Seen]:
-        """The reports of these instances that there are; aws.heard says what they mean together."""
+    def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
+        """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they
+        mean together."""
         found, now = self.batch([items.node_report(role, one) for one in instances])
-        return [
+        seen = [
             Seen(instance=item.key.partition.partition(":")[2], report=_read(NodeReport, item), age_s=now - item.at)
             for item in found
         ]
+        return seen, now
 
     def keep_token(self, token: Token) -> None:
         """Keeps the token until it is used up."""
@@ -153,7 +155,9 @@ class State(Table):
         if found is None:
             return None
         try:
-            return Pass(age_s=_age(found), gaps_s=tuple(map(float, json.loads(found.document)["gaps_s"])))
+            return Pass(
+                age_s=max(0.0, time.time() - found.at), gaps_s=tuple(map(float, json.loads(found.document)["gaps_s"]))
+            )
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -174,11 +178,6 @@ def _read(kind: type[T], item: Item) -> T | None:
 
 def _expiry(job: Job) -> float:
     return job.deadline + items.KEPT_S
-
-
-def _age(item: Item) -> float:
-    """Seconds since a function wrote the item: all functions' clocks are AWS's."""
-    return max(0.0, time.time() - item.at)
 
 
 def _as_json(value: object) -> bytes:

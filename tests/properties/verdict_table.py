@@ -71,11 +71,11 @@ class AttemptTable:
         own = [Seen(instance=one, report=told, age_s=now - at) for one, (told, at) in self.reports.items()]
         return own + [Seen(instance=one, report=told, age_s=0.0) for one, told in self.lies]
 
-    def order(self, _job: str, _attempt: int) -> Given | None:
+    def order(self, _job: str, _attempt: int, *, now: float) -> Given | None:
         if self.created is None:
             return None
         order, at = self.created
-        return Given(order=order, age_s=max(0.0, self.now() - at))
+        return Given(order=order, age_s=max(0.0, now - at))
 
     def create_order(self, _job: Job, _attempt: int, order: Order) -> None:
         if self.created is not None:

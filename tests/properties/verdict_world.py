@@ -154,7 +154,7 @@ class VerdictWorld(Nodes):
             ids=ids,
             instances=instances,
             nodes=heard(seen, job=JOB.id, attempt=1, ids=ids),
-            order=self.table.order(JOB.id, 1),
+            order=self.table.order(JOB.id, 1, now=self.now),
             gaps_s=gaps_s,
         )
 

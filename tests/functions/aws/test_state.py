@@ -95,7 +95,7 @@ def test_a_document_comes_back_as_it_was_written(state: State, length: int) -> N
 def test_what_is_not_there_is_not_invented(state: State) -> None:
     assert state.job("job-1") is None
     assert state.launch("job-1", 1) is None
-    assert state.order("job-1", 1) is None
+    assert state.order("job-1", 1, now=NOW) is None
     assert state.last_attempt("job-1") == 0
     assert not state.closed("job-1", 1)
     assert state.tokens() == []
@@ -130,7 +130,7 @@ def test_an_attempt_has_one_order_with_its_age(fake: Aws, state: State) -> None:
     with pytest.raises(Raced):
         state.create_order(JOB, 1, replace(ORDER, author="attendant"))
     fake.clock.run(7.0)
-    given = state.order(JOB.id, 1)
+    given = state.order(JOB.id, 1, now=fake.clock.now)
     assert given is not None
     assert given == Given(order=ORDER, age_s=pytest.approx(7.0, abs=0.2))  # type: ignore[arg-type]
 
@@ -144,7 +144,7 @@ def test_reports_are_read_by_the_keys_of_instances_with_their_age_by_awss_clock(
     for one in ("i-0", "i-1", "i-stranger"):
         report(fake, replace(REPORT, instance=one))
     fake.clock.run(30.0)
-    found = state.reports(NODE_ROLE, ["i-0", "i-1", "i-missing"])
+    found = state.reports(NODE_ROLE, ["i-0", "i-1", "i-missing"])[0]
     assert {one.instance for one in found} == {"i-0", "i-1"}
     assert [one.age_s for one in found] == pytest.approx(
         [30.0, 30.0], abs=1.5
@@ -156,7 +156,7 @@ def test_more_reports_than_a_batch_takes_are_all_read_though_dynamodb_leaves_key
     for one in ids:
         report(fake, replace(REPORT, instance=one))
     fake.table.knobs.unprocessed = 0.5
-    assert {one.instance for one in state.reports(NODE_ROLE, ids)} == set(ids)
+    assert {one.instance for one in state.reports(NODE_ROLE, ids)[0]} == set(ids)
 
 
 def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(fake: Aws, state: State) -> None:
@@ -176,7 +176,7 @@ def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(f
 @pytest.mark.parametrize("document", [b"", b"[" * 100_000, b"{}", b"null", encode(replace(REPORT, attempt=-1))[:-5]])
 def test_a_report_that_cannot_be_read_is_told_as_such(fake: Aws, state: State, document: bytes) -> None:
     store(fake, items.node_report(NODE_ROLE, "i-0"), document)
-    (seen,) = state.reports(NODE_ROLE, ["i-0"])
+    ((seen,), _) = state.reports(NODE_ROLE, ["i-0"])
     assert seen.report is None
 
 
@@ -195,7 +195,7 @@ def test_an_item_that_a_hostile_node_wrote_ends_no_look(fake: Aws, state: State,
     key = {"pk": {"S": items.userid(NODE_ROLE, "i-0")}, "sk": {"S": "report"}}
     fake.table.answer("PutItem", {"TableName": TABLE, "Item": {**key, **attributes}})
     report(fake, replace(REPORT, rank=1, instance="i-1"))
-    found = {one.instance: one for one in state.reports(NODE_ROLE, ["i-0", "i-1"])}
+    found = {one.instance: one for one in state.reports(NODE_ROLE, ["i-0", "i-1"])[0]}
     assert found["i-0"].report is None
     assert found["i-1"].report is not None
 
@@ -203,7 +203,7 @@ def test_an_item_that_a_hostile_node_wrote_ends_no_look(fake: Aws, state: State,
 def test_an_order_that_cannot_be_read_is_an_error_because_only_the_attendant_writes_it(fake: Aws, state: State) -> None:
     store(fake, items.order(JOB.id, 1), b"{}")
     with pytest.raises(Garbled):
-        state.order(JOB.id, 1)
+        state.order(JOB.id, 1, now=fake.clock.now)
 
 
 def test_a_dead_token_is_deleted_without_touching_the_one_that_took_its_place(state: State) -> None:
