@@ -41,9 +41,10 @@ def load() -> Load:
     began = time.process_time()
     fleet = Fleet([NODES] * JOBS + [MANY], now=NOW, silent=NAMES[1], warm=WARM)
     many = fleet.jobs[-1].id
+    step = JOBS // ENDS
     with fleet.installed():
         for number in range(ENDS):
-            job = fleet.jobs[number * JOBS // ENDS + number % 10].id
+            job = fleet.jobs[number * step + number % step].id
             fleet.ends(job, after_s=FIRST_END_S + number * (SECONDS - FIRST_END_S - 10) / ENDS)
         fleet.ends(many, after_s=AT_ONCE_S)
         fleet.clock.run(SECONDS)
