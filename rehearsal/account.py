@@ -87,7 +87,12 @@ class DeployedAccount:
         return found
 
     def _role_id(self, role: str) -> str:
-        return str(self._yard.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["RoleId"])
+        try:
+            return str(self._yard.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["RoleId"])
+        except ClientError as problem:
+            if code_of(problem) != "NoSuchEntity":
+                raise
+            return ""  # the role is gone: a destroy took it, and no policy of ours names an empty id
 
     def _table(self, region: str, table: str) -> tuple[str, ...]:
         schema = self._yard.aws.client("dynamodb", region).describe_table(TableName=table)["Table"]["KeySchema"]

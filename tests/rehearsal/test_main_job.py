@@ -130,7 +130,8 @@ def test_nodes_call_neither_ec2_nor_step_functions(yard: Yard, jobs: dict[str, S
     ended(jobs["digits"])
     node_calls = [call for call in yard.aws.recorder.calls if "NodeRole" in call.role]
     assert node_calls
-    assert {call.service for call in node_calls} <= {"s3", "logs", "secretsmanager"}
+    assert {call.service for call in node_calls} <= {"s3", "dynamodb", "logs", "secretsmanager"}
+    assert {call.action for call in node_calls if call.service == "dynamodb"} == {"GetItem", "PutItem"}
 
 
 def test_every_call_is_recorded_with_a_role_that_is_known(yard: Yard, jobs: dict[str, StartedJob]) -> None:
