@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from botocore.exceptions import ClientError
+
+from contract.aws_errors import code_of
 from localaws.iam.simulator import Policies
 from rehearsal.yard import Yard
 
