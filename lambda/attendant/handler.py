@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
 from attendant.records import report_in
-from attendant.rounds import Round, count_overdue
+from attendant.rounds import LookRound, count_overdue
 from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.functions import invoke_later
@@ -50,11 +50,11 @@ class Invocation:
     state: State
     left: Callable[[], float]
 
-    def now(self) -> Round:
+    def now(self) -> LookRound:
         """One that begins now."""
-        return Round(began=time.time(), gaps_s=gaps(self.state.last_pass()))
+        return LookRound(began=time.time(), gaps_s=gaps(self.state.last_pass()))
 
-    def looker(self, given: Round, *, urgent: bool = False) -> Looker:
+    def looker(self, given: LookRound, *, urgent: bool = False) -> Looker:
         return Looker(state=self.state, node_role=self.env.node_role, gaps_s=given.gaps_s, urgent=urgent)
 
 
@@ -103,10 +103,10 @@ def _pass(invocation: Invocation) -> list[Verdict]:
 
 def _slice(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     """Looks at a part of a pass."""
-    return _look_at(invocation, invocation.state.tokens_between(event["first"], event["last"]), Round.told(event))
+    return _look_at(invocation, invocation.state.tokens_between(event["first"], event["last"]), LookRound.told(event))
 
 
-def _hand_over(invocation: Invocation, tokens: list[Token], given: Round) -> None:
+def _hand_over(invocation: Invocation, tokens: list[Token], given: LookRound) -> None:
     """Has another invocation look at everything in the table from the first of these to the last."""
     told = {"action": "slice", "first": tokens[0].key.sort, "last": tokens[-1].key.sort, **given.telling}
     invoke_later(invocation.function, told)
@@ -159,7 +159,7 @@ def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
 
 
 def _look_at(
-    invocation: Invocation, tokens: list[Token], given: Round | None = None, *, urgent: bool = False
+    invocation: Invocation, tokens: list[Token], given: LookRound | None = None, *, urgent: bool = False
 ) -> list[Verdict]:
     """Looks at each attempt, counts those whose look came late, and hands over those for which no time is left. A look that fails does
     not stop the others; the failures are raised at the end."""

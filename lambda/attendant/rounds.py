@@ -15,7 +15,7 @@ OVERDUE_S = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class LookRound:
     """What all looks of a pass share, in whichever invocation; or those that an event asks for."""
 
     began: float
@@ -24,9 +24,9 @@ class Round:
     """Seconds between the passes over all jobs, from this one backwards."""
 
     @staticmethod
-    def told(event: Mapping[str, Any]) -> Round:
+    def told(event: Mapping[str, Any]) -> LookRound:
         """The round of which an event of ours tells."""
-        return Round(began=event["began"], gaps_s=tuple(event["gaps_s"]))
+        return LookRound(began=event["began"], gaps_s=tuple(event["gaps_s"]))
 
     @property
     def telling(self) -> dict[str, object]:

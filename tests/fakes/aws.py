@@ -48,7 +48,7 @@ class Aws:
     def __init__(self, *, now: float, clock: Clock | None = None) -> None:
         self.clock = clock or Clock(now)
         self.events = Events(self.clock, HOME)
-        self.s3 = S3(self.clock, self.events.publish)
+        self.s3 = S3(self.clock)
         self.states = States(self.clock, self.events.publish)
         self.table = FakeTable(HOME, self.clock)
         self.queue = Queue(self.clock)

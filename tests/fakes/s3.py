@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -16,7 +15,6 @@ from tests.fakes.wire import Call
 
 COPY_BYTES = 5 * 1024**3
 PAGE = 1000
-Publish = Callable[[str, str, dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +53,9 @@ class Version:
 
 @dataclass
 class Bucket:
-    """A bucket with versioning on. `notifies`: EventBridge hears of every object."""
+    """A bucket with versioning on."""
 
     region: str
-    notifies: bool = False
     forbidden: tuple[str, ...] = ()
     """Prefixes that the caller may not touch."""
     locked: tuple[str, ...] = ()
@@ -81,7 +78,6 @@ class S3:
     """All buckets; their names belong to no region, their bytes do."""
 
     clock: Clock
-    publish: Publish
     buckets: dict[str, Bucket] = field(default_factory=dict)
     conflicts: int = 0
     """So many conditional writes meet another one that is under way: 409, and nothing is written."""
@@ -102,11 +98,11 @@ class S3:
             case "HeadObject":
                 return {name: one for name, one in self._get(bucket, params, head=True).items() if name != "Body"}
             case "PutObject":
-                return self._put(params["Bucket"], bucket, params)
+                return self._put(bucket, params)
             case "DeleteObject":
-                return self._delete(params["Bucket"], bucket, params)
+                return self._delete(bucket, params)
             case "CopyObject":
-                return self._copy(params["Bucket"], bucket, params)
+                return self._copy(bucket, params)
             case "ListObjectsV2":
                 return self._list(bucket, params)
             case "HeadBucket":
@@ -120,7 +116,7 @@ class S3:
     def write(self, bucket: str, key: str, body: bytes, **facts: Any) -> Version:
         """For tests and nodes: a plain put."""
         version = Version(self._version(), body, int(self.clock.now), **facts)
-        return self._add(bucket, self.buckets[bucket], key, version)
+        return self._add(self.buckets[bucket], key, version)
 
     def read(self, bucket: str, key: str) -> bytes | None:
         version = self.buckets[bucket].newest(key)
@@ -129,14 +125,8 @@ class S3:
     def _version(self) -> str:
         return f"version-{next(self._number)}"
 
-    def _add(self, name: str, bucket: Bucket, key: str, version: Version) -> Version:
+    def _add(self, bucket: Bucket, key: str, version: Version) -> Version:
         bucket.objects.setdefault(key, []).append(version)
-        if bucket.notifies and not version.deleted:
-            detail = {
-                "bucket": {"name": name},
-                "object": {"key": key, "size": version.length, "etag": version.etag[1:-1]},
-            }
-            self.publish("aws.s3", "Object Created", detail)
         return version
 
     def _get(self, bucket: Bucket, params: dict[str, Any], *, head: bool = False) -> dict[str, Any]:
@@ -168,7 +158,7 @@ class S3:
             raise Refused("InvalidObjectState", "The operation is not valid for the object's storage class", 403)
         return version
 
-    def _put(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+    def _put(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
         """`If-None-Match: *` writes only what is not there; `If-Match` replaces only what it names, 404 where nothing is."""
         key, newest = params["Key"], bucket.newest(params["Key"])
         if len(key.encode()) > 1024:
@@ -194,16 +184,16 @@ class S3:
             int(self.clock.now),
             content_type=params.get("ContentType", "binary/octet-stream"),
         )
-        self._add(name, bucket, key, version)
+        self._add(bucket, key, version)
         return {"ETag": version.etag, "VersionId": version.id}
 
-    def _delete(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+    def _delete(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
         """Deleting what is not there is no error: it adds a delete marker as well."""
         version = Version(self._version(), b"", int(self.clock.now), deleted=True)
-        self._add(name, bucket, params["Key"], version)
+        self._add(bucket, params["Key"], version)
         return {"DeleteMarker": True, "VersionId": version.id}
 
-    def _copy(self, name: str, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+    def _copy(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
         """At most 5 GB in one call."""
         source, _, query = params["CopySource"].partition("?")
         from_name, _, from_key = unquote(source).lstrip("/").partition("/")
@@ -218,7 +208,7 @@ class S3:
         copy = Version(
             self._version(), found.body, int(self.clock.now), content_type=found.content_type, size=found.size
         )
-        self._add(name, bucket, params["Key"], copy)
+        self._add(bucket, params["Key"], copy)
         return {"CopyObjectResult": {"ETag": copy.etag, "LastModified": copy.modified}, "VersionId": copy.id}
 
     def _list(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:

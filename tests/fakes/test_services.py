@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from tests.builders import NOW, PLACE
 from tests.fakes.aws import CALL_S, Aws
 from tests.fakes.events import Event
-from tests.fakes.faked import BUCKET, ONCE, connected, ids, launch, refused, s3
+from tests.fakes.faked import BUCKET, ONCE, connected, ids, launch, refused
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.yard import ABROAD, deployed
 
@@ -115,9 +115,9 @@ def test_events_are_lost_doubled_and_out_of_order_as_the_weather_has_it(aws: Aws
     delays = iter([[], [30.0], [1.0, 60.0]])
     aws.events.weather = lambda _: next(delays)
     for key in ("lost", "late", "doubled"):
-        s3().put_object(Bucket=BUCKET, Key=key, Body=b"")
+        aws.events.publish("aws.states", "Something happened", {"what": key})
     aws.clock.run(90)
-    assert [event["detail"]["object"]["key"] for event in events] == ["doubled", "late", "doubled"]
+    assert [event["detail"]["what"] for event in events] == ["doubled", "late", "doubled"]
 
 
 def test_a_throttled_call_has_no_effect_and_is_asked_again_with_a_pause(aws: Aws) -> None:

@@ -36,6 +36,7 @@ class Checkout:
             (self.root / file.relative_to(ROOT)).touch()
         for prerequisite in (
             "rehearsal/prepare.py",
+            "node/services.txt",
             "localaws/machines/image.py",
             "localaws/machines/requirements-ami.in",
         ):

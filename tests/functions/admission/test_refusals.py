@@ -63,7 +63,7 @@ def test_every_line_names_its_field_and_what_is_allowed() -> None:
 
 def test_a_request_with_nothing_wrong_is_admitted_and_only_then_anything_changes(there: Account) -> None:
     start(LEAST)
-    assert there.changes == ["s3:PutObject", "s3:CopyObject", "dynamodb:PutItem", "dynamodb:PutItem"]
+    assert there.changes == ["s3:PutObject", "s3:CopyObject", "dynamodb:PutItem"]
 
 
 def test_a_name_of_eighty_characters_is_a_job(there: Account) -> None:
