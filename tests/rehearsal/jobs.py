@@ -57,6 +57,14 @@ def stopped(job: StartedJob) -> float:
     return float(execution["stopDate"].timestamp())
 
 
+def path(job: StartedJob) -> list[str]:
+    """The states entered, without the new looks that lost heartbeats led to."""
+    states = job.states()
+    return [
+        state for state, before in zip(states, ["", *states], strict=False) if "Lost heartbeat" not in (state, before)
+    ]
+
+
 def stored(yard: Yard, key: str, bucket: str = "") -> bytes:
     """An object of the home bucket, or of another."""
     body: bytes = yard.client("s3").get_object(Bucket=bucket or yard.places.home, Key=key)["Body"].read()

@@ -12,7 +12,7 @@ import pytest
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, failed, instances, left, succeeded, train
+from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, failed, instances, left, path, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")
@@ -53,7 +53,7 @@ def mending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 def unharmed(job: StartedJob) -> None:
     execution = succeeded(job)
-    assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 2, [])
+    assert (path(job), len(instances(job)), left(job)) == (HAPPY, 2, [])
     assert json.loads(execution["output"])["attempts"] == 1
 
 

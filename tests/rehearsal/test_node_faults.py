@@ -8,7 +8,7 @@ import pytest
 
 from rehearsal.state import written_at
 from rehearsal.yard import StartedJob
-from tests.rehearsal.jobs import HAPPY, ended, instances, left, shutdowns
+from tests.rehearsal.jobs import HAPPY, ended, instances, left, path, shutdowns
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
 AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
@@ -24,7 +24,7 @@ def reason(job: StartedJob) -> str:
 def test_what_is_only_late_or_wrong_costs_no_second_cluster(beside: dict[str, StartedJob], name: str) -> None:
     job, execution = beside[name], ended(beside[name])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert (job.states(), len(instances(job)), left(job)) == (HAPPY, 1, [])
+    assert (path(job), len(instances(job)), left(job)) == (HAPPY, 1, [])
 
 
 def test_ten_minutes_of_boot_were_ten_minutes(beside: dict[str, StartedJob]) -> None:
@@ -50,7 +50,7 @@ def test_a_node_that_is_lost_is_replaced_and_its_loss_explained(
 ) -> None:
     job, execution = beside[name], ended(beside[name])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert (job.states(), len(instances(job)), left(job)) == (AGAIN, 2, [])
+    assert (path(job), len(instances(job)), left(job)) == (AGAIN, 2, [])
     assert json.loads(execution["output"])["attempts"] == 2
     assert why in reason(job)
 
