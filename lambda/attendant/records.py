@@ -20,9 +20,8 @@ def report_in(record: Mapping[str, Any]) -> NodeReport | None:
     try:
         image = record["dynamodb"]["NewImage"]
         packed = image[items.DOCUMENT].get("B")
-        return decode(
-            NodeReport, items.unpacked({items.DOCUMENT: {"B": base64.b64decode(packed)}} if packed else image)
-        )
+        item = {items.DOCUMENT: {"B": base64.b64decode(packed)}} if packed else image
+        return decode(NodeReport, items.unpacked(item, items.MOST_REPORT))
     except (Garbled, KeyError, TypeError, ValueError, AttributeError):
         logger.warning("a record of the stream that is not a report", keys=record.get("dynamodb", {}).get("Keys"))
         return None

@@ -129,7 +129,7 @@ class State(Table):
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they
         mean together."""
-        found, now = self.batch([items.node_report(role, one) for one in instances])
+        found, now = self.batch([items.node_report(role, one) for one in instances], most=items.MOST_REPORT)
         seen = [
             Seen(instance=item.key.partition.partition(":")[2], report=_read(NodeReport, item), age_s=now - item.at)
             for item in found

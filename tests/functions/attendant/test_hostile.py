@@ -1,0 +1,63 @@
+"""What the code of one job may write as its node's report, at any time, and what that must not do to the looks at all jobs."""
+
+from __future__ import annotations
+
+import base64
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contract import items
+from contract.codec import encode
+from contract.reports import NodeReport
+from tests.builders import NODE_ROLE, NOW
+from tests.fakes import state
+from tests.fakes.fleet import WORKING, Fleet
+from tests.fakes.functions import Outcome
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    made = Fleet([2] * 3, now=NOW)
+    with made.functions.installed():
+        yield made
+
+
+def report_of(fleet: Fleet, job: str, **facts: Any) -> NodeReport:
+    """Of the job's first node."""
+    return replace(WORKING, job=job, instance=fleet.instances[job][0], **facts)
+
+
+def written(fleet: Fleet, instance: str, document: bytes) -> dict[str, Any]:
+    """The instance writes this as its report; the stream's record of it."""
+    key, doc = items.node_report(NODE_ROLE, instance), items.packed(document)
+    state.store(fleet.aws, key, document, urgent=True)
+    packed = doc.get("B")
+    told = {"B": base64.b64encode(packed).decode()} if isinstance(packed, bytes) else doc
+    keys = {items.PARTITION: {"S": key.partition}, items.SORT: {"S": key.sort}}
+    return {"dynamodb": {"Keys": keys, "NewImage": {**keys, items.DOCUMENT: told, items.URGENT: {"N": "1"}}}}
+
+
+def looked(fleet: Fleet, *records: dict[str, Any]) -> Outcome:
+    """Because of these records; where there are none, because of the clock."""
+    return fleet.functions.invoke("attendant", {"Records": list(records)} if records else {"source": "aws.events"})
+
+
+@pytest.mark.parametrize("by_stream", [True, False], ids=["stream", "clock"])
+def test_a_report_of_a_few_kilobytes_that_unpacks_to_16_mb_takes_little_memory(fleet: Fleet, by_stream: bool) -> None:
+    """In Python, 16 MB of empty lists are 400 MB; the function has 512."""
+    many = b'"x": [' + b"[]," * (items.MOST_READ // 3 - MIB // 8) + b"[]]}"
+    record = written(fleet, "i-job-0000-0", encode(report_of(fleet, "job-0000"))[:-1] + b"," + many)
+    tracemalloc.start()
+    try:
+        outcome = looked(fleet, record) if by_stream else looked(fleet)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.error == ""
+    assert most < 128 * MIB  # of which botocore, for a new client, takes 40
