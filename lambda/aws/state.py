@@ -143,7 +143,7 @@ class State(Table):
 
     def tokens(self, job: str | None = None) -> list[Token]:
         """Every Train state that waits, or those of one job."""
-        return list(map(_token, self.query(items.WAITING, items.waiting_of(job) if job else "")))
+        return list(map(_token, self.query(items.WAITING, "" if job is None else items.waiting_of(job))))
 
     def tokens_between(self, first: str, last: str) -> list[Token]:
         """Those whose sort keys lie between these two, both included."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -61,3 +62,18 @@ def test_a_report_of_a_few_kilobytes_that_unpacks_to_16_mb_takes_little_memory(f
         tracemalloc.stop()
     assert outcome.error == ""
     assert most < 128 * MIB  # of which botocore, for a new client, takes 40
+
+
+IMPOSSIBLE = {"long": "x" * 5000, "no text": "\ud800", "empty": "", "more than a name": "job-0000#0001"}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_a_name_that_no_job_can_have_keeps_no_urgent_report_waiting(fleet: Fleet, name: str) -> None:
+    bad = json.dumps({**json.loads(encode(report_of(fleet, "job-0000"))), "job": name}).encode()
+    good = report_of(fleet, "job-0001")
+    outcome = looked(fleet, written(fleet, "i-job-0000-0", bad), written(fleet, good.instance, encode(good)))
+    assert (outcome.error, outcome.value) == ("", {"heartbeat": 1})
+
+
+def test_a_report_under_another_instances_name_wakes_nobody(fleet: Fleet) -> None:
+    assert looked(fleet, written(fleet, "i-job-0000-0", encode(report_of(fleet, "job-0001")))).value == {}
