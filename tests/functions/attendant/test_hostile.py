@@ -13,6 +13,7 @@ import pytest
 
 from contract import items
 from contract.codec import encode
+from contract.orders import Order, OrderKind
 from contract.reports import NodeReport
 from tests.builders import NODE_ROLE, NOW
 from tests.fakes import state
@@ -20,6 +21,9 @@ from tests.fakes.fleet import WORKING, Fleet
 from tests.fakes.functions import Outcome
 
 MIB = 1 << 20
+ORDER = Order(
+    kind=OrderKind.CHECKPOINT_AND_STOP, error="Interrupted", reason="a notice", by=int(NOW) + 120, author="rank 0"
+)
 
 
 @pytest.fixture
@@ -77,3 +81,15 @@ def test_a_name_that_no_job_can_have_keeps_no_urgent_report_waiting(fleet: Fleet
 
 def test_a_report_under_another_instances_name_wakes_nobody(fleet: Fleet) -> None:
     assert looked(fleet, written(fleet, "i-job-0000-0", encode(report_of(fleet, "job-0001")))).value == {}
+
+
+UNWRITABLE = {"half of a pair": {"reason": "\ud800"}, "400 digits": {"by": 10**400}}
+
+
+@pytest.mark.parametrize("wrong", UNWRITABLE.values(), ids=UNWRITABLE.keys())
+def test_an_order_that_nobody_can_write_or_reckon_with_fails_no_look(fleet: Fleet, wrong: dict[str, Any]) -> None:
+    told = json.loads(encode(report_of(fleet, "job-0000", order=ORDER)))
+    told["order"] |= wrong
+    written(fleet, "i-job-0000-0", json.dumps(told).encode())
+    outcome = looked(fleet)
+    assert (outcome.error, outcome.value) == ("", {"heartbeat": 3})
