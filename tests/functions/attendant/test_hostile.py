@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from contract.orders import Order, OrderKind
 from contract.reports import NodeReport
 from tests.builders import NODE_ROLE, NOW
 from tests.fakes import state
+from tests.fakes.faults import Kind, Mishap
 from tests.fakes.fleet import WORKING, Fleet
 from tests.fakes.functions import Outcome
 
@@ -93,3 +95,37 @@ def test_an_order_that_nobody_can_write_or_reckon_with_fails_no_look(fleet: Flee
     written(fleet, "i-job-0000-0", json.dumps(told).encode())
     outcome = looked(fleet)
     assert (outcome.error, outcome.value) == ("", {"heartbeat": 3})
+
+
+def asks(fleet: Fleet) -> None:
+    """A node of job-0000 asks for an order."""
+    written(fleet, "i-job-0000-0", encode(report_of(fleet, "job-0000", order=ORDER)))
+
+
+def beats(fleet: Fleet) -> list[str]:
+    return [call.params["taskToken"] for call in fleet.aws.calls if call.operation == "SendTaskHeartbeat"]
+
+
+def test_a_copy_of_an_order_that_cannot_be_written_keeps_no_heartbeat_back(fleet: Fleet) -> None:
+    """The code of a job can keep the copy from being written: by transactions on the item, or so many writes that DynamoDB throttles."""
+    asks(fleet)
+    refused = Mishap(
+        "dynamodb:PutItem", nth=3, times=math.inf, fault=Kind.DENIED
+    )  # after the pass and the order itself
+    outcome = fleet.functions.invoke("attendant", {"source": "aws.events"}, [refused])
+    assert "1 of 3 looks failed: job-0000/1" in outcome.cause
+    assert sorted(beats(fleet)) == sorted(fleet.tokens.values())
+
+
+def test_a_copy_of_an_order_that_cannot_be_written_keeps_no_verdict_back(fleet: Fleet) -> None:
+    asks(fleet)
+    looked(fleet)
+    lost = fleet.aws.ec2[fleet.regions["job-0000"]].machines[fleet.instances["job-0000"][1]]
+    fleet.aws.ec2[fleet.regions["job-0000"]].end(lost, "Server.SpotInstanceTermination", "a notice")
+    fleet.clock.run(5)
+    refused = Mishap("dynamodb:PutItem", nth=2, times=math.inf, fault=Kind.DENIED)
+    outcome = fleet.functions.invoke("attendant", {"source": "aws.events"}, [refused])
+    assert "1 of 3 looks failed: job-0000/1" in outcome.cause
+    error = fleet.aws.states.waits[fleet.tokens["job-0000"]].error
+    assert error is not None
+    assert error[0] == "Interrupted"
