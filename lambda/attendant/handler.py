@@ -88,7 +88,13 @@ def _pass(invocation: Invocation) -> list[Verdict]:
     """Looks at every attempt, once a minute, with the help of as many invocations as it takes. Notes the time, which the next pass
     reads."""
     given = invocation.now()
-    invocation.state.note_pass(given.gaps_s)
+    try:
+        invocation.state.note_pass(given.gaps_s)
+    except (
+        ClientError,
+        BotoCoreError,
+    ):  # the next pass then takes the time since the last note for a gap, which ends no node
+        logger.exception("the pass is not noted")
     tokens = invocation.state.tokens()
     mine = tokens[:SLICE]
     for start in range(SLICE, len(tokens), SLICE):

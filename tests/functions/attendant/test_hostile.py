@@ -129,3 +129,9 @@ def test_a_copy_of_an_order_that_cannot_be_written_keeps_no_verdict_back(fleet: 
     error = fleet.aws.states.waits[fleet.tokens["job-0000"]].error
     assert error is not None
     assert error[0] == "Interrupted"
+
+
+def test_a_pass_of_which_no_note_can_be_made_looks_at_all(fleet: Fleet) -> None:
+    refused = Mishap("dynamodb:PutItem", times=math.inf, fault=Kind.DENIED)
+    fleet.functions.invoke("attendant", {"source": "aws.events"}, [refused])
+    assert sorted(beats(fleet)) == sorted(fleet.tokens.values())
