@@ -114,7 +114,8 @@ def _slice(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
 
 def _hand_over(invocation: Invocation, tokens: list[Token], given: Round) -> None:
     """Has another invocation look at everything in the table from the first of these to the last."""
-    told = {"action": "slice", "first": tokens[0].key.sort, "last": tokens[-1].key.sort, **given.telling}
+    keys = sorted(token.key.sort for token in tokens)  # those of the stream come in any order
+    told = {"action": "slice", "first": keys[0], "last": keys[-1], **given.telling}
     invoke_later(invocation.function, told)
 
 

@@ -135,3 +135,14 @@ def test_a_pass_of_which_no_note_can_be_made_looks_at_all(fleet: Fleet) -> None:
     refused = Mishap("dynamodb:PutItem", times=math.inf, fault=Kind.DENIED)
     fleet.functions.invoke("attendant", {"source": "aws.events"}, [refused])
     assert sorted(beats(fleet)) == sorted(fleet.tokens.values())
+
+
+def test_urgent_reports_for_which_no_time_is_left_are_handed_over_in_the_order_of_their_keys(fleet: Fleet) -> None:
+    """They come in any order, and DynamoDB refuses a range whose end is before its beginning."""
+    jobs = ["job-0002", "job-0001", "job-0000"]
+    records = [written(fleet, f"i-{job}-0", encode(report_of(fleet, job))) for job in jobs]
+    fleet.aws.later["attendant"] = lambda _: None
+    slow = Mishap("stepfunctions:SendTaskHeartbeat", meanwhile=lambda: fleet.clock.spend(45.0))
+    assert fleet.functions.invoke("attendant", {"Records": records}, [slow]).value == {"heartbeat": 1}
+    (told,) = [json.loads(call.params["Payload"]) for call in fleet.aws.calls if call.name == "lambda:Invoke"]
+    assert fleet.functions.invoke("attendant", told).value == {"heartbeat": 2}
