@@ -99,6 +99,11 @@ LAST_PASS = ItemKey(PASS, "attendant")
 """Written by each pass of the attendant over all jobs, so that the next pass knows the time since the last one."""
 
 
+def awaited(job: str) -> ItemKey:
+    """Says that an invocation of the attendant waits until an error of the job is explained, so that no second one does."""
+    return ItemKey(PASS, f"await#{job}")
+
+
 def region(region: str) -> ItemKey:
     """Exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
     return ItemKey(REGIONS, region)

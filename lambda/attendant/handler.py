@@ -38,6 +38,8 @@ LOOKS_A_REPORT = 4
 many looks the verdict need not wait for the clock."""
 A_LOOK_S = 20.0
 """Longer than one look takes: 15 s until it is known that EC2 does not answer, and some calls more."""
+LONGEST_S = 60.0
+"""The time-out of an invocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,20 +143,20 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
     jobs = dict.fromkeys(report.job for report in told)
     done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}
-    # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
-    for job, instance in dict.fromkeys((report.job, report.instance) for report in told):
-        if instance in waiting:
-            invoke_later(invocation.function, {"action": "await", "job": job, "instance": instance})
+    # One invocation a job waits for an explanation, however many nodes fail, and however often one of them says so.
+    for job in dict.fromkeys(report.job for report in told if report.instance in waiting):
+        if invocation.state.await_alone(job, lasts_s=LONGEST_S):
+            invoke_later(invocation.function, {"action": "await", "job": job})
     return done
 
 
 def _await(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
-    """Looks again and again while the error of an instance waits to be explained; the clock looks in any case."""
+    """Looks again and again while an error of the job waits to be explained; the clock looks in any case."""
     done, pause_s = list[Verdict](), invocation.env.timing.report_every_s / LOOKS_A_REPORT
     while invocation.left() > pause_s + A_LOOK_S:
         time.sleep(pause_s)
         done = _look_at(invocation, invocation.state.tokens(event["job"]))
-        if not any(verdict.awaits == event["instance"] for verdict in done):
+        if not any(verdict.awaits for verdict in done):
             break
     return done
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from aws.errors import Raced
 from aws.facts import Given, Pass, Seen
 from aws.table import Item, Table
 from contract import items
@@ -148,6 +150,25 @@ class State(Table):
     def tokens_between(self, first: str, last: str) -> list[Token]:
         """Those whose sort keys lie between these two, both included."""
         return list(map(_token, self.between(items.WAITING, first, last)))
+
+    def await_alone(self, job: str, *, lasts_s: float) -> bool:
+        """Whether nobody has begun to await an explanation of the job's error for so long: then the caller does."""
+        key, now = items.awaited(job), time.time()
+        found = self.get(key)
+        if found is not None and now < found.at + lasts_s:
+            return False
+        document, expires = (
+            _as_json({"by": uuid.uuid4().hex}),
+            now + items.KEPT_S,
+        )  # of two equal documents both would count as written
+        try:
+            if found is None:
+                self.create(key, document, expires=expires)
+            else:
+                self.replace(found, document, expires=expires)
+        except Raced:
+            return False
+        return True
 
     def last_pass(self) -> Pass | None:
         """The attendant's last pass over all jobs, None where none is known."""

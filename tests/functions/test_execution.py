@@ -193,7 +193,7 @@ def test_of_many_errors_at_once_one_invocation_waits_for_the_others_to_be_heard(
         world.invoke("attendant", error_of(world, second))
     assert handed_over(world) == []
     world.invoke("attendant", error_of(world, *[first] * 3))
-    assert handed_over(world) == [{"action": "await", "job": world.job.id, "instance": first.machine.id}]
+    assert handed_over(world) == [{"action": "await", "job": world.job.id}]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from contract import items
 from contract.codec import encode
 from contract.orders import Order, OrderKind
-from contract.reports import NodeReport
+from contract.reports import Exit, NodeReport, Phase
 from tests.builders import NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
@@ -146,3 +146,21 @@ def test_urgent_reports_for_which_no_time_is_left_are_handed_over_in_the_order_o
     assert fleet.functions.invoke("attendant", {"Records": records}, [slow]).value == {"heartbeat": 1}
     (told,) = [json.loads(call.params["Payload"]) for call in fleet.aws.calls if call.name == "lambda:Invoke"]
     assert fleet.functions.invoke("attendant", told).value == {"heartbeat": 2}
+
+
+def awaited(fleet: Fleet) -> list[str]:
+    """The jobs for which an invocation was started that waits."""
+    payloads = [json.loads(call.params["Payload"]) for call in fleet.aws.calls if call.name == "lambda:Invoke"]
+    return [told["job"] for told in payloads if told["action"] == "await"]
+
+
+def test_an_error_that_is_told_again_and_again_has_one_invocation_that_waits(fleet: Fleet) -> None:
+    """Each waits for most of a minute, and an account may run ten functions at once."""
+    fleet.aws.later["attendant"] = lambda _: None
+    failed = report_of(fleet, "job-0000", phase=Phase.SAVING, outcome=Exit(code=1, error="TrainingFailed"))
+    for _ in range(20):
+        assert looked(fleet, written(fleet, failed.instance, encode(failed))).value == {"await": 1}
+    assert awaited(fleet) == ["job-0000"]
+    fleet.clock.spend(60.0)
+    assert looked(fleet, written(fleet, failed.instance, encode(failed))).value == {"await": 1}
+    assert awaited(fleet) == ["job-0000"] * 2
