@@ -51,9 +51,14 @@ class Verdict:
 def judge(facts: AttemptFacts, *, now: float) -> Verdict:
     """One verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""
     lost = why_lost(facts, now)
+    failed = _failed(facts, lost)
+    if (
+        failed is not None and failed.action is Action.AWAIT
+    ):  # what a node tells anew each second waits no longer than any other
+        failed = _overdue(facts, now) or failed
     return (
         _succeeded(facts)
-        or _failed(facts, lost)
+        or failed
         or _lost(facts, lost)
         or _stopped(facts)
         or _overdue(facts, now)
