@@ -34,6 +34,9 @@ PLAIN = 1024
 """Bytes of a document that is stored as text; a longer one is compressed."""
 MOST_READ = 16 * 1024**2
 """Bytes of a document, at most: a compressed one may claim to be of any length."""
+MOST_REPORT = 409_600
+"""Bytes of a node's report, at most, once it is unpacked: as many as an item may have. Agents send fewer; the code of a job writes what it
+likes, and 16 MB of short JSON are hundreds of megabytes in Python."""
 KEPT_S = 90 * 86400
 """How long the items of a job stay after its deadline: as long as Step Functions remembers an execution that has ended."""
 
@@ -96,6 +99,11 @@ LAST_PASS = ItemKey(PASS, "attendant")
 """Written by each pass of the attendant over all jobs, so that the next pass knows the time since the last one."""
 
 
+def awaited(job: str) -> ItemKey:
+    """Says that an invocation of the attendant waits until an error of the job is explained, so that no second one does."""
+    return ItemKey(PASS, f"await#{job}")
+
+
 def region(region: str) -> ItemKey:
     """Exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
     return ItemKey(REGIONS, region)
@@ -126,12 +134,12 @@ def packed(document: bytes) -> dict[str, str | bytes]:
     return {"S": document.decode()} if len(document) <= PLAIN else {"B": zlib.compress(document)}
 
 
-def unpacked(item: Mapping[str, Any]) -> bytes:
-    """The item's document: cut off where it is longer than any of ours, empty where there is none or zlib cannot read it."""
+def unpacked(item: Mapping[str, Any], most: int = MOST_READ) -> bytes:
+    """The item's document: cut off where a compressed one is longer than `most`, empty where there is none or zlib cannot read it."""
     value = item.get(DOCUMENT, {})
     if "S" in value:
         return str(value["S"]).encode()
     try:
-        return zlib.decompressobj().decompress(value.get("B", b""), MOST_READ)
+        return zlib.decompressobj().decompress(value.get("B", b""), most)
     except zlib.error:
         return b""

@@ -38,6 +38,8 @@ LOOKS_A_REPORT = 4
 many looks the verdict need not wait for the clock."""
 A_LOOK_S = 20.0
 """Longer than one look takes: 15 s until it is known that EC2 does not answer, and some calls more."""
+LONGEST_S = 60.0
+"""The time-out of an invocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,11 @@ def _pass(invocation: Invocation) -> list[Verdict]:
     """Looks at every attempt, once a minute, with the help of as many invocations as it takes. Notes the time, which the next pass
     reads."""
     given = invocation.now()
-    invocation.state.note_pass(given.gaps_s)
+    try:
+        invocation.state.note_pass(given.gaps_s)
+    except (ClientError, BotoCoreError):
+        # The next pass then takes the time since the last note for a gap, which ends no node.
+        logger.exception("the pass is not noted")
     tokens = invocation.state.tokens()
     mine = tokens[:SLICE]
     for start in range(SLICE, len(tokens), SLICE):
@@ -108,7 +114,8 @@ def _slice(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
 
 def _hand_over(invocation: Invocation, tokens: list[Token], given: LookRound) -> None:
     """Has another invocation look at everything in the table from the first of these to the last."""
-    told = {"action": "slice", "first": tokens[0].key.sort, "last": tokens[-1].key.sort, **given.telling}
+    keys = sorted(token.key.sort for token in tokens)  # those of the stream come in any order
+    told = {"action": "slice", "first": keys[0], "last": keys[-1], **given.telling}
     invoke_later(invocation.function, told)
 
 
@@ -134,20 +141,20 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
     jobs = dict.fromkeys(report.job for report in told)
     done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}
-    # Only the invocation that has the record of an error waits for its explanation, however many nodes fail.
-    for job, instance in dict.fromkeys((report.job, report.instance) for report in told):
-        if instance in waiting:
-            invoke_later(invocation.function, {"action": "await", "job": job, "instance": instance})
+    # One invocation a job waits for an explanation, however many nodes fail, and however often one of them says so.
+    for job in dict.fromkeys(report.job for report in told if report.instance in waiting):
+        if invocation.state.await_alone(job, lasts_s=LONGEST_S):
+            invoke_later(invocation.function, {"action": "await", "job": job})
     return done
 
 
 def _await(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
-    """Looks again and again while the error of an instance waits to be explained; the clock looks in any case."""
+    """Looks again and again while an error of the job waits to be explained; the clock looks in any case."""
     done, pause_s = list[Verdict](), invocation.env.timing.report_every_s / LOOKS_A_REPORT
     while invocation.left() > pause_s + A_LOOK_S:
         time.sleep(pause_s)
         done = _look_at(invocation, invocation.state.tokens(event["job"]))
-        if not any(verdict.awaits == event["instance"] for verdict in done):
+        if not any(verdict.awaits for verdict in done):
             break
     return done
 

@@ -54,10 +54,12 @@ class Looker:
             error=verdict.error,
             reason=verdict.reason,
         )
-        if job is not None and isinstance(facts, AttemptFacts):
-            self._order(job, facts, verdict.order)
-        if not _send(token, verdict):
-            self.state.delete(token.key)
+        try:
+            if job is not None and isinstance(facts, AttemptFacts):
+                self._order(job, facts, verdict.order)
+        finally:  # the code of a job can keep a node's copy of the order from being written, and must not keep Train waiting by that
+            if not _send(token, verdict):
+                self.state.delete(token.key)
         return verdict
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:

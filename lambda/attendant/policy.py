@@ -51,9 +51,13 @@ class Verdict:
 def judge(facts: AttemptFacts, *, now: float) -> Verdict:
     """One verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""
     lost = why_lost(facts, now)
+    failed = _failed(facts, lost)
+    if failed is not None and failed.action is Action.AWAIT:
+        # An error that a node tells anew each second must not keep an attempt from its deadline.
+        failed = _overdue(facts, now) or failed
     return (
         _succeeded(facts)
-        or _failed(facts, lost)
+        or failed
         or _lost(facts, lost)
         or _stopped(facts)
         or _overdue(facts, now)

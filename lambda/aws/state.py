@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from aws.errors import Raced
 from aws.facts import Given, Pass, Seen
 from aws.table import Item, Table
 from contract import items
@@ -129,7 +131,7 @@ class State(Table):
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they
         mean together."""
-        found, now = self.batch([items.node_report(role, one) for one in instances])
+        found, now = self.batch([items.node_report(role, one) for one in instances], most=items.MOST_REPORT)
         seen = [
             Seen(instance=item.key.partition.partition(":")[2], report=_read(NodeReport, item), age_s=now - item.at)
             for item in found
@@ -143,11 +145,28 @@ class State(Table):
 
     def tokens(self, job: str | None = None) -> list[Token]:
         """Every Train state that waits, or those of one job."""
-        return list(map(_token, self.query(items.WAITING, items.waiting_of(job) if job else "")))
+        return list(map(_token, self.query(items.WAITING, "" if job is None else items.waiting_of(job))))
 
     def tokens_between(self, first: str, last: str) -> list[Token]:
         """Those whose sort keys lie between these two, both included."""
         return list(map(_token, self.between(items.WAITING, first, last)))
+
+    def await_alone(self, job: str, *, lasts_s: float) -> bool:
+        """Whether nobody has begun to await an explanation of the job's error for so long: then the caller does."""
+        key, now = items.awaited(job), time.time()
+        found = self.get(key)
+        if found is not None and now < found.at + lasts_s:
+            return False
+        # Of two equal documents both would count as written.
+        document, expires = _as_json({"by": uuid.uuid4().hex}), now + items.KEPT_S
+        try:
+            if found is None:
+                self.create(key, document, expires=expires)
+            else:
+                self.replace(found, document, expires=expires)
+        except Raced:
+            return False
+        return True
 
     def last_pass(self) -> Pass | None:
         """The attendant's last pass over all jobs, None where none is known."""

@@ -18,6 +18,7 @@ from contract.items import (
     ADMISSION_CLOSED,
     DOCUMENT,
     EXPIRES,
+    MOST_READ,
     PARTITION,
     SORT,
     VERSION,
@@ -71,8 +72,8 @@ class Table:
         answer = self._client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
         return _item(answer["Item"]) if "Item" in answer else None
 
-    def batch(self, keys: Sequence[ItemKey]) -> tuple[list[Item], float]:
-        """The items that exist, in any order, and the time of the first answer by AWS's clock."""
+    def batch(self, keys: Sequence[ItemKey], *, most: int) -> tuple[list[Item], float]:
+        """The items that exist, in any order, with documents of at most so many bytes, and the time of the first answer by AWS's clock."""
         found, now = list[Item](), None
         for start in range(0, len(keys), BATCH):
             wanted: Any = {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
@@ -80,7 +81,7 @@ class Table:
             while wanted:
                 answer = self._client.batch_get_item(RequestItems={self.name: wanted})
                 now = now or _date(answer)
-                if came := [_item(one) for one in answer["Responses"].get(self.name, [])]:
+                if came := [_item(one, most) for one in answer["Responses"].get(self.name, [])]:
                     pauses = iter(AGAIN_S)
                 found += came
                 if wanted := answer.get("UnprocessedKeys", {}).get(self.name):
@@ -188,11 +189,11 @@ def _stored(key: ItemKey, document: bytes, version: int, expires: float | None) 
     }
 
 
-def _item(stored: Mapping[str, Any]) -> Item:
+def _item(stored: Mapping[str, Any], most: int = MOST_READ) -> Item:
     """Reads what this class, or a node, wrote. What a node wrote may lack anything but the key: it then counts as empty and old."""
     return Item(
         key=ItemKey(stored[PARTITION]["S"], stored[SORT]["S"]),
-        document=unpacked(stored),
+        document=unpacked(stored, most),
         version=int(_number(stored, VERSION)),
         at=_number(stored, WRITTEN_AT),
     )

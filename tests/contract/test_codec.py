@@ -58,6 +58,9 @@ def test_fields_of_a_newer_writer_are_passed_over() -> None:
         (changed(deadline=float("-inf")), "-Infinity is not a finite number"),
         (changed(max_hours="HUGE").replace(b'"HUGE"', b"1e999"), "1e999 is not a finite number"),
         (changed(max_hours=10**400), "Job.max_hours has 401 digits, wanted float"),
+        (changed(deadline=10**400), "Job.deadline has 401 digits, wanted at most 19"),
+        (changed(id="\ud800"), "Job.id has half of a surrogate pair, wanted Unicode text"),
+        (changed(command=["a", "\udfff"]), r"Job.command\[1\] has half of a surrogate pair"),
     ],
 )
 def test_a_garbled_document_names_the_field(document: bytes, words: str) -> None:

@@ -46,7 +46,7 @@ WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "Delet
 MAY_WRITE = {
     "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
     "launcher": r"launch#{job}/\d+#\d+|regions/.*",
-    "attendant": rf"order#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/order|waiting/.*|pass/attendant",
+    "attendant": rf"order#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/order|waiting/.*|pass/(attendant|await#.*)",
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
     "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",

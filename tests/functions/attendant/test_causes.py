@@ -51,6 +51,15 @@ def test_an_error_is_nobodys_before_the_others_were_heard_after_it(age_s: float)
     )
 
 
+def test_an_error_that_its_node_always_calls_new_outlives_no_deadline() -> None:
+    """The code of a job can write its node's report anew, dated ahead, so that nobody was ever heard after it."""
+    nodes = {0: heard(0, phase=Phase.SAVING, outcome=Exit(code=1), timeline={"started": NOW}, age_s=0.0), 1: heard(1)}
+    facts = replace(TRAINING, nodes=nodes)
+    assert judge(facts, now=JOB.deadline - 1000).action is Action.AWAIT
+    over = judge(facts, now=JOB.deadline + 181)
+    assert (over.action, over.error) == (Action.FAIL, "DeadlineReached")
+
+
 def test_an_error_of_a_single_node_is_its_own_at_once() -> None:
     single = replace(TRAINING, job=replace(JOB, nodes=1), ids=("i-0",), nodes={0: ended(0, 1, ago_s=0)})
     assert judge(single, now=LATER).error == "TrainingFailed"
