@@ -120,7 +120,8 @@ class OrderWatch:
     def _own_order(self) -> Order | None:
         """The order of a spot notice or the deadline, once there is one."""
         if self._own is None:
-            notice, now = None, self._now()
+            # By AWS's clock: with a wrong one of its own a node would end the job of all.
+            notice, now = None, self._items.now(otherwise=self._now())
             with suppress(OSError):
                 notice = self._metadata.spot_notice()
             self._own = (

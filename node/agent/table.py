@@ -70,6 +70,10 @@ class NodeItems:
         self._report, self._order = items.node_report(role, instance), items.node_order(role, instance)
         self._time = AwsTime(monotonic)
 
+    def now(self, otherwise: float) -> float:
+        """AWS's time, UTC epoch seconds; `otherwise` where no answer has told it yet."""
+        return self._time.now() if self._time.known else otherwise
+
     def put_report(self, document: bytes, *, version: int, urgent: bool, expires: float) -> None:
         """Replaces the report, dated by AWS's clock, unless one of this or of a later version is there."""
         if not self._time.known:

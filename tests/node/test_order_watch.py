@@ -36,8 +36,9 @@ class Node:
     ) -> None:
         self.table, self.metadata, self.rank, self.passed = table or NodeTable(), Notices(notice), rank, 0.0
         self.told, self.notes = list[Order](), list[str]()
+        self.items = NodeItems(self.table, NAME, ROLE, instance(rank))
         self.watch = watch(
-            NodeItems(self.table, NAME, ROLE, instance(rank)), self.metadata, rank,
+            self.items, self.metadata, rank,
             on_order=self._hear, note=self.notes.append, now=now, monotonic=lambda: self.passed,
         )  # fmt: skip
 
@@ -198,6 +199,24 @@ def test_a_deadline_is_obeyed_at_once_and_told() -> None:
     order = node.look()
     assert order is not None
     assert (order.error, node.told) == ("DeadlineReached", [order])
+
+
+@pytest.mark.parametrize("ahead_s", [400.0, 86400.0, 10 * 365 * 86400.0])
+def test_a_node_whose_own_clock_is_ahead_does_not_end_the_job_before_its_deadline(ahead_s: float) -> None:
+    node = Node(now=JOB.deadline + ahead_s)
+    node.table.aws.now = lambda: JOB.admitted_at + 60
+    node.items.order()  # the first report is sent before the first look, and tells AWS's time
+    assert node.look() is None
+    assert node.told == []
+
+
+def test_a_node_whose_own_clock_is_behind_stops_ahead_of_the_deadline() -> None:
+    node = Node(now=JOB.admitted_at - 86400.0)
+    node.table.aws.now = lambda: LATE
+    node.items.order()
+    order = node.look()
+    assert order is not None
+    assert order.error == "DeadlineReached"
 
 
 def test_a_deadline_is_obeyed_though_dynamodb_does_not_answer() -> None:
