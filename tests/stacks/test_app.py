@@ -29,6 +29,7 @@ TIMING_STATES = {
     ("Admit", "Retry"),
     ("Launch", "Arguments"),
     ("Launch", "Retry"),
+    ("Lost heartbeat", "Choices"),
     ("Train", "HeartbeatSeconds"),
     ("Train", "Retry"),
     ("Train", "TimeoutSeconds"),
