@@ -37,16 +37,11 @@ def write(table: Table, key: ItemKey, before: Item | None, document: bytes, *, w
             table.put(ItemKey(key.partition, f"{prefix}{place:04d}"), piece)
         head = json.dumps({"pieces": len(pieces), "prefix": prefix}).encode()
     made = table.replace(before, head) if before else table.create(key, head)
-    _tidy(table, key, made)
-    return made
-
-
-def _tidy(table: Table, key: ItemKey, head: Item) -> None:
-    """Deletes the pieces of earlier heads, and those that a dead writer left."""
-    named = _named(head.document)
-    for piece in table.query(key.partition, f"{key.sort}#"):
-        if named is None or not piece.key.sort.startswith(named[1]):
+    # No other pieces are deleted: they may be those of a writer who is about to replace this head.
+    if before and (named := _named(before.document)):
+        for piece in table.query(key.partition, named[1]):
             table.delete(piece.key)
+    return made
 
 
 def _named(head: bytes) -> tuple[int, str] | None:

@@ -185,7 +185,8 @@ class State(Table):
 
 
 def _token(item: Item) -> Token:
-    return Token(**json.loads(item.document), key=item.key)
+    told = json.loads(item.document)
+    return Token(job=told["job"], attempt=told["attempt"], token=told["token"], key=item.key)
 
 
 def _read(kind: type[T], item: Item) -> T | None:

@@ -280,6 +280,19 @@ def test_of_two_writers_of_long_documents_one_wins_whole(state: State) -> None:
     assert (found[0].version, found[1]) == (mine.version, long_document(1_500_000))
 
 
+def test_a_slow_writer_leaves_the_pieces_of_the_next_one_alone(fake: Aws, state: State) -> None:
+    head = pieces.write(state, KEY, None, long_document(1_500_000), writer="slow")
+    store(fake, ItemKey(KEY.partition, f"{KEY.sort}#next-3#0000"), b"about to be named by its head")
+    pieces.write(state, KEY, head, b"{}", writer="slow")
+    assert [one["sk"]["S"] for one in kept(fake)] == [KEY.sort, f"{KEY.sort}#next-3#0000"]
+
+
+def test_a_token_with_a_field_of_a_newer_writer_is_read(fake: Aws, state: State) -> None:
+    key = items.waiting(JOB.id, 1, "a" * 64)
+    store(fake, key, b'{"job": "job-1", "attempt": 1, "token": "t", "new": true}')
+    assert state.tokens() == [Token(job=JOB.id, attempt=1, token="t", key=key)]
+
+
 def test_a_long_document_that_lost_a_piece_counts_as_empty(fake: Aws, state: State) -> None:
     pieces.write(state, KEY, None, long_document(1_500_000), writer="one")
     lost = next(one for one in kept(fake) if "#" in one["sk"]["S"])
