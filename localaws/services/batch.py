@@ -135,6 +135,8 @@ class Jobs:
         attempt = self._fargate(job).new()
         job.attempts.append(attempt)
         self._enter(job, "RUNNING")
+        if job.stopping.is_set():  # whoever ended it a moment ago saw no attempt that runs
+            self._fargate(job).end(attempt, job.reason)
         self._strike(job)
         if (limit := job.submitted.timeout_s) is not None:
             why = "Job attempt duration exceeded timeout"

@@ -87,6 +87,21 @@ def test_a_terminated_array_ends_with_all_its_children(grid: Grid, definition: s
     assert not [one for one in batch.jobs() if one.status == "RUNNING"]
 
 
+def test_a_job_that_is_terminated_just_before_it_runs_ends(
+    grid: Grid, definition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = batch.Jobs._enter
+
+    def late(jobs: batch.Jobs, job: batch.Job, status: str) -> None:
+        if status == "RUNNING":
+            grid.aws.client("batch", HOME).terminate_job(jobId=job.id, reason="enough")
+        enter(jobs, job, status)
+
+    monkeypatch.setattr(batch.Jobs, "_enter", late)
+    ended = grid.job_in(grid.submit(definition, "wait"), "FAILED")
+    assert (ended["isTerminated"], ended["statusReason"]) == (True, "enough")
+
+
 def test_a_retired_task_comes_again_and_nobody_terminated_it(grid: Grid, definition: str) -> None:
     with faults(grid, "task-retired:after=400"):
         ended = grid.job_in(grid.submit(definition, "wait,0"), "SUCCEEDED", "FAILED")
