@@ -52,7 +52,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentEnvironment(Environment):
-    """What nearly every function is told: the deployment's name, and its home bucket."""
+    """What functions are told that use the home bucket and no state."""
 
     deployment: str
     bucket: str
@@ -60,7 +60,7 @@ class DeploymentEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEnvironment(Environment):
-    """Every function has these two that reads or writes state, and nothing that people read."""
+    """What functions are told that read or write state, and nothing that people read."""
 
     deployment: str
     table: str
@@ -69,7 +69,7 @@ class StateEnvironment(Environment):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobsEnvironment(StateEnvironment):
-    """Every function has these that also reads or writes what people read of jobs and grids."""
+    """What functions are told that also read or write what people read of jobs and grids."""
 
     bucket: str
 

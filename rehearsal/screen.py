@@ -26,7 +26,8 @@ REPLACED = (
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
     "the platform's own image is read, not run), IAM (calls are recorded; tests put them "
     "to a simulator), `cdk bootstrap` (its template is deployed without it), "
-    "the pace and latency of AWS's network, the Price List (a few types' prices stand in), the times by which "
+    "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
+    "the Price List (a few types' prices stand in), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."
@@ -147,11 +148,15 @@ def attempt_of(states: Sequence[str]) -> int:
 
 def _conditions(conditions: dict[str, Any]) -> str:
     (soonest, latest), (short, long) = conditions["event_delay_s"], conditions["boot_s"]
+    early, late = conditions["stream_delay_s"]
     return (
         f"Conditions, in real seconds before the division by {conditions['speed']:g}: boot {short:g} to {long:g} s; "
         f"{conditions['events_lost']:.0%} of events lost, the others {soonest:g} to {latest:g} s late; "
         f"{conditions['throttled']:.0%} of calls throttled; {conditions['metadata_lost']:.0%} of requests to a node's metadata "
-        f"unanswered; pages of {conditions['page_size']}; functions timed out at the processor share of their memory; "
+        f"unanswered; pages of {conditions['page_size']}; DynamoDB: reads up to {conditions['table_lag_s']:g} s old unless consistent, "
+        f"{conditions['table_short_pages']:.0%} of pages short, {conditions['table_unprocessed']:.0%} of a batch's keys left out, "
+        f"{conditions['table_conflicts']:.0%} of writes met a transaction, records of its stream {early:g} to {late:g} s late and "
+        f"{conditions['stream_doubled']:.0%} twice; functions timed out at the processor share of their memory; "
         f"faults: {', '.join(conditions['faults']) or 'none'}."
     )
 

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from stacks.parts import jsonata
 from stacks.parts.machine import (
+    MORE_LOOKS,
     SERVICE_ERRORS,
     ask_again,
     failed,
@@ -30,8 +31,6 @@ REQUEST = f"{{% {INPUT}.request %}}"
 """The fields of CloudFormation's request that an answer needs, and the answer's address."""
 LONGEST = cdk.Duration.hours(2)
 """Time-out of the machine, which it never reaches: CloudFormation waits an hour, and the function's own patience is shorter."""
-MORE_LOOKS = 5
-"""Retries beyond those of the patience, for looks that end early: the function, not Retry, ends the patience and says what is missing."""
 ANSWERS = 10
 """How often an answer is tried, 5 s apart: without an answer CloudFormation waits for its whole hour."""
 

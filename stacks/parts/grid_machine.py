@@ -24,6 +24,7 @@ from contract.grid import ROUNDS
 from contract.timing import Timing
 from stacks.parts import jsonata
 from stacks.parts.machine import (
+    MORE_LOOKS,
     SERVICE_ERRORS,
     ask_again,
     failed,
@@ -55,8 +56,6 @@ SLOWEST = 40
 """The pause between two collections grows to at most so many times the first pause ..."""
 MOST_LOOKS = 1200
 """... or to more: a look is five events of the history, and all rounds must fit into the 25,000 of an execution."""
-MORE_LOOKS = 5
-"""Retries beyond those of the patience, for looks that end early: the function, not Retry, ends the patience of a stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

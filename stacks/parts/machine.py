@@ -73,6 +73,8 @@ class Pauses:
 
 
 QUICK = Pauses(first_s=2, rate=2, longest_s=60, jitter=True)
+MORE_LOOKS = 5
+"""Retries beyond those of the patience, for looks that end early: the function, not Retry, ends the patience and says what is missing."""
 
 
 def machine_role(scope: Construct, description: str, *rights: Right) -> iam.Role:

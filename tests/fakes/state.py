@@ -11,6 +11,7 @@ from contract.reports import NodeReport
 from localaws.services.dynamodb_model import Knobs
 from tests.builders import JOB, NODE_ROLE
 from tests.fakes.aws import Aws
+from tests.fakes.wire import Call
 
 TABLE = names.state_table(JOB.deployment)
 
@@ -51,6 +52,14 @@ def kept(aws: Aws) -> list[dict[str, Any]]:
 def report(aws: Aws, told: NodeReport, *, urgent: bool = False, at: float | None = None) -> None:
     """The node writes its report, and dates it `at`: now, if it is not said otherwise."""
     store(aws, items.node_report(NODE_ROLE, told.instance), encode(told), urgent=urgent, at=at)
+
+
+def place(call: Call) -> str:
+    """The key of the object, or of the item as `partition/sort`, that the call writes."""
+    if call.service == "s3":
+        return str(call.params["Key"])
+    key = call.params.get("Item") or call.params["Key"]
+    return f"{key[items.PARTITION]['S']}/{key[items.SORT]['S']}"
 
 
 def _key(key: ItemKey) -> dict[str, Any]:

@@ -146,36 +146,25 @@ def test_a_spot_notice_stops_the_node_also_where_the_attendant_never_answers(sit
     assert asked(site) is not None
 
 
-def test_a_trainer_that_finishes_while_its_nodes_own_order_waits_has_succeeded(site: Site) -> None:
-    site.offer("import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.05)")
+@pytest.mark.parametrize(
+    ("code", "error", "ordered"), [(0, "", False), (1, "Interrupted", True)], ids=["finishes", "breaks"]
+)
+def test_a_trainer_that_ends_while_its_nodes_own_order_waits_has_succeeded_or_stopped_as_ordered(
+    site: Site, code: int, error: str, ordered: bool
+) -> None:
+    waits = "while not os.path.exists('go'): time.sleep(.05)"
+    site.offer(f"import os, sys, time\nprint('up', flush=True)\n{waits}\nsys.exit({code})")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
 
-        def finish() -> None:
+        def let_go() -> None:
             site.imds.values.update(NOTICE)
             until(lambda: asked(site))
             (site.root / WORK / "code" / "go").touch()
 
-        with once_it_trains(site, finish):
+        with once_it_trains(site, let_go):
             ending = site.run()
-    assert (ending.code, ending.error, ending.ordered) == (0, "", False)
-
-
-def test_a_trainer_that_breaks_while_its_nodes_own_order_waits_stopped_as_ordered(site: Site) -> None:
-    site.offer(
-        "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(.05)\nsys.exit(1)"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent.orders.PATIENCE", 600 / 0.05)
-
-        def leave() -> None:
-            site.imds.values.update(NOTICE)
-            until(lambda: asked(site))
-            (site.root / WORK / "code" / "go").touch()
-
-        with once_it_trains(site, leave):
-            ending = site.run()
-    assert (ending.code, ending.error, ending.ordered) == (1, "Interrupted", True)
+    assert (ending.code, ending.error, ending.ordered) == (code, error, ordered)
 
 
 def test_a_node_stops_itself_ahead_of_the_deadline_and_tells_it(site: Site) -> None:

@@ -29,7 +29,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.state import kept, stored
+from tests.fakes.state import kept, place, stored
 from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.wire import Call
@@ -215,7 +215,7 @@ class JobsWorld:
             return
         if call.operation in WRITES:
             allowed = MAY_WRITE[function].replace("{job}", re.escape(run.id) if run else "")
-            key = _place(call)
+            key = place(call)
             if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
                 self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
         elif call.name == "ec2:TerminateInstances":
@@ -390,14 +390,6 @@ class JobsWorld:
             if sorted(files) != committed:
                 found.append(f"{run.id} lists {files}, and its nodes committed {committed}")
         return found
-
-
-def _place(call: Call) -> str:
-    """The key of the object, or of the item as `partition/sort`, that the call writes."""
-    if call.service == "s3":
-        return str(call.params["Key"])
-    key = call.params.get("Item") or call.params["Key"]
-    return f"{key[items.PARTITION]['S']}/{key[items.SORT]['S']}"
 
 
 def _attempt(call: Call) -> int:
