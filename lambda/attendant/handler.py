@@ -1,7 +1,7 @@
 """What wakes the attendant: Train's token, the one-minute clock, urgent reports in the table's stream, and changes of instances.
 
-An invocation never waits for anything while others' work is behind it: a pass over many jobs is split among invocations, and
-whoever has to wait for a second look hands it over to an invocation of its own.
+No invocation waits while work of other jobs is behind it: a pass over many jobs is split among invocations, and a job whose error
+waits for its explanation gets an invocation of its own.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ T = TypeVar("T")
 OPEN_S = 40.0
 """How long a region is left alone after it gave no answer: the next tick of the clock, 60 s after the one before, asks it again."""
 LATE_S = 4.0
-"""Nobody joins one who has waited for the region this long. So those who asked side by side have waited in vain at most this much
-longer than one alone."""
+"""No caller asks a region for which another has waited this long. So callers side by side wait in vain at most this much longer than
+one alone."""
 
 
 class Silent(Exception):
@@ -34,7 +34,7 @@ class Region:
     """Those who wait for its answer, and since when."""
 
     def why_not(self, now: float) -> str:
-        """Why it is not asked now; empty where it is. After a silence, one asks and the others wait for what comes of it."""
+        """Why it is not asked now; empty where it is. After a silence one caller asks, and the others get Silent until it has an answer."""
         if self.silent_at is not None and 0 <= now - self.silent_at < OPEN_S:
             return f"gave no answer {now - self.silent_at:.0f} s ago, and is left alone for {OPEN_S:.0f} s"
         waited_s = now - min(self.waiting.values(), default=now)
