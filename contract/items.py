@@ -35,8 +35,12 @@ PLAIN = 1024
 MOST_READ = 16 * 1024**2
 """Bytes of a document, at most: a compressed one may claim to be of any length."""
 MOST_REPORT = 409_600
-"""Bytes of a node's report, at most, once it is unpacked: as many as an item may have. Agents send fewer; the code of a job writes what it
-likes, and 16 MB of short JSON are hundreds of megabytes in Python."""
+"""Bytes of a node's report, at most, once it is unpacked: as many as an item may have."""
+MOST_REPORTS = 3 * 1024**2
+"""Bytes of all reports of an attempt together, at most. Agents keep to it; the code of a job writes what it likes, and short strings of
+JSON take fifteen times their length in Python, where a look at 512 nodes must not keep the other jobs waiting."""
+LEAST_REPORT = 4096
+"""Bytes that a report may have however many nodes there are; a steady one has about 1,000."""
 KEPT_S = 90 * 86400
 """How long the items of a job stay after its deadline: as long as Step Functions remembers an execution that has ended."""
 
@@ -122,6 +126,11 @@ def userid(role: str, instance: str) -> str:
 def node_report(role: str, instance: str) -> ItemKey:
     """A node's report about itself."""
     return ItemKey(userid(role, instance), REPORT)
+
+
+def most_report(nodes: int) -> int:
+    """Bytes of the report of each of so many nodes, at most, once it is unpacked."""
+    return min(MOST_REPORT, max(LEAST_REPORT, MOST_REPORTS // nodes))
 
 
 def node_order(role: str, instance: str) -> ItemKey:

@@ -85,7 +85,7 @@ class Node:
         self._clock, self._step = clock, 0
         first = NodeReport(job=job.id, attempt=1, rank=rank, instance=instance, phase=Phase.TRAINING, sent_at=NOW)
         self._reporter = Reporter(
-            store, first, every_s=job.timing.report_every_s, expires=job.deadline,
+            store, first, nodes=NODES, every_s=job.timing.report_every_s, expires=job.deadline,
             progress=self._progress, note=lambda _: None, now=clock.time,
         )  # fmt: skip
         for moment in ("booted", "prepared", "addressed", "started", "first_step"):

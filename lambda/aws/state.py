@@ -131,11 +131,11 @@ class State(Table):
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they
         mean together."""
-        found, now = self.batch([items.node_report(role, one) for one in instances], most=items.MOST_REPORT)
-        seen = [
-            Seen(instance=item.key.partition.partition(":")[2], report=_read(NodeReport, item), age_s=now - item.at)
-            for item in found
-        ]
+        seen, now, keys = list[Seen](), time.time(), [items.node_report(role, one) for one in instances]
+        for found, now in self.batch(keys, most=items.most_report(len(keys))):
+            for item in found:
+                writer = item.key.partition.partition(":")[2]
+                seen.append(Seen(instance=writer, report=_read(NodeReport, item), age_s=now - item.at))
         return seen, now
 
     def keep_token(self, token: Token) -> None:

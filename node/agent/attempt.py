@@ -73,7 +73,7 @@ class Attempt:
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._reporter = Reporter(
-            items, first, every_s=job.timing.report_every_s, expires=job.deadline + KEPT_S,
+            items, first, nodes=job.nodes, every_s=job.timing.report_every_s, expires=job.deadline + KEPT_S,
             progress=self._progress.read, note=self._note, now=now,
         )  # fmt: skip
         self._watch = OrderWatch(

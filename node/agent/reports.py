@@ -26,13 +26,15 @@ class Reporter:
         items: NodeItems,
         first: NodeReport,
         *,
+        nodes: int,
         every_s: float,
         expires: float,
         progress: Callable[[], Progress | None],
         note: Callable[[str], None],
         now: Callable[[], float],
     ) -> None:
-        self._items, self._report, self._every_s, self._expires = items, first, every_s, expires
+        self._items, self._report, self._nodes = items, first, nodes
+        self._every_s, self._expires = every_s, expires
         self._progress, self._note, self._now = progress, note, now
         self._entered, self._failed, self._ordered = time.monotonic(), 0.0, 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
@@ -103,9 +105,8 @@ class Reporter:
                 )
                 report = self._report
             try:
-                self._items.put_report(
-                    document_of(report), version=report.sequence, urgent=urgent, expires=self._expires
-                )
+                document = document_of(report, self._nodes)
+                self._items.put_report(document, version=report.sequence, urgent=urgent, expires=self._expires)
             except Exception as problem:
                 self._urgent = self._urgent or urgent
                 self._note(f"a report did not arrive: {problem}")

@@ -21,6 +21,9 @@ from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
 from contract.timing import Timing
 
+UNKNOWN_NODES = 1000
+"""Nodes, for the length of a report, of a job that the node cannot read."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -76,8 +79,9 @@ def work(world: World) -> Exit:
         ending = Exit(code=1, error=error, reason=f"rank {node.rank}: {reason}")
         say(ending.reason)
         reporter = Reporter(
-            items, first, every_s=1.0, expires=world.now() + KEPT_S, progress=lambda: None, note=say, now=world.now
-        )
+            items, first, nodes=UNKNOWN_NODES, every_s=1.0, expires=world.now() + KEPT_S,
+            progress=lambda: None, note=say, now=world.now,
+        )  # fmt: skip
         reporter.end(ending, tries=10, sleep=world.sleep)
         return ending
     return attempt.run()

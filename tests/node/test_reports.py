@@ -55,7 +55,7 @@ class Node:
         self.table, self.notes = NodeTable(), list[str]()
         self.items = NodeItems(self.table, NAME, ROLE, INSTANCE)
         self.reporter = Reporter(
-            self.items, FIRST, every_s=job.timing.report_every_s, expires=NOW,
+            self.items, FIRST, nodes=job.nodes, every_s=job.timing.report_every_s, expires=NOW,
             progress=lambda: None, note=self.notes.append, now=lambda: NOW,
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import random
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -68,6 +69,26 @@ def test_a_report_of_a_few_kilobytes_that_unpacks_to_16_mb_takes_little_memory(f
         tracemalloc.stop()
     assert outcome.error == ""
     assert most < 128 * MIB  # of which botocore, for a new client, takes 40
+
+
+@pytest.mark.parametrize("lines", [800, 57_000], ids=["as long as they may be", "as long as an item may be"])
+def test_long_reports_of_hundreds_of_nodes_take_little_memory(lines: int) -> None:
+    """512 of 400 KB are 200 MB, and fifteen times that in Python; seven other looks run beside this one, in 512 MB."""
+    fleet, chance = Fleet([512], now=NOW), random.Random(0)
+    for rank, instance in enumerate(fleet.instances["job-0000"]):
+        report = replace(WORKING, job="job-0000", rank=rank, instance=instance)
+        tail = [chance.randbytes(2).hex() for _ in range(lines)]
+        told = {**json.loads(encode(report)), "outcome": {"code": 1, "tail": tail}}
+        written(fleet, instance, json.dumps(told, separators=(",", ":")).encode())
+    tracemalloc.start()
+    try:
+        with fleet.functions.installed():
+            outcome = looked(fleet)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert outcome.error == ""
+    assert most < 96 * MIB  # of which botocore, for new clients, takes 40
 
 
 IMPOSSIBLE = {"long": "x" * 5000, "no text": "\ud800", "empty": "", "more than a name": "job-0000#0001"}
