@@ -21,6 +21,8 @@ ARMED = SCRIPT.read_text().splitlines().index("# From here on everything may fai
 """Number of the first line of user data behind which the power-off timer is armed."""
 HAPPY = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
 ONE = {"instance_types": ["t3.large"], "nodes": 1, "max_hours": 1}
+DENIALS = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
+"""What a caller hears whom IAM denies a call."""
 TWO = {"instance_types": ["g5.xlarge", "g4dn.xlarge"], "nodes": 2, "max_hours": 1}
 
 
