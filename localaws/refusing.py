@@ -15,11 +15,20 @@ XML = {
 
 
 def refused(call: Call, code: str, message: str, status: int) -> Answer | None:
-    """Returns the answer; None for a protocol that moto does not serve."""
+    """Returns the answer; None for a protocol that is not known."""
     if shape := XML.get(call.protocol):
         body = shape.format(f"<Code>{code}</Code><Message>{escape(message)}</Message>")
         return Answer(status, body.encode(), error=code)
+    if call.protocol == "cbor":
+        headers = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}
+        return Answer(status, b"\xa2" + b"".join(map(_cbor, ("__type", code, "message", message))), headers, code)
     if call.protocol in ("json", "rest-json"):
         headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": code}
         return Answer(status, json.dumps({"__type": code, "message": message}).encode(), headers, code)
     return None
+
+
+def _cbor(text: str) -> bytes:
+    """A text in CBOR, which a map (0xa2: of two pairs) is made of."""
+    content = text.encode()
+    return b"\x79" + len(content).to_bytes(2, "big") + content

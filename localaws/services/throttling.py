@@ -34,7 +34,7 @@ def install(aws: LocalAws) -> None:
 
 
 def refusal(call: Call) -> Answer | None:
-    """Returns the throttling answer in the caller's protocol; None for a protocol that moto does not serve."""
+    """Returns the throttling answer in the caller's protocol; None for a protocol that is not known."""
     code, message, status = CODES.get(call.protocol, ("ThrottlingException", "Rate exceeded", 400))
     if call.service == "lambda":
         code = "TooManyRequestsException"

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,24 @@ class Victim:
         return f"arn:aws:states:{REGION}:{self.account}:stateMachine:{self.deployment}-train"
 
 
+def asked(request: Request) -> str:
+    """What metadata answers, which may leave a request unanswered."""
+    for _ in range(10):
+        with suppress(OSError):
+            return str(urlopen(request).read().decode())
+        time.sleep(0.2)
+    raise OSError("metadata does not answer")
+
+
 def own_identity() -> tuple[str, str]:
     """The role's id and the instance's own, as the node's items have them in their key: the agent knows the one, metadata the other."""
     agent = Path(f"/proc/{os.getppid()}/environ").read_text().split("\0")
     (role,) = (one.partition("=")[2] for one in agent if one.startswith("TRAINYARD_NODE_ROLE="))
     endpoint = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.169.254").rstrip("/")
     life = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
-    token = urlopen(Request(f"{endpoint}/latest/api/token", method="PUT", headers=life)).read().decode()
-    asked = Request(f"{endpoint}/latest/meta-data/instance-id", headers={"X-aws-ec2-metadata-token": token})
-    return role, urlopen(asked).read().decode()
+    token = asked(Request(f"{endpoint}/latest/api/token", method="PUT", headers=life))
+    wanted = Request(f"{endpoint}/latest/meta-data/instance-id", headers={"X-aws-ec2-metadata-token": token})
+    return role, asked(wanted)
 
 
 def keys_of_job(session: Any, table: str, role: str, instance: str) -> Any:
