@@ -25,8 +25,16 @@ class Place:
     region: str
     bucket: str
     """Holds checkpoints and artifacts of attempts in this region."""
-    security_group: str = ""
+    security_groups: tuple[str, ...] = ()
+    """Each lets nodes reach the nodes in itself and no others; the launcher gives each job one of its own as long as there are enough."""
     launch_template: str = ""
     launch_template_version: str = ""
     """A version number, because `$Default` stays 1 under CloudFormation."""
     zones: tuple[Zone, ...] = ()
+    security_group: str = ""
+    """Always empty: a region deployed before there were several names its only group here, and it becomes one of `security_groups`."""
+
+    def __post_init__(self) -> None:
+        if self.security_group and not self.security_groups:
+            object.__setattr__(self, "security_groups", (self.security_group,))
+        object.__setattr__(self, "security_group", "")

@@ -20,6 +20,7 @@ from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
+from stacks.settings import MOST_SECURITY_GROUPS
 from tests.stacks.synth import every, only, outputs_of, place_of, plain, resources, variables
 from tools.synthesis import Synthesised
 
@@ -159,6 +160,8 @@ def test_a_region_describes_itself_as_the_contract_says(place: Place) -> None:
     assert "Default" not in place.launch_template_version
     groups = [group for zone in place.zones for group in zone.placement_groups]
     assert len(set(groups)) == 6
+    assert len(set(place.security_groups)) == 16
+    assert all(group.startswith("<NetworkNodeSecurityGroup") for group in place.security_groups)
 
 
 @pytest.mark.parametrize(("zones", "groups"), [(3, 10), (6, 5)], ids=["most groups", "most zones"])
@@ -170,7 +173,8 @@ def test_a_region_at_its_largest_still_fits_its_parameter(place: Place, zones: i
         subnet="subnet-" + "0" * 17,
         placement_groups=tuple(f"{stack}-Zone3Group{number + 1}-{'A' * 13}" for number in range(groups)),
     )
-    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * zones))) < 4096
+    security_groups = ("sg-" + "0" * 17,) * MOST_SECURITY_GROUPS
+    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * zones, security_groups=security_groups))) < 4096
 
 
 def test_every_placement_group_is_a_cluster(deployment: Synthesised) -> None:
