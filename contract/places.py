@@ -32,9 +32,9 @@ class Place:
     """A version number, because `$Default` stays 1 under CloudFormation."""
     zones: tuple[Zone, ...] = ()
     security_group: str = ""
-    """Always empty: a region deployed before there were several names its only group here, and it becomes one of `security_groups`."""
+    """The first of `security_groups`, which versions before had for all nodes: they wrote no other, and read no other during a deploy."""
 
     def __post_init__(self) -> None:
-        if self.security_group and not self.security_groups:
-            object.__setattr__(self, "security_groups", (self.security_group,))
-        object.__setattr__(self, "security_group", "")
+        groups = self.security_groups or ((self.security_group,) if self.security_group else ())
+        object.__setattr__(self, "security_groups", groups)
+        object.__setattr__(self, "security_group", groups[0] if groups else "")

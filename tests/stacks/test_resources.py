@@ -115,27 +115,6 @@ def test_an_agents_archive_is_the_same_bytes_whatever_the_files_times_and_modes_
     assert archived({"x": tmp_path / "0"}) == archived({"x": tmp_path / "1"})
 
 
-def test_no_security_group_lets_anything_in_but_from_itself(deployment: Synthesised) -> None:
-    for name, group in every(deployment, "AWS::EC2::SecurityGroup"):
-        assert "SecurityGroupIngress" not in group, name
-    for name, rule in every(deployment, "AWS::EC2::SecurityGroupIngress"):
-        assert not {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & rule.keys(), name
-        assert rule["SourceSecurityGroupId"] == rule["GroupId"], name
-
-
-def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
-    rules = [rule for _, group in every(deployment, "AWS::EC2::SecurityGroup") for rule in group["SecurityGroupEgress"]]
-    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 443, 443)] * 2
-
-
-def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
-    """EFA, which no launch asks for yet, would want the same."""
-    for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
-        rule = only(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}")
-        assert rule["IpProtocol"] == "-1"
-        assert rule[other] == rule["GroupId"]
-
-
 def test_no_subnet_gives_public_addresses(deployment: Synthesised) -> None:
     assert [name for name, one in every(deployment, "AWS::EC2::Subnet") if one["MapPublicIpOnLaunch"]] == []
 
