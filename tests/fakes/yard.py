@@ -27,7 +27,7 @@ TEMPLATE = Template(
 ABROAD = Place(
     region="eu-west-1",
     bucket="yard-bytes-123456789012-eu-west-1",
-    security_groups=("sg-2",),
+    security_groups=("sg-4", "sg-5", "sg-6"),
     launch_template="lt-2",
     launch_template_version=PLACE.launch_template_version,
     zones=(Zone(name="eu-west-1a", subnet="subnet-abroad", placement_groups=("group-abroad",)),),
