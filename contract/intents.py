@@ -48,6 +48,8 @@ class Step:
     generation: int = 0
     """Increased when the token's instances were terminated."""
     answer: LaunchAnswer | None = None
+    shared_with: tuple[str, ...] = ()
+    """Other jobs that have the request's security group, because every group of the region was in use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

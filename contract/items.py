@@ -25,7 +25,7 @@ EXPIRES = "expires"
 
 JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS = "job#", "launch#", "closed#", "order#", "session#"
 """Beginnings of the partition keys that end with a job's id."""
-WAITING, ADMISSION, REGIONS, MARKS, PASS = "waiting", "admission", "regions", "marks", "pass"
+WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS = "waiting", "admission", "regions", "marks", "pass", "groups"
 """Whole partition keys."""
 REPORT, ORDER, KEYS = "report", "order", "keys"
 """Sort keys of a node's own items."""
@@ -116,6 +116,11 @@ def awaited(job: str) -> ItemKey:
 def region(region: str) -> ItemKey:
     """Exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
     return ItemKey(REGIONS, region)
+
+
+def groups(region: str) -> ItemKey:
+    """Which jobs have which security groups of the region (`groups.TakenGroups`)."""
+    return ItemKey(GROUPS, region)
 
 
 def marks(region: str) -> ItemKey:

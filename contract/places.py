@@ -25,8 +25,16 @@ class Place:
     region: str
     bucket: str
     """Holds checkpoints and artifacts of attempts in this region."""
-    security_group: str = ""
+    security_groups: tuple[str, ...] = ()
+    """Each lets nodes reach the nodes in itself and no others; the launcher gives each job one of its own as long as there are enough."""
     launch_template: str = ""
     launch_template_version: str = ""
     """A version number, because `$Default` stays 1 under CloudFormation."""
     zones: tuple[Zone, ...] = ()
+    security_group: str = ""
+    """The first of `security_groups`, which versions before had for all nodes: they wrote no other, and read no other during a deploy."""
+
+    def __post_init__(self) -> None:
+        groups = self.security_groups or ((self.security_group,) if self.security_group else ())
+        object.__setattr__(self, "security_groups", groups)
+        object.__setattr__(self, "security_group", groups[0] if groups else "")

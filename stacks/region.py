@@ -98,11 +98,12 @@ class RegionStack(cdk.Stack):
             zones=training.zones or self._looked_up(place.region, deployment, training),
             nat_gateways=training.settings.nat_gateways,
             interface_endpoints=training.settings.interface_endpoints,
+            security_groups=training.settings.security_groups_per_region,
         )
         template = LaunchTemplate(self, "Nodes", deployment=deployment)
         return replace(
             place,
-            security_group=network.security_group.security_group_id,
+            security_groups=tuple(one.security_group_id for one in network.security_groups),
             launch_template=template.id,
             launch_template_version=template.version,
             zones=tuple(

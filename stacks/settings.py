@@ -48,6 +48,9 @@ MOST_REGIONS = 40
 """The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
+MOST_SECURITY_GROUPS = 40
+"""The most security groups for nodes in a region: their ids go into the same parameter. EC2 allows 60 rules in the group of interface
+endpoints, which has one for each, and 2,500 groups in a region."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
@@ -120,6 +123,9 @@ class NetworkSettings(Block):
 
     nat_gateways: int = Field(default=1, ge=1, le=3)
     """NAT gateways of a region. One is enough; one in each zone survives the loss of a zone and costs three times as much."""
+    security_groups_per_region: int = Field(default=16, ge=1, le=MOST_SECURITY_GROUPS)
+    """Security groups for nodes: as many jobs of a region have one of their own, and no path to each other. Further jobs share one with
+    a job that runs, and Launch says so. At most 40: an SSM parameter holds 4 KB."""
     interface_endpoints: tuple[Endpoint, ...] = ()
     """Short names of AWS services that nodes reach without the NAT gateway; each costs an address a zone."""
 

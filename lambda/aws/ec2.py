@@ -60,18 +60,6 @@ class Ec2:
         wanted = [{"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]}]
         return list(self._described(Filters=wanted, PaginationConfig={"PageSize": PAGE}))
 
-    def busy_groups(self, deployment: str) -> set[str]:
-        """Placement groups in which instances of the deployment run or begin to."""
-        pages = self._client.get_paginator("describe_instances").paginate(
-            Filters=[
-                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
-                {"Name": "instance-state-name", "Values": ["pending", "running"]},
-            ],
-            PaginationConfig={"PageSize": PAGE},
-        )
-        raw = (one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"])
-        return {one["Placement"].get("GroupName", "") for one in raw} - {""}
-
     def by_id(self, instances: Sequence[str]) -> list[Instance]:
         """Those of the given instances that EC2 knows; a filter, because one unknown id fails a call by InstanceIds."""
         found: list[Instance] = []
@@ -196,6 +184,8 @@ class Ec2:
             attempt=int(attempt) if attempt.isdecimal() else 0,
             why=raw.get("StateReason", {}).get("Message", ""),
             protected=tags.PROTECTED in marks,
+            placement_group=raw.get("Placement", {}).get("GroupName", ""),
+            security_groups=tuple(one["GroupId"] for one in raw.get("SecurityGroups", [])),
         )
 
 

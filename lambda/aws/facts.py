@@ -35,6 +35,10 @@ class Instance:
     """The reason that EC2 gives for the last change of state."""
     protected: bool = False
     """A person wants to keep it (tags.PROTECTED): nothing of the control plane ends it."""
+    placement_group: str = ""
+    """Its name, empty for none."""
+    security_groups: tuple[str, ...] = ()
+    """Empty once EC2 has taken the network of an ended instance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

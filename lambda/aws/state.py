@@ -15,6 +15,7 @@ from aws.facts import Given, Pass, Seen
 from aws.table import Item, Table
 from contract import items
 from contract.codec import Garbled, decode, encode
+from contract.groups import Taken, TakenGroups
 from contract.intents import Intent, Step
 from contract.items import ItemKey
 from contract.jobs import Job
@@ -81,6 +82,19 @@ class State(Table):
 
     def closed(self, job: str, attempt: int) -> bool:
         return self.get(items.closed(job, attempt)) is not None
+
+    def taken_groups(self, region: str) -> tuple[tuple[Taken, ...], Item | None]:
+        """Which jobs have which security groups of the region, and the item that says so, None where there is none yet."""
+        found = self.get(items.groups(region))
+        return (decode(TakenGroups, found.document).taken, found) if found else ((), None)
+
+    def take_groups(self, region: str, taken: tuple[Taken, ...], before: Item | None) -> None:
+        """Raises Raced where somebody else has replaced the item `before`, or has created it where it was None."""
+        document = encode(TakenGroups(taken=taken))
+        if before is None:
+            self.create(items.groups(region), document)
+        else:
+            self.replace(before, document)
 
     def last_attempt(self, job: str) -> int:
         """The newest attempt that has an intent; 0 before the first launch."""

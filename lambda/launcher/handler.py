@@ -17,7 +17,7 @@ from contract import keys
 from contract.environments import LauncherEnvironment
 from contract.errors import InvalidRequest
 from contract.jobs import Job
-from launcher.policy import shown
+from launcher.policy import network, shown
 from launcher.requests import user_data
 from launcher.walk import Walker
 
@@ -49,6 +49,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         "region": step.rung.region,
         "instances": list(step.answer.instances),
         "master_address": step.answer.master_address,
+        "network": network(job, step),
         "rungs": shown(intent),
     }
 

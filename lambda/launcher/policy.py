@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
-from launcher.requests import request
+from launcher.groups import named, told
+from launcher.requests import request, security_group
 
 FINAL = frozenset(
     {
@@ -23,6 +25,7 @@ FINAL = frozenset(
     }
 )
 """Answers after which a rung is not asked again in the same walk."""
+STARTED = frozenset({"pending", "running"})
 LETTERS = re.compile(r"[a-z]+")
 OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
     "g": "g",
@@ -45,21 +48,25 @@ class Walk:
     user_data: str
 
 
-def plan(job: Job, attempt: int, walk: Walk, *, busy_groups: Mapping[str, Collection[str]]) -> Intent:
-    """The intent of a walk: every rung with its request. `busy_groups`: region to placement groups that run a job."""
-    steps = tuple(
-        Step(
-            rung=rung,
-            request=request(
-                job,
-                attempt,
-                rung,
-                group=_group(job, attempt, rung, busy_groups.get(rung.region, ())),
-                profile=walk.profile,
-            ),
-        )
-        for rung in job.ladder
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """What a region has for the nodes of the attempt."""
+
+    busy: frozenset[str]
+    """Placement groups that run a job."""
+    security_group: str
+    shared_with: tuple[str, ...] = ()
+    """Other jobs that have the security group too."""
+
+
+def busy(instances: Iterable[Instance]) -> frozenset[str]:
+    """Placement groups in which instances run or begin to."""
+    return frozenset(one.placement_group for one in instances if one.state in STARTED) - {""}
+
+
+def plan(job: Job, attempt: int, walk: Walk, *, groups: Mapping[str, Groups]) -> Intent:
+    """The intent of a walk: every rung with its request. `groups`: by region."""
+    steps = tuple(_step(job, attempt, rung, groups[rung.region], walk.profile) for rung in job.ladder)
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -71,6 +78,12 @@ def plan(job: Job, attempt: int, walk: Walk, *, busy_groups: Mapping[str, Collec
         held_until=walk.held_until,
         steps=steps,
     )
+
+
+def _step(job: Job, attempt: int, rung: Rung, groups: Groups, profile: str) -> Step:
+    group = _group(job, attempt, rung, groups.busy)
+    sent = request(job, attempt, rung, group=group, security_group=groups.security_group, profile=profile)
+    return Step(rung=rung, request=sent, shared_with=groups.shared_with)
 
 
 def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
@@ -155,14 +168,24 @@ def _told(step: Step) -> str:
 
 
 def shown(intent: Intent) -> list[dict[str, Any]]:
-    """The rungs that were asked, with their answers, as the execution shows them."""
-    return [
-        {
-            "zone": step.rung.zone,
-            "instance_type": step.rung.instance_type,
-            "market": step.rung.market.value,
-            "answer": step.answer.code or step.answer.outcome.value,
-        }
-        for step in intent.steps
-        if step.answer
-    ]
+    """The rungs that were asked, with their answers, as the execution shows them. The one that launched shows its security group too."""
+    return [_shown(step, step.answer, launched=step is intent.launched) for step in intent.steps if step.answer]
+
+
+def _shown(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str, Any]:
+    rung: dict[str, Any] = {
+        "zone": step.rung.zone,
+        "instance_type": step.rung.instance_type,
+        "market": step.rung.market.value,
+        "answer": answer.code or answer.outcome.value,
+    }
+    if launched:
+        rung |= {"security_group": security_group(step), "shared_with": named(step.shared_with)}
+    return rung
+
+
+def network(job: Job, step: Step) -> str:
+    """Says who can reach the nodes of a launch."""
+    region = step.rung.region
+    groups = len(job.places[region].security_groups)
+    return told(security_group(step), step.shared_with, region=region, groups=groups)

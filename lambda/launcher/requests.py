@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from contract import tags
+from contract.intents import Step
 from contract.jobs import Job, Market, Rung
 from contract.places import Place, Zone
 
 VOLUME_TYPE = "gp3"
 
 
-def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> dict[str, Any]:
+def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str) -> dict[str, Any]:
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Network interfaces carry subnet and security group: EC2 refuses them
@@ -35,7 +36,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
             {
                 "DeviceIndex": 0,
                 "SubnetId": _zone(place, rung.zone).subnet,
-                "Groups": [place.security_group],
+                "Groups": [security_group],
                 "AssociatePublicIpAddress": False,
                 "DeleteOnTermination": True,
             }
@@ -56,6 +57,12 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
             for kind in _tagged(rung)
         ],
     }
+
+
+def security_group(step: Step) -> str:
+    """The one that a request names for its nodes; empty in a request that names none."""
+    interfaces = step.request.get("NetworkInterfaces", [])
+    return next((str(group) for one in interfaces for group in one["Groups"]), "")
 
 
 def _tagged(rung: Rung) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from contract.jobs import Job
 from launcher import policy
 from launcher.answers import meaning
 from launcher.requests import token
+from launcher.taking import Look, Taker
 
 logger = Logger(service="launcher")
 UNKNOWN_PAUSE_S = (0.5, 8.0)
@@ -104,8 +105,20 @@ class Walker:
             profile=self.profile,
             user_data=self.user_data,
         )
-        busy = {region: ec2.busy_groups(job.deployment) for region, ec2 in self.ec2.items()}
-        return policy.plan(job, attempt, walk, busy_groups=busy)
+        regions = sorted({rung.region for rung in job.ladder})
+        return policy.plan(
+            job, attempt, walk, groups={region: self._groups(job, attempt, region) for region in regions}
+        )
+
+    def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
+        """Takes a security group of the region, before the intent names it."""
+        at = self.now()
+        look = Look(region=region, at=at, instances=tuple(self.ec2[region].every(job.deployment)))
+        taker = Taker(state=self.state, now=self.now, sleep=self.sleep, reserved=lambda: self.left() < RESERVE_S)
+        choice = taker.take(job, attempt, look)
+        return policy.Groups(
+            busy=policy.busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
+        )
 
     def _ask(self, job: Job, held: Held, place: int) -> Held:
         """Asks one rung until its answer is final; after an unknown outcome it sends the same bytes again."""

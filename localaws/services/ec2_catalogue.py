@@ -36,7 +36,8 @@ class Catalogue(Protocol):
 
     def zone(self, subnet: str, /) -> str | None: ...
 
-    def has_security_group(self, identity: str, /) -> bool: ...
+    def network(self, identity: str, /) -> str | None:
+        """Returns the VPC of a subnet or a security group."""
 
     def strategy(self, placement_group: str, /) -> str | None: ...
 

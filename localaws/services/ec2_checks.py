@@ -58,8 +58,7 @@ def _network(catalogue: Catalogue, request: dict[str, Any]) -> str:
         if catalogue.zone(one.get("SubnetId") or "") is None:
             raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{one.get('SubnetId') or ''}' does not exist")
         for group in one.get("Groups") or []:
-            if not catalogue.has_security_group(group):
-                raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+            _admits(catalogue, group, one["SubnetId"])
     interfaces.sort(key=lambda one: one.get("DeviceIndex", 0))
     subnet = interfaces[0]["SubnetId"]
     zone = catalogue.zone(subnet) or ""
@@ -69,6 +68,14 @@ def _network(catalogue: Catalogue, request: dict[str, Any]) -> str:
             f"Value ({wanted}) for parameter availabilityZone is invalid. Subnet '{subnet}' is in the availability zone {zone}"
         )
     return zone
+
+
+def _admits(catalogue: Catalogue, group: str, subnet: str) -> None:
+    network = catalogue.network(group)
+    if network is None:
+        raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+    if network != catalogue.network(subnet):
+        raise Refused("InvalidParameter", f"Security group {group} and subnet {subnet} belong to different networks.")
 
 
 def _group(catalogue: Catalogue, request: Mapping[str, Any], kind: Kind) -> None:

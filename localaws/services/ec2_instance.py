@@ -132,8 +132,9 @@ class Machine:
         if self.options:
             entry["MetadataOptions"] = self.options
         if state != "terminated":
-            subnet = self.request["NetworkInterfaces"][0]["SubnetId"]
-            entry |= {"PrivateIpAddress": self.address, "SubnetId": subnet}
+            first = self.request["NetworkInterfaces"][0]
+            groups = [{"GroupId": one} for one in first.get("Groups") or []]
+            entry |= {"PrivateIpAddress": self.address, "SubnetId": first["SubnetId"], "SecurityGroups": groups}
         if self.why[0] and state not in {"pending", "running"}:
             at = moment(self.ending_at if self.ending_at != NEVER else self.stopping_at)
             entry["StateReason"] = {"Code": self.why[0], "Message": self.why[1]}

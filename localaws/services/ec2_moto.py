@@ -35,11 +35,16 @@ class MotoCatalogue:
         )
 
     def zone(self, subnet: str) -> str | None:
-        found = (subnets[subnet] for subnets in self._backend.subnets.values() if subnet in subnets)
-        return next((str(one.availability_zone) for one in found), None)
+        found = self._subnet(subnet)
+        return str(found.availability_zone) if found else None
 
-    def has_security_group(self, identity: str) -> bool:
-        return self._backend.get_security_group_from_id(identity) is not None
+    def network(self, identity: str) -> str | None:
+        found = self._subnet(identity) or self._backend.get_security_group_from_id(identity)
+        return str(found.vpc_id) if found else None
+
+    def _subnet(self, identity: str) -> Any:
+        found = (subnets[identity] for subnets in self._backend.subnets.values() if identity in subnets)
+        return next(found, None)
 
     def strategy(self, placement_group: str) -> str | None:
         return self._groups.strategy(placement_group)

@@ -49,9 +49,9 @@ def read_attempts(rights: Rights) -> list[Right]:
 def launch(rights: Rights) -> list[Right]:
     """For the launcher: few statements, because with many regions its policy nearly fills what IAM takes."""
     return [
-        item_right(rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*"),
+        item_right(rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS),
         item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*"),
-        item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*", items.REGIONS),
+        item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*", items.REGIONS, items.GROUPS),
     ]
 
 

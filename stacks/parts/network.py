@@ -23,7 +23,7 @@ GATEWAYS = {"S3": ec2.GatewayVpcEndpointAwsService.S3, "DynamoDb": ec2.GatewayVp
 
 
 class Network(Construct):
-    """`vpc` and `security_group`. The default security group stays as AWS makes it: closing it takes a function in every
+    """`vpc` and `security_groups`, one a job. The default security group stays as AWS makes it: closing it takes a function in every
     region, and no node is ever in it."""
 
     def __init__(
@@ -35,6 +35,7 @@ class Network(Construct):
         zones: Sequence[str],
         nat_gateways: int,
         interface_endpoints: Sequence[str],
+        security_groups: int,
     ) -> None:
         """`zones` are names, at most as many as `zones_of` returns.
 
@@ -77,20 +78,28 @@ class Network(Construct):
         )
         self.node_subnets = [*self.vpc.private_subnets, *self._more(zones[ZONES:], cidr)]
         """Private subnets, one per zone."""
-        self.security_group = ec2.SecurityGroup(
+        self.security_groups = [self._nodes(number) for number in range(1, security_groups + 1)]
+        """No rule of one names another or an address, so nodes of different groups cannot reach each other."""
+        if interface_endpoints:
+            self._endpoints(interface_endpoints)
+
+    def _nodes(self, number: int) -> ec2.SecurityGroup:
+        """Makes a group whose members reach each other on every port. EFA, which no launch asks for yet, needs exactly these rules: in
+        both directions, for all protocols, naming the group itself; "everything out" would not do.
+
+        The first one has the name that the only one had, so that nodes and admitted jobs of a version before keep theirs.
+        """
+        group = ec2.SecurityGroup(
             self,
-            "NodeSecurityGroup",
+            f"NodeSecurityGroup{number if number > 1 else ''}",
             vpc=self.vpc,
             description="Nodes: each other, and TCP 443 out",
             allow_all_outbound=False,
         )
-        # Nodes reach each other on every port. EFA, which no launch asks for yet, needs exactly these rules: in both directions, for all
-        # protocols, naming the group itself; "everything out" would not do.
-        self.security_group.add_ingress_rule(self.security_group, ec2.Port.all_traffic(), "From nodes")
-        self.security_group.add_egress_rule(self.security_group, ec2.Port.all_traffic(), "To nodes")
-        self.security_group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, package indexes, AWS services")
-        if interface_endpoints:
-            self._endpoints(interface_endpoints)
+        group.add_ingress_rule(group, ec2.Port.all_traffic(), "From nodes")
+        group.add_egress_rule(group, ec2.Port.all_traffic(), "To nodes")
+        group.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "S3, package indexes, AWS services")
+        return group
 
     def _more(self, zones: Sequence[str], cidr: str) -> list[ec2.ISubnet]:
         """Makes the subnets of further zones. They use the NAT gateways and the gateway endpoints of the first zones."""
@@ -123,7 +132,8 @@ class Network(Construct):
             description="Endpoints: TCP 443 from nodes",
             allow_all_outbound=False,
         )
-        group.add_ingress_rule(self.security_group, ec2.Port.tcp(443), "From nodes")
+        for nodes in self.security_groups:
+            group.add_ingress_rule(nodes, ec2.Port.tcp(443), "From nodes")
         for service in services:
             self.vpc.add_interface_endpoint(
                 f"{service.title().replace('.', '')}Endpoint",

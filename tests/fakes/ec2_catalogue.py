@@ -85,8 +85,8 @@ class Catalogue:
     def zone(self, subnet: str) -> str | None:
         return self.subnets.get(subnet)
 
-    def has_security_group(self, identity: str) -> bool:
-        return identity in self.security_groups
+    def network(self, identity: str) -> str | None:
+        return "vpc-1" if identity in self.security_groups | self.subnets.keys() else None
 
     def strategy(self, placement_group: str) -> str | None:
         return "cluster" if placement_group in self.groups else None

@@ -48,7 +48,10 @@ def refused(call: Any, **arguments: Any) -> str:
 
 def launch(token: str = "one", *, nodes: int = 2, **changes: Any) -> list[dict[str, Any]]:
     """The launcher's own request; its instances, as RunInstances shows them."""
-    wanted = request(JOB, 1, rung(), group="group-a-0", profile=PROFILE) | {"MinCount": nodes, "MaxCount": nodes}
+    wanted = request(JOB, 1, rung(), group="group-a-0", security_group="sg-1", profile=PROFILE) | {
+        "MinCount": nodes,
+        "MaxCount": nodes,
+    }
     answer = ec2().run_instances(**(wanted | {"ClientToken": token} | changes))
     return list(answer["Instances"])
 

@@ -63,7 +63,7 @@ PLACES = tuple(
     Place(
         region=name,
         bucket=f"yard-bytes-123456789012-{name}",
-        security_group="sg-1",
+        security_groups=("sg-1",),
         launch_template="lt-1",
         launch_template_version=PLACE.launch_template_version,
         zones=(Zone(name=f"{name}a", subnet=f"subnet-{name}", placement_groups=(f"group-{name}",)),),

@@ -76,7 +76,7 @@ def test_missing_capacity_is_a_500_that_a_default_client_asks_again(aws: Aws) ->
     home(aws).capacity["g5.xlarge", "eu-central-1a"] = 1
     assert refused(launch) == "InsufficientInstanceCapacity"
     assert len(aws.calls) == 1
-    wanted = request(JOB, 1, rung(), group="group-a-0", profile=PROFILE)
+    wanted = request(JOB, 1, rung(), group="group-a-0", security_group="sg-1", profile=PROFILE)
     with pytest.raises(ClientError) as problem:
         boto3.client("ec2").run_instances(**wanted)
     assert problem.value.response["ResponseMetadata"]["HTTPStatusCode"] == 500

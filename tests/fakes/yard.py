@@ -27,7 +27,7 @@ TEMPLATE = Template(
 ABROAD = Place(
     region="eu-west-1",
     bucket="yard-bytes-123456789012-eu-west-1",
-    security_group="sg-2",
+    security_groups=("sg-4", "sg-5", "sg-6"),
     launch_template="lt-2",
     launch_template_version=PLACE.launch_template_version,
     zones=(Zone(name="eu-west-1a", subnet="subnet-abroad", placement_groups=("group-abroad",)),),
@@ -41,7 +41,7 @@ def catalogue(place: Place = PLACE) -> Catalogue:
         zones=tuple(zone.name for zone in place.zones),
         subnets={zone.subnet: zone.name for zone in place.zones},
         groups={group for zone in place.zones for group in zone.placement_groups},
-        security_groups={place.security_group},
+        security_groups=set(place.security_groups),
         templates={place.launch_template: TEMPLATE},
         profiles={PROFILE},
         images={IMAGE.id: (IMAGE.root_device, IMAGE.snapshot_gb)},

@@ -88,6 +88,32 @@ def test_a_network_cannot_be_deleted_under_an_instance(yard: Yard) -> None:
     yard.ec2.delete_security_group(GroupId=group)
 
 
+def test_a_launch_into_a_security_group_that_is_not_of_its_network_is_refused(yard: Yard) -> None:
+    def into(*groups: str) -> str:
+        interface = {"DeviceIndex": 0, "SubnetId": yard.subnet["SubnetId"], "Groups": list(groups)}
+        return refusal(yard.ec2.run_instances, **yard.request(1, NetworkInterfaces=[interface]))
+
+    other = yard.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    foreign = yard.ec2.create_security_group(GroupName="foreign", Description="foreign", VpcId=other)["GroupId"]
+    assert into(foreign) == "InvalidParameter"
+    assert into(yard.group, foreign) == "InvalidParameter"
+    assert into("sg-00000000000000000") == "InvalidGroup.NotFound"
+
+
+def test_an_instance_shows_its_security_group_until_its_network_is_gone(yard: Yard) -> None:
+    (one,) = yard.run(1)
+    until(lambda: yard.states([one]) == {"running"})
+
+    def shown() -> list[str]:
+        found = yard.ec2.describe_instances(InstanceIds=[one])["Reservations"][0]["Instances"][0]
+        return [group["GroupId"] for group in found.get("SecurityGroups", [])]
+
+    assert shown() == [yard.group]
+    yard.ec2.terminate_instances(InstanceIds=[one])
+    until(lambda: yard.states([one]) == {"terminated"})
+    assert shown() == []
+
+
 def test_a_launch_carries_its_template_profile_and_tags(yard: Yard) -> None:
     instances = yard.run(2)
     until(lambda: yard.states(instances) == {"running"})

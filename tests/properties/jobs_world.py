@@ -45,7 +45,7 @@ STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
 WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "DeleteItem"})
 MAY_WRITE = {
     "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
-    "launcher": r"launch#{job}/\d+#\d+|regions/.*",
+    "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*",
     "attendant": rf"order#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/order|waiting/.*|pass/(attendant|await#.*)",
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
@@ -352,6 +352,15 @@ class JobsWorld:
             if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
                 found.append(f"{run.id}: Terminate succeeded, and {left} run")
         return found
+
+    def together(self) -> list[str]:
+        """Jobs whose nodes can reach each other: a region has a security group for each of them."""
+        having = dict[str, set[str]]()
+        for machine in (one for ec2 in self.aws.ec2.values() for one in ec2.machines.values()):
+            if machine.state(self.clock.now) != "terminated":
+                for group in machine.request["NetworkInterfaces"][0]["Groups"]:
+                    having.setdefault(group, set()).add(machine.tags[tags.JOB])
+        return [f"{', '.join(sorted(jobs))} share {group}" for group, jobs in having.items() if len(jobs) > 1]
 
     def heal(self) -> None:
         """Nothing goes wrong any more."""

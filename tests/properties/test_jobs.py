@@ -235,6 +235,7 @@ class Jobs(RuleBasedStateMachine):
         if hasattr(self, "world"):
             assert self.world.surprises == []
             assert self.world.too_many() == []
+            assert self.world.together() == []
 
     def _ends_well(self) -> None:
         """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any."""

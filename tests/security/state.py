@@ -19,7 +19,8 @@ JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
     )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
-PARTITIONS = (MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS)
+GROUPS = items.GROUPS
+PARTITIONS = (MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS)
 WITH_KEYS = (
     "GetItem",
     "PutItem",
@@ -39,7 +40,7 @@ ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
     "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
-    "Launcher": {"GetItem": {JOB, CLOSED}, "Query": {LAUNCHES}, "PutItem": {LAUNCHES, REGIONS}},
+    "Launcher": {"GetItem": {JOB, CLOSED, GROUPS}, "Query": {LAUNCHES}, "PutItem": {LAUNCHES, REGIONS, GROUPS}},
     "Attendant": {
         "GetItem": {JOB, ORDER, PASS, SESSION},
         "Query": {LAUNCHES, WAITING},

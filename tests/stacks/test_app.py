@@ -17,7 +17,7 @@ from contract import names
 from contract.timing import Timing
 from stacks.parts.assembled import Assembled, NotSetUp
 from stacks.settings import BLOCK, Settings
-from tests.stacks.synth import artifacts, plain, resources, stacks
+from tests.stacks.synth import artifacts, resources, stacks
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition, masked, synthesise
 
 SPEED = 20.0
@@ -230,10 +230,7 @@ def test_endpoints_gateways_and_data_buckets_are_as_many_as_asked_for(tmp_path: 
     assert private == [True, True]
     assert not any("SecurityGroupIngress" in one for one in resources(region, "AWS::EC2::SecurityGroup").values())
     rules = resources(region, "AWS::EC2::SecurityGroupIngress").values()
-    (rule,) = [one for one in rules if one["IpProtocol"] == "tcp"]
-    assert (rule["FromPort"], rule["ToPort"]) == (443, 443)
-    assert plain(rule["SourceSecurityGroupId"]).startswith("<NetworkNodeSecurityGroup")
-    assert plain(rule["GroupId"]).startswith("<NetworkEndpointSecurityGroup")
+    assert len([one for one in rules if one["IpProtocol"] == "tcp"]) == 16, "one for each group of nodes"
     for stack in ("foundation", "workflow"):
         assert "s3:::imagenet/*" in plain_text(other, stack)
     assert "parameter/lab/images/arm" in plain_text(other, "workflow")

@@ -20,6 +20,7 @@ from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
+from stacks.settings import MOST_SECURITY_GROUPS
 from tests.stacks.synth import every, only, outputs_of, place_of, plain, resources, variables
 from tools.synthesis import Synthesised
 
@@ -114,27 +115,6 @@ def test_an_agents_archive_is_the_same_bytes_whatever_the_files_times_and_modes_
     assert archived({"x": tmp_path / "0"}) == archived({"x": tmp_path / "1"})
 
 
-def test_no_security_group_lets_anything_in_but_from_itself(deployment: Synthesised) -> None:
-    for name, group in every(deployment, "AWS::EC2::SecurityGroup"):
-        assert "SecurityGroupIngress" not in group, name
-    for name, rule in every(deployment, "AWS::EC2::SecurityGroupIngress"):
-        assert not {"CidrIp", "CidrIpv6", "SourcePrefixListId"} & rule.keys(), name
-        assert rule["SourceSecurityGroupId"] == rule["GroupId"], name
-
-
-def test_nothing_goes_out_to_anywhere_but_tls(deployment: Synthesised) -> None:
-    rules = [rule for _, group in every(deployment, "AWS::EC2::SecurityGroup") for rule in group["SecurityGroupEgress"]]
-    assert [(rule["IpProtocol"], rule["FromPort"], rule["ToPort"]) for rule in rules] == [("tcp", 443, 443)] * 2
-
-
-def test_all_protocols_pass_between_nodes_by_rules_that_name_the_group(deployment: Synthesised) -> None:
-    """EFA, which no launch asks for yet, would want the same."""
-    for kind, other in (("Ingress", "SourceSecurityGroupId"), ("Egress", "DestinationSecurityGroupId")):
-        rule = only(deployment.template(REGION), f"AWS::EC2::SecurityGroup{kind}")
-        assert rule["IpProtocol"] == "-1"
-        assert rule[other] == rule["GroupId"]
-
-
 def test_no_subnet_gives_public_addresses(deployment: Synthesised) -> None:
     assert [name for name, one in every(deployment, "AWS::EC2::Subnet") if one["MapPublicIpOnLaunch"]] == []
 
@@ -159,6 +139,8 @@ def test_a_region_describes_itself_as_the_contract_says(place: Place) -> None:
     assert "Default" not in place.launch_template_version
     groups = [group for zone in place.zones for group in zone.placement_groups]
     assert len(set(groups)) == 6
+    assert len(set(place.security_groups)) == 16
+    assert all(group.startswith("<NetworkNodeSecurityGroup") for group in place.security_groups)
 
 
 @pytest.mark.parametrize(("zones", "groups"), [(3, 10), (6, 5)], ids=["most groups", "most zones"])
@@ -170,7 +152,8 @@ def test_a_region_at_its_largest_still_fits_its_parameter(place: Place, zones: i
         subnet="subnet-" + "0" * 17,
         placement_groups=tuple(f"{stack}-Zone3Group{number + 1}-{'A' * 13}" for number in range(groups)),
     )
-    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * zones))) < 4096
+    security_groups = ("sg-" + "0" * 17,) * MOST_SECURITY_GROUPS
+    assert len(encode(replace(place, bucket="b" * 63, zones=(zone,) * zones, security_groups=security_groups))) < 4096
 
 
 def test_every_placement_group_is_a_cluster(deployment: Synthesised) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
 
+from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
-from launcher import policy
+from contract.jobs import Job
+from launcher import policy, requests
 from launcher.answers import meaning
 from launcher.requests import request, token, user_data
 from tests.builders import INTENT, JOB, LAUNCHED, NOW, TAGS_AT_LAUNCH, rung
@@ -22,6 +25,11 @@ WALK = policy.Walk(
     profile="arn:p",
     user_data="#!/bin/bash\n",
 )
+
+
+def planned(job: Job, attempt: int = 1, busy: Collection[str] = (), shared_with: tuple[str, ...] = ()) -> Intent:
+    groups = policy.Groups(busy=frozenset(busy), security_group="sg-2", shared_with=shared_with)
+    return policy.plan(job, attempt, WALK, groups={"eu-central-1": groups})
 
 
 def answer(outcome: LaunchOutcome, code: str = "") -> LaunchAnswer:
@@ -126,44 +134,77 @@ def test_each_error_code_has_its_meaning(code: str, outcome: LaunchOutcome) -> N
 
 
 def test_two_rungs_of_a_plan_never_share_a_token() -> None:
-    intent = policy.plan(JOB, 1, WALK, busy_groups={})
+    intent = planned(JOB)
     marks = {token(step.request, intent.user_data, step.generation) for step in intent.steps}
     assert len(marks) == len(intent.steps)
     assert all(len(mark) == 64 for mark in marks)
 
 
 def test_the_token_changes_with_the_generation_the_script_and_the_deadline() -> None:
-    base = request(JOB, 1, rung(), group="g", profile="p")
-    other = request(replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", profile="p")
+    base = request(JOB, 1, rung(), group="g", security_group="sg-1", profile="p")
+    other = request(replace(JOB, deadline=JOB.deadline + 1), 1, rung(), group="g", security_group="sg-1", profile="p")
     marks = {token(base, "a", 0), token(base, "a", 1), token(base, "b", 0), token(other, "a", 0), token(base, "a", 0)}
     assert len(marks) == 4
 
 
 def test_a_busy_placement_group_is_passed_over() -> None:
     for attempt in range(1, 5):
-        intent = policy.plan(JOB, attempt, WALK, busy_groups={"eu-central-1": {"group-a-0"}})
+        intent = planned(JOB, attempt, busy={"group-a-0"})
         assert intent.steps[0].request["Placement"]["GroupName"] == "group-a-1"
 
 
 def test_a_job_still_gets_a_group_when_all_are_busy() -> None:
-    intent = policy.plan(JOB, 1, WALK, busy_groups={"eu-central-1": {"group-a-0", "group-a-1"}})
+    intent = planned(JOB, busy={"group-a-0", "group-a-1"})
     assert intent.steps[0].request["Placement"]["GroupName"] in {"group-a-0", "group-a-1"}
+
+
+def test_instances_that_end_keep_no_placement_group_busy() -> None:
+    one = Instance(
+        id="i-1", region="eu-central-1", state="running", rank=0, address="", launched_at=NOW, placement_group="a"
+    )
+    assert policy.busy([one, replace(one, state="shutting-down", placement_group="b")]) == {"a"}
+    assert policy.busy([replace(one, placement_group="")]) == set()
+
+
+def test_every_rung_of_a_walk_asks_for_the_one_group_of_its_attempt() -> None:
+    steps = planned(JOB, shared_with=("job-7",)).steps
+    assert {requests.security_group(step) for step in steps} == {"sg-2"}
+    assert {step.shared_with for step in steps} == {("job-7",)}
+
+
+def test_the_security_group_is_part_of_the_bytes_that_a_token_stands_for() -> None:
+    made = [request(JOB, 1, rung(), group="g", security_group=one, profile="p") for one in ("sg-1", "sg-2")]
+    assert len({token(one, "a", 0) for one in made}) == 2
+
+
+def test_the_execution_shows_the_group_of_the_rung_that_launched_and_of_no_other() -> None:
+    missed = policy.answered(
+        planned(JOB, shared_with=("job-7",)), 0, answer(LaunchOutcome.NO_CAPACITY), recovering=False
+    )
+    first, second = policy.shown(policy.answered(missed, 1, LAUNCHED, recovering=False))
+    assert "security_group" not in first
+    assert (second["security_group"], second["shared_with"]) == ("sg-2", ["job-7"])
+
+
+def test_an_intent_of_a_version_before_is_shown_with_the_group_of_its_request() -> None:
+    (rung,) = policy.shown(policy.answered(replace(INTENT, steps=INTENT.steps[:1]), 0, LAUNCHED, recovering=False))
+    assert (rung["security_group"], rung["shared_with"]) == ("", [])
 
 
 def test_a_type_without_cluster_placement_gets_no_group() -> None:
     alone = replace(JOB, ladder=(rung(cluster=False),))
-    assert "GroupName" not in policy.plan(alone, 1, WALK, busy_groups={}).steps[0].request["Placement"]
+    assert "GroupName" not in planned(alone).steps[0].request["Placement"]
 
 
 def test_a_launch_is_all_or_nothing_and_carries_its_tags() -> None:
-    sent = request(JOB, 2, rung(), group="", profile="arn:p")
+    sent = request(JOB, 2, rung(), group="", security_group="sg-1", profile="arn:p")
     assert sent["MinCount"] == sent["MaxCount"] == 2
     for specification in sent["TagSpecifications"]:
         assert {tag["Key"] for tag in specification["Tags"]} == set(TAGS_AT_LAUNCH)
 
 
 def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
-    sent = request(JOB, 1, rung(), group="", profile="arn:p")
+    sent = request(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
     assert not sent.keys() & {"SubnetId", "SecurityGroupIds", "SecurityGroups"}
     assert sent["NetworkInterfaces"][0]["AssociatePublicIpAddress"] is False
 

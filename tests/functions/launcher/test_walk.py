@@ -16,6 +16,7 @@ from aws.facts import Instance
 from aws.state import Held, State
 from aws.table import Item
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
+from contract.groups import Taken
 from contract.intents import Intent, LaunchOutcome
 from contract.items import ItemKey
 from contract.jobs import Job, Market
@@ -32,6 +33,13 @@ class Store:
         self.version = 0
         self.is_closed = False
         self.noted: list[str] = []
+        self.taken: tuple[Taken, ...] = ()
+
+    def taken_groups(self, _region: str) -> tuple[tuple[Taken, ...], Item | None]:
+        return self.taken, None
+
+    def take_groups(self, _region: str, taken: tuple[Taken, ...], _before: Item | None) -> None:
+        self.taken = taken
 
     def note_region(self, region: str) -> None:
         self.noted.append(region)
@@ -89,8 +97,8 @@ class FakeEc2:
             id=id_, region="eu-central-1", state="pending", rank=rank, address=f"10.0.0.{rank}", launched_at=NOW
         )
 
-    def busy_groups(self, _deployment: str) -> set[str]:
-        return set()
+    def every(self, _deployment: str) -> list[Instance]:
+        return []
 
     def tag(self, instances: list[str], _key: str, value: str) -> None:
         if self.tag_answers:
@@ -289,7 +297,7 @@ def test_a_walk_that_launched_already_notes_nothing_more() -> None:
 
 @pytest.mark.parametrize("market", list(Market))
 def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> None:
-    made = request(JOB, 1, replace(JOB.ladder[0], market=market), group="", profile="arn:p")
+    made = request(JOB, 1, replace(JOB.ladder[0], market=market), group="", security_group="sg-1", profile="arn:p")
     marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
     assert ("spot-instances-request" in marks) == (market is Market.SPOT)
     assert all(tags == marks["instance"] for tags in marks.values())
