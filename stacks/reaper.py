@@ -18,7 +18,7 @@ from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import drain_machine, interfaces, item_rights
+from stacks.parts import drain_machine, ec2_rights, interfaces, item_rights
 from stacks.parts.alarms import Alarms, counted
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
@@ -130,9 +130,9 @@ class ReaperStack(cdk.Stack):
                     "ec2:DescribeNetworkInterfaces",
                     "ec2:DescribeSpotInstanceRequests",
                 ),
-                rights.terminate_everywhere(),
-                rights.terminate_under(profile),
-                *rights.remove_leftovers(),
+                ec2_rights.terminate_everywhere(rights, profile),
+                ec2_rights.terminate_under(profile),
+                *ec2_rights.remove_leftovers(rights),
                 rights.list_executions(),
                 rights.executions("DescribeExecutions", "states:DescribeExecution"),
                 self._grid.list_grids(),
@@ -209,6 +209,7 @@ class ReaperStack(cdk.Stack):
 
     def _drain(self, keep_data: bool) -> Function:
         rights, foundation = self._rights, self._foundation
+        profile = foundation.instance_profile.instance_profile_arn
         return Function(
             self,
             "Drain",
@@ -218,6 +219,7 @@ class ReaperStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=foundation.home.bucket_name,
                 table=foundation.table.table_name,
+                instance_profile=profile,
                 regions=self._regions,
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
@@ -236,7 +238,7 @@ class ReaperStack(cdk.Stack):
                 rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
                 rights.list_home(),
                 rights.look_everywhere("ec2:DescribeInstances"),
-                rights.terminate_everywhere(),
+                ec2_rights.terminate_everywhere(rights, profile),
                 rights.list_executions(),
                 rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
                 rights.start_drain(),

@@ -18,6 +18,7 @@ from stacks.forms import (
     Account,
     Bucket,
     Deployment,
+    ImageOwner,
     InstanceTypes,
     MachineImage,
     Network,
@@ -236,6 +237,8 @@ class Settings(Block):
         min_length=1,
     )
     """Family to an AMI id or the name of an SSM parameter that holds one."""
+    image_owners: tuple[ImageOwner, ...] = Field(default=(), max_length=20)
+    """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
@@ -300,6 +303,7 @@ class Settings(Block):
             ("image_readers.accounts", self.image_readers.accounts),
             ("image_readers.organizations", self.image_readers.organizations),
             ("copy_accounts", self.copy_accounts),
+            ("image_owners", self.image_owners),
         ):
             yield from _twice(where, listed)
 

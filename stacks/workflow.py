@@ -24,7 +24,7 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces, item_rights
+from stacks.parts import ec2_rights, interfaces, item_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms, counted
 from stacks.parts.assembled import NODE
@@ -60,6 +60,7 @@ class WorkflowStack(cdk.Stack):
         foundation: FoundationExports,
         drain: lambda_.IFunction,
         images: dict[str, str],
+        image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
         master_port: int,
         limits: Limits,
@@ -81,8 +82,8 @@ class WorkflowStack(cdk.Stack):
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(images, data_buckets, master_port, limits),
-                launcher=self._launcher(),
+                admission=self._admission(images, image_owners, data_buckets, master_port, limits),
+                launcher=self._launcher(image_owners),
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
                 terminator=self._terminator(),
@@ -113,7 +114,12 @@ class WorkflowStack(cdk.Stack):
         started_here(self, "Console", arn, how)
 
     def _admission(
-        self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
+        self,
+        images: dict[str, str],
+        image_owners: tuple[str, ...],
+        data_buckets: tuple[str, ...],
+        master_port: int,
+        limits: Limits,
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
         return self._function(
@@ -128,6 +134,7 @@ class WorkflowStack(cdk.Stack):
                 home_region=rights.home_region,
                 regions=rights.regions,
                 images=images,
+                image_owners=image_owners,
                 data_buckets=data_buckets,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
@@ -165,7 +172,7 @@ class WorkflowStack(cdk.Stack):
             ],
         )
 
-    def _launcher(self) -> Function:
+    def _launcher(self, image_owners: tuple[str, ...]) -> Function:
         rights, foundation = self._rights, self._foundation
         return self._function(
             "Launcher",
@@ -185,8 +192,12 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *item_rights.launch(rights),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-                *rights.launch(),
-                *rights.launch_spot(),
+                *ec2_rights.launch(
+                    rights,
+                    instance_profile=foundation.instance_profile.instance_profile_arn,
+                    image_owners=image_owners,
+                ),
+                *ec2_rights.launch_spot(rights),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )
@@ -248,6 +259,7 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
                 table=self._foundation.table.table_name,
+                instance_profile=self._foundation.instance_profile.instance_profile_arn,
                 regions=rights.regions,
                 timing=self._timing.of(TerminatorTiming),
             ),
@@ -276,6 +288,7 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
                 table=self._foundation.table.table_name,
+                instance_profile=self._foundation.instance_profile.instance_profile_arn,
                 regions=rights.regions,
                 queue=queue.queue_url,
                 timing=timing.of(CleanupTiming),
@@ -340,7 +353,7 @@ class WorkflowStack(cdk.Stack):
             rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
             rights.list_home(),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            rights.terminate(),
+            ec2_rights.terminate(rights, self._foundation.instance_profile.instance_profile_arn),
         ]
 
     def _function(

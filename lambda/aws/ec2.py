@@ -168,12 +168,18 @@ class Ec2:
         if not found:
             return None
         root = found[0]["RootDeviceName"]
-        sizes = [
-            m["Ebs"].get("VolumeSize", 0)
+        sizes = {
+            m.get("DeviceName", ""): m["Ebs"].get("VolumeSize", 0)
             for m in found[0]["BlockDeviceMappings"]
-            if m.get("DeviceName") == root and "Ebs" in m
-        ]
-        return Ami(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
+            if "Ebs" in m
+        }
+        return Ami(
+            id=image,
+            root_device=root,
+            snapshot_gb=sizes.pop(root, 0),
+            owner=found[0].get("ImageOwnerAlias") or found[0].get("OwnerId", ""),
+            further_devices=tuple(sizes),
+        )
 
     def _described(self, **arguments: Any) -> Iterator[Instance]:
         for page in self._client.get_paginator("describe_instances").paginate(**arguments):
@@ -196,6 +202,7 @@ class Ec2:
             attempt=int(attempt) if attempt.isdecimal() else 0,
             why=raw.get("StateReason", {}).get("Message", ""),
             protected=tags.PROTECTED in marks,
+            profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
         )
 
 

@@ -35,6 +35,8 @@ class Instance:
     """The reason that EC2 gives for the last change of state."""
     protected: bool = False
     """A person wants to keep it (tags.PROTECTED): nothing of the control plane ends it."""
+    profile: str = ""
+    """ARN of its instance profile, empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,7 +126,7 @@ class Functions:
     def installed(self) -> Iterator[None]:
         timing = JOB.timing
         ours: dict[str, Any] = {"deployment": self.deployment, "bucket": self.bucket, "table": TABLE}
-        everywhere = ours | {"regions": tuple(self.aws.ec2)}
+        ending = ours | {"instance_profile": PROFILE, "regions": tuple(self.aws.ec2)}
         environment = (
             LauncherEnvironment(
                 **ours,
@@ -142,11 +142,11 @@ class Functions:
             | OwnImagesEnvironment(
                 deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
             ).write()
-            | TerminatorEnvironment(**everywhere, timing=timing.of(TerminatorTiming)).write()
+            | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(**everywhere, queue=URL, timing=timing.of(CleanupTiming)).write()
+            | CleanupEnvironment(**ending, queue=URL, timing=timing.of(CleanupTiming)).write()
             | DrainEnvironment(
-                **everywhere,
+                **ending,
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
                 keep_data=True,

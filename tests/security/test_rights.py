@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images, state
+from tests.security import endings, grids, images, launches, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -30,6 +30,7 @@ from tests.security.asking import (
     STATES,
     TAGGED,
     THEIRS,
+    UNDER_OURS,
     X86_IMAGE,
     Ask,
 )
@@ -62,14 +63,12 @@ ALLOWED = [
     Ask("ArtifactCheck", "logs:PutLogEvents", log_stream("ArtifactCheckLog", "x")),
     Ask("Terminator", "logs:PutLogEvents", log_stream("TerminatorLog", "x")),
     Ask("Admission", "secretsmanager:DescribeSecret", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:volume/*", TAGGED),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:network-interface/*", TAGGED),
+    *(Ask("Launcher", "ec2:RunInstances", f"{EC2}:{kind}/*", context) for kind, context in launches.SAFE.items()),
+    *(Ask("Launcher", "ec2:RunInstances", launches.IMAGE, owner) for owner in launches.OWNERS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:launch-template/lt-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:placement-group/g", OURS),
-    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{REGION}::image/ami-1"),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:spot-instances-request/*"),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", LAUNCHING | {"aws:TagKeys": list(TAGS_AT_LAUNCH)}),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:network-interface/*", LAUNCHING),
@@ -85,7 +84,7 @@ ALLOWED = [
     Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/artifacts/x.json"),
     Ask("ArtifactCheck", "s3:ListBucket", BYTES),
     Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
-    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
     Ask("Terminator", "ec2:DescribeInstances", "*", HERE),
     Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.result}"),
@@ -216,7 +215,7 @@ DENIED = [
 ]
 
 EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED]
-EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED]
+EVERY_DENIED = [*DENIED, *launches.DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}
