@@ -13,13 +13,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from contract import items, keys, metrics, names
+from contract import items, keys, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
 from stacks.parts import drain_machine, ec2_rights, interfaces, item_rights
-from stacks.parts.alarms import Alarms, counted
+from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
@@ -170,35 +170,15 @@ class ReaperStack(cdk.Stack):
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(self._foundation.topic))
         alarms.on_silence(
             "reaper-silent",
-            counted(metrics.PASSES, deployment),
-            "For 15 minutes no pass of the reaper has read every region completely: machines may run that should have ended. "
+            interfaces.function(reaper),
+            "For 15 minutes no pass of the reaper has done all of its work: machines may run that should have ended. "
             "Find the last pass and its error in the reaper's log, and look for running machines by hand until it works again.",
         )
         alarms.on_any(
             "reaper-errors",
             reaper.metric_errors(statistic="Sum"),
-            "A pass of the reaper ended with an error: a region failed, AWS refused to end something, or the pass broke. "
-            "Its log says which; the next pass comes five minutes later.",
-        )
-        alarms.on_any(
-            "reaper-refused",
-            counted(metrics.REFUSED, deployment),
-            "AWS did not end something that the reaper asked it to end: it still runs and costs money. "
-            "The reaper's message names it; end it by hand.",
-        )
-        alarms.on_any(
-            "reaper-limited",
-            counted(metrics.LIMITED, deployment),
-            "The reaper would end more things before their deadline than one pass may. Either many executions ended at once, or the "
-            "reaper is wrong: read its message before the next pass ends more, and set report_only if it is wrong.",
-        )
-        alarms.on_any(
-            "reaper-failed-regions",
-            counted(metrics.FAILED_REGIONS, deployment),
-            "In three of four passes a region could not be read completely, so machines may run there that should have ended. "
-            "The reaper's log has AWS's own error; look at the region by hand.",
-            steps=3,
-            of=4,  # passes do not start with CloudWatch's steps of five minutes, so one step may contain no pass
+            "A pass of the reaper ended with an error: a region could not be read, AWS refused to end something, there was more to end "
+            "than one pass may, or the pass broke. Its log and its message say which; the next pass comes five minutes later.",
         )
         alarms.on_any(
             "reaper-letters",

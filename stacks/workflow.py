@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from contract import items, keys, metrics, names
+from contract import items, keys, names
 from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
@@ -26,7 +26,7 @@ from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, Ter
 from stacks.foundation import FoundationExports
 from stacks.parts import ec2_rights, interfaces, item_rights
 from stacks.parts.agent import Agent
-from stacks.parts.alarms import Alarms, counted
+from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -381,7 +381,7 @@ class WorkflowStack(cdk.Stack):
         )
 
     def _wake(self, attendant: Function, letters: DeadLetters) -> None:
-        """Wakes the attendant, and raises an alarm where it fails at urgent reports or looks late."""
+        """Wakes the attendant, and raises an alarm where it fails or looks late."""
         Wakes(self, "Wakes", attendant=attendant, stream_arn=self._foundation.table.stream_arn, letters=letters)
         self._alarms.on_any(
             "attendant-letters",
@@ -390,8 +390,10 @@ class WorkflowStack(cdk.Stack):
             "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
         )
         self._alarms.on_any(
-            "attendant-overdue",
-            counted(metrics.OVERDUE_LOOKS, self._rights.deployment),
-            "The attendant did not look at every running job in time. A job at which it does not look for five minutes "
-            "loses a heartbeat, and one that loses too many fails. Its log says which jobs are late and why.",
+            "attendant-errors",
+            attendant.metric_errors(statistic="Sum"),
+            "For ten minutes the attendant did not look at every running job in time, or its looks failed. A job at which it does not "
+            "look for five minutes loses a heartbeat. Its log says which jobs and why.",
+            steps=2,
+            of=3,  # an error of AWS that passes is no alarm: the next minute's look does what this one did not
         )

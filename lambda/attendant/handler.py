@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
 from attendant.records import report_in
-from attendant.rounds import LookRound, count_overdue
+from attendant.rounds import LookRound
 from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.functions import invoke_later
@@ -40,6 +40,10 @@ A_LOOK_S = 20.0
 """Longer than one look takes: 15 s until it is known that EC2 does not answer, and some calls more."""
 LONGEST_S = 60.0
 """The time-out of an invocation."""
+
+
+class Overdue(Exception):
+    """A pass did not look at every attempt in time. It is raised so that Lambda's error metric shows it: the alarm rests on that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +172,11 @@ def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
 def _look_at(
     invocation: Invocation, tokens: list[Token], given: LookRound | None = None, *, urgent: bool = False
 ) -> list[Verdict]:
-    """Looks at each attempt, counts those whose look came late, and hands over those for which no time is left. A look that fails does
-    not stop the others; the failures are raised at the end."""
+    """Looks at each attempt, and hands over those for which no time is left. A look that fails does not stop the others; the failures
+    are raised at the end. Of a pass (`given`) it also raises where a look came late; what an event asks for would only be asked again."""
     if not tokens:
         return []
-    given = given or invocation.now()
+    timed, given = given is not None, given or invocation.now()
     looker, done, failures = invocation.looker(given, urgent=urgent), list[Verdict](), []
     late, left = list[Token](), list[Token]()
 
@@ -195,9 +199,10 @@ def _look_at(
                 left += [] if verdict else [token]
     if overdue := {(token.job, token.attempt) for token in (*late, *left)}:
         logger.warning("looked at late, or handed over as the time was nearly over", attempts=sorted(overdue)[:TOLD])
-        count_overdue(invocation.env.deployment, len(overdue))
     if left:
         _hand_over(invocation, left, given)
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(tokens)} looks failed: {'; '.join(failures)}")
+    if overdue and timed:
+        raise Overdue(f"{len(overdue)} of {len(tokens)} looks came late, or had no time left")
     return done
