@@ -31,6 +31,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         regions=settings.everywhere,
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
+        reserved_concurrency=settings.reserved_concurrency,
     )
     foundation = FoundationStack(
         app,

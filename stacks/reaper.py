@@ -66,6 +66,7 @@ class ReaperStack(cdk.Stack):
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
         self._foundation, self._rights, self._regions = foundation, rights, common.regions
+        self._reserved = common.reserved_concurrency
         self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
         # Has a layer of its own: while this stack imported another stack's layer, that layer could never be replaced.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
@@ -121,6 +122,7 @@ class ReaperStack(cdk.Stack):
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
+            reserved=self._reserved,
             memory_mb=WHOLE_CPU_MB,  # a pass over 100,000 instances needs it
             log_retention_days=self._log_retention_days,
             rights=[

@@ -34,12 +34,13 @@ from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import started_here
-from stacks.parts.queue import DeadLetters, Queue
+from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
 from stacks.parts.right import Right
 from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
 from stacks.parts.wakes import Wakes
 
+ATTENDANT_TIMEOUT = cdk.Duration.minutes(1)
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
@@ -73,10 +74,12 @@ class WorkflowStack(cdk.Stack):
         self._foundation, self._rights, self._timing = foundation, rights, timing
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
 
+        self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
 
         missed = DeadLetters(self, "AttendantLetters")
-        attendant = self._attendant(missed)
+        endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
+        attendant = self._attendant(missed, endings)
         train = TrainMachine(
             self,
             "Train",
@@ -91,7 +94,7 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        self._wake(attendant, missed)
+        self._wake(attendant, endings, missed)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -202,7 +205,7 @@ class WorkflowStack(cdk.Stack):
             ],
         )
 
-    def _attendant(self, letters: DeadLetters) -> Function:
+    def _attendant(self, letters: DeadLetters, endings: Queue) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
@@ -214,7 +217,7 @@ class WorkflowStack(cdk.Stack):
                 node_role=foundation.node_role_id,
                 timing=self._timing.of(AttendantTiming),
             ),
-            timeout=cdk.Duration.minutes(1),
+            timeout=ATTENDANT_TIMEOUT,
             rights=[
                 *item_rights.attend(rights, foundation.node_role_id),
                 *item_rights.follow(rights, foundation.table.stream_arn),
@@ -222,6 +225,7 @@ class WorkflowStack(cdk.Stack):
                 read_consoles(rights),
                 rights.answer_train(),
                 rights.leave_letters(letters.queue_arn),
+                rights.read_queue("ReadEndings", endings.queue_arn),
             ],
         )
         function.may_invoke_itself()
@@ -265,6 +269,7 @@ class WorkflowStack(cdk.Stack):
             ),
             timeout=cdk.Duration.minutes(2),
             rights=self._end_jobs(),
+            reserved=self._reserved,
         )
 
     def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
@@ -299,6 +304,7 @@ class WorkflowStack(cdk.Stack):
                 rights.executions("DescribeExecutions", "states:DescribeExecution"),
                 rights.work_through(queue.queue_arn),
             ],
+            reserved=self._reserved,
         )
         clear_up_after(
             self,
@@ -366,6 +372,7 @@ class WorkflowStack(cdk.Stack):
         timeout: cdk.Duration,
         rights: Sequence[Right],
         files: dict[str, Path] | None = None,
+        reserved: int = 0,
     ) -> Function:
         return Function(
             self,
@@ -378,11 +385,19 @@ class WorkflowStack(cdk.Stack):
             log_retention_days=self._log_retention_days,
             rights=rights,
             files=files,
+            reserved=reserved,
         )
 
-    def _wake(self, attendant: Function, letters: DeadLetters) -> None:
+    def _wake(self, attendant: Function, endings: Queue, letters: DeadLetters) -> None:
         """Wakes the attendant, and raises an alarm where it fails or looks late."""
-        Wakes(self, "Wakes", attendant=attendant, stream_arn=self._foundation.table.stream_arn, letters=letters)
+        Wakes(
+            self,
+            "Wakes",
+            attendant=attendant,
+            stream_arn=self._foundation.table.stream_arn,
+            endings=endings,
+            letters=letters,
+        )
         self._alarms.on_any(
             "attendant-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),

@@ -7,6 +7,7 @@ waits for its explanation gets an invocation of its own.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -72,8 +73,9 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
         state=State(env.table),
         left=lambda: context.get_remaining_time_in_millis() / 1000,
     )
-    if "Records" in event:
-        return _told(_reported(invocation, event["Records"]))
+    if records := event.get("Records"):
+        from_queue = records[0].get("eventSource") == "aws:sqs"
+        return _told(_ended(invocation, records) if from_queue else _reported(invocation, records))
     match event.get("action"):
         case "token":
             return _token(invocation, event)
@@ -81,8 +83,6 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
             return _told(_slice(invocation, event))
         case "await":
             return _told(_await(invocation, event))
-    if event.get("source") == "aws.ec2":
-        return _told(_changed(invocation, event))
     return _told(_pass(invocation))
 
 
@@ -163,10 +163,24 @@ def _await(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     return done
 
 
-def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
-    """Looks at the job of an instance of which EC2 reports a change."""
-    found = Ec2(event["region"]).of_deployment(event["detail"]["instance-id"], invocation.env.deployment)
-    return _look_at(invocation, invocation.state.tokens(found.job)) if found and found.job else []
+def _ended(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
+    """Looks once at each job of the instances of which EC2 reports that they end. It does not fail if a look does: the clock looks again,
+    and a message that came back would only ask for a third look."""
+    events = [json.loads(record["body"]) for record in records]
+    named: dict[str, set[str]] = {}
+    for event in events:
+        named.setdefault(event["region"], set()).add(event["detail"]["instance-id"])
+    try:
+        found = [
+            one
+            for region, instances in sorted(named.items())
+            for one in Ec2(region).of_deployment(sorted(instances), invocation.env.deployment)
+        ]
+        jobs = sorted({one.job for one in found if one.job})
+        return _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)])
+    except Exception:
+        logger.exception("a look at ending instances failed; the clock looks again", instances=named)
+        return []
 
 
 def _look_at(

@@ -82,15 +82,17 @@ class Ec2:
             )
         return found
 
-    def of_deployment(self, instance: str, deployment: str) -> Instance | None:
-        """The instance if it is the deployment's; events name instances of the whole account."""
-        found = self._described(
-            Filters=[
-                {"Name": "instance-id", "Values": [instance]},
-                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
-            ]
+    def of_deployment(self, instances: Sequence[str], deployment: str) -> list[Instance]:
+        """Those of at most 200 instances that are the deployment's; events name instances of the whole account."""
+        return list(
+            self._described(
+                Filters=[
+                    {"Name": "instance-id", "Values": list(instances)},
+                    {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+                ],
+                PaginationConfig={"PageSize": PAGE},
+            )
         )
-        return next(found, None)
 
     def console(self, instance: str) -> str:
         """What the instance wrote to its console, as far as EC2 has it; empty where it has nothing yet.

@@ -13,6 +13,7 @@ from stacks.parts.right import Right
 PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
 READ = ("s3:GetObject", "s3:GetObjectVersion")
+POLLING = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 PRICE_LIST = "us-east-1"
 """The Price List has endpoints in few regions; each of them answers for all regions."""
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
@@ -147,8 +148,11 @@ class Rights:
 
     def work_through(self, queue_arn: str) -> Right:
         """Allows to read a queue, delay a message and send one more; Lambda makes the first three calls, with the function's role."""
-        lambdas = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-        return Right("ProcessTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+        return Right("ProcessTheQueue", [*POLLING, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+
+    def read_queue(self, name: str, queue_arn: str) -> Right:
+        """Allows to read a queue; Lambda makes these calls, with the function's role."""
+        return Right(name, POLLING, [queue_arn])
 
     def leave_letters(self, queue_arn: str) -> Right:
         return Right("SendToTheDeadLetterQueue", ["sqs:SendMessage"], [queue_arn])

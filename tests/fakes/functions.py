@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -183,7 +184,7 @@ class Functions:
     def wake(self, target: Callable[[Event], None]) -> None:
         """What wakes the attendant: the clock, urgent reports in the table's stream, instances that end, and itself."""
         self.aws.events.every(CLOCK_S, target)
-        self.aws.events.targets.append((_ending, target))
+        self.aws.events.targets.append((_ending, lambda event: target(_from_queue(event))))
         self.aws.table.feed(TABLE, target, fits=_urgent, retries=2, bisect=True)
         self.aws.later["attendant"] = target
 
@@ -226,6 +227,11 @@ def _without_success(event: Event) -> bool:
 
 def _urgent(record: Mapping[str, Any]) -> bool:
     return items.URGENT in record["dynamodb"].get("NewImage", {})
+
+
+def _from_queue(event: Event) -> dict[str, Any]:
+    """As Lambda hands over the message that a rule puts into a queue."""
+    return {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": json.dumps(event)}]}
 
 
 def _ending(event: Event) -> bool:

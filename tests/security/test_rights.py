@@ -34,7 +34,7 @@ from tests.security.asking import (
     X86_IMAGE,
     Ask,
 )
-from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role
+from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, queue, role
 from tools.synthesis import Synthesised
 
 AGENT = keys.agent("a" * 64)
@@ -81,6 +81,10 @@ ALLOWED = [
     Ask("Attendant", "ec2:DescribeInstances", "*", HERE),
     Ask("Attendant", "ec2:GetConsoleOutput", f"{EC2}:instance/i-1", OURS),
     Ask("Attendant", "states:SendTaskHeartbeat", f"{STATES}:trainyard-train"),
+    *(
+        Ask("Attendant", f"sqs:{one}", queue("Endings"))
+        for one in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+    ),
     Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/artifacts/x.json"),
     Ask("ArtifactCheck", "s3:ListBucket", BYTES),
     Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
@@ -133,6 +137,11 @@ DENIED = [
         for action in ("s3:GetObject", "s3:PutObject")
     ),
     Ask("Attendant", "s3:ListBucket", HOME),
+    Ask("Attendant", "sqs:SendMessage", queue("Endings")),
+    Ask("Attendant", "sqs:ReceiveMessage", queue("CleanupQueue")),
+    Ask("Attendant", "sqs:PurgeQueue", queue("Endings")),
+    Ask("Cleanup", "sqs:ReceiveMessage", queue("Endings")),
+    Ask("Node", "sqs:SendMessage", queue("Endings")),
     Ask("Launcher", "s3:ListBucket", HOME),
     Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.code('code.zip')}"),

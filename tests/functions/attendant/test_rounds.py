@@ -39,6 +39,37 @@ def tick(fleet: Fleet, *mishaps: Mishap) -> Outcome:
     return fleet.functions.invoke("attendant", {"source": "aws.events"}, mishaps)
 
 
+def ended(*instances: tuple[str, str]) -> dict[str, Any]:
+    """A batch of the queue of instances that end: (region, id)."""
+    events = [{"source": "aws.ec2", "region": region, "detail": {"instance-id": one}} for region, one in instances]
+    return {"Records": [{"eventSource": "aws:sqs", "body": json.dumps(one)} for one in events]}
+
+
+def machines_of(fleet: Fleet) -> list[tuple[str, str]]:
+    return [(region, machine) for region, ec2 in fleet.aws.ec2.items() for machine in ec2.machines]
+
+
+def test_instances_that_end_cost_one_question_a_region_and_a_look_a_job(fleet: Fleet) -> None:
+    machines = machines_of(fleet)
+    strangers = [(machines[0][0], f"i-{n:017x}") for n in range(5)]
+    outcome = fleet.functions.invoke("attendant", ended(*machines, *strangers, *machines))
+    assert outcome.value == {"heartbeat": 3}
+    assert len(looks(fleet)) == 3
+    about = [call.params["Filters"] for call in fleet.aws.calls if call.name == "ec2:DescribeInstances"]
+    assert len([filters for filters in about if len(filters) == 2]) == 3
+
+
+def test_instances_of_others_that_end_cause_no_look(fleet: Fleet) -> None:
+    strangers = [(region, f"i-{n:017x}") for n, region in enumerate(fleet.aws.ec2)]
+    assert fleet.functions.invoke("attendant", ended(*strangers)).value == {}
+    assert looks(fleet) == []
+
+
+def test_a_look_at_instances_that_end_is_not_asked_for_again_when_it_fails(fleet: Fleet) -> None:
+    fleet.aws.faults.add(Kind.DENIED, "ec2:DescribeInstances", times=1000)
+    assert fleet.functions.invoke("attendant", ended(*machines_of(fleet))).error == ""
+
+
 def handed_over(fleet: Fleet) -> list[dict[str, Any]]:
     return [json.loads(call.params["Payload"]) for call in fleet.aws.calls if call.name == "lambda:Invoke"]
 
