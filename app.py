@@ -31,6 +31,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         regions=settings.everywhere,
         timing=settings.timing,
         log_retention_days=settings.log_retention_days,
+        reserved_concurrency=settings.reserved_concurrency,
     )
     foundation = FoundationStack(
         app,
@@ -63,6 +64,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         foundation=foundation.exports,
         drain=reaper.exports.drain,
         images={str(family): image for family, image in settings.images.items()},
+        image_owners=settings.image_owners,
         data_buckets=settings.data_buckets,
         master_port=settings.master_port,
         limits=settings.limits,

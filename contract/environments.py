@@ -96,6 +96,8 @@ class AdmissionEnvironment(JobsEnvironment):
     """Where jobs may run."""
     images: dict[str, str]
     """Family (`x86_64`, `arm64`, `p3`) to an AMI id or an SSM parameter's name."""
+    image_owners: tuple[str, ...]
+    """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
     data_buckets: tuple[str, ...]
     instance_profile: str
     master_port: int
@@ -136,7 +138,15 @@ class ArtifactCheckEnvironment(JobsEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TerminatorEnvironment(JobsEnvironment):
+class EndingEnvironment(JobsEnvironment):
+    """What functions are told that end a job's instances."""
+
+    instance_profile: str
+    """ARN of the nodes' instance profile: what has another one, or none, is not ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminatorEnvironment(EndingEnvironment):
     regions: tuple[str, ...]
     """Where jobs may run."""
     timing: TerminatorTiming
@@ -163,7 +173,7 @@ class ZoneLookupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanupEnvironment(JobsEnvironment):
+class CleanupEnvironment(EndingEnvironment):
     """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 
     regions: tuple[str, ...]
@@ -196,7 +206,7 @@ class ReaperEnvironment(StateEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrainEnvironment(JobsEnvironment):
+class DrainEnvironment(EndingEnvironment):
     regions: tuple[str, ...]
     """All regions of the settings."""
     machine: str

@@ -23,6 +23,10 @@ class Ami:
     id: str
     root_device: str
     snapshot_gb: int
+    owner: str = ""
+    """As EC2 calls it: `amazon`, `aws-marketplace`, or the id of an account."""
+    further_devices: tuple[str, ...] = ()
+    """Names of the devices, beside the root, for which the image has a snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

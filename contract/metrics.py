@@ -1,16 +1,16 @@
-"""CloudWatch metrics of the functions: written as embedded metrics, read by their alarms; the reaper's also by its weekly summary.
+"""CloudWatch metrics of the reaper, written as embedded metrics: figures for people, in its weekly summary and in the console.
 
 Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, with one value per pass.
 
-CloudWatch reads embedded metrics from any log line, so a node's log could write into this namespace; IAM only keeps
-PutMetricData from it. The function's own log is the evidence; an alarm is a hint.
+No alarm and no decision may rest on them. CloudWatch reads embedded metrics from any log event, whoever wrote it, so a node with its own
+credentials can write into this namespace; IAM only keeps PutMetricData from it. The function's own log is the evidence.
 """
 
 DEPLOYMENT = "deployment"
 """The dimension."""
 
 PASSES = "ReaperPasses"
-"""1 at the end of each pass that read every region completely; an alarm starts when this heartbeat is missing."""
+"""1 at the end of each pass that read every region completely."""
 SEEN = "ReaperSeen"
 """Our instances that are pending, running, stopping or stopped, and our trainings that run."""
 ENDED = "ReaperEnded"
@@ -27,7 +27,4 @@ FAILED_REGIONS = "ReaperFailedRegions"
 """Regions that could not be read completely."""
 
 ALL = (PASSES, SEEN, ENDED, WOULD_END, TOLD, REFUSED, LIMITED, FAILED_REGIONS)
-"""The reaper's."""
-
-OVERDUE_LOOKS = "AttendantOverdueLooks"
-"""Attempts at which a pass of the attendant looked later than it should have, or not at all."""
+"""All of them."""

@@ -21,8 +21,10 @@ BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""
 PLATFORM = "platform"
 """The short name of the repository of the platform's own images."""
+AWS_IMAGES = "amazon"
+"""What EC2 and IAM call the owner of the machine images that AWS publishes."""
 METRICS = "Trainyard"
-"""The CloudWatch namespace of the metrics in contract.metrics. Nodes may not write into it, because alarms read it."""
+"""The CloudWatch namespace of the metrics in contract.metrics."""
 
 
 def log_group(deployment: str) -> str:

@@ -29,6 +29,9 @@ class DeployedAccount:
         self._yard = yard
         self.tags: Callable[[str, str], Mapping[str, str]] = cache(self._tags)
         self.role: Callable[[str], str] = cache(self._role)
+        self.instance_profile: Callable[[str, str], str] = cache(self._instance_profile)
+        self.template: Callable[[str, str, str], Mapping[str, Any]] = cache(self._template)
+        self.image: Callable[[str, str], Mapping[str, Any]] = cache(self._image)
         self.secret: Callable[[str, str], str] = cache(self._secret)
         self.key: Callable[[str, str], str] = cache(self._key)
         self.key_policy: Callable[[str], Mapping[str, Any]] = cache(self._key_policy)
@@ -85,6 +88,25 @@ class DeployedAccount:
         found = self._yard.client("iam").get_instance_profile(InstanceProfileName=profile.rsplit("/", 1)[-1])
         (role,) = found["InstanceProfile"]["Roles"]
         return str(role["Arn"])
+
+    def _instance_profile(self, region: str, instance: str) -> str:
+        wanted = [{"Name": "instance-id", "Values": [instance]}]
+        found = self._yard.aws.client("ec2", region).describe_iam_instance_profile_associations(Filters=wanted)
+        profiles = (one["IamInstanceProfile"]["Arn"] for one in found["IamInstanceProfileAssociations"])
+        return next(map(str, profiles), "")
+
+    def _template(self, region: str, template: str, version: str) -> Mapping[str, Any]:
+        ec2 = self._yard.aws.client("ec2", region)
+        (found,) = ec2.describe_launch_template_versions(LaunchTemplateId=template, Versions=[version])[
+            "LaunchTemplateVersions"
+        ]
+        data: Mapping[str, Any] = found["LaunchTemplateData"]
+        return data
+
+    def _image(self, region: str, image: str) -> Mapping[str, Any]:
+        (found,) = self._yard.aws.client("ec2", region).describe_images(ImageIds=[image])["Images"]
+        data: Mapping[str, Any] = found
+        return data
 
     def _key(self, region: str, topic: str) -> str:
         found = self._yard.aws.client("sns", region).get_topic_attributes(TopicArn=topic)["Attributes"]

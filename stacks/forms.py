@@ -148,6 +148,9 @@ Repository = Annotated[
     ),
 ]
 Account = Annotated[str, Form(r"^[0-9]{12}$", "the twelve digits of an account, in quotes")]
+ImageOwner = Annotated[
+    str, Form(r"^([0-9]{12}|aws-marketplace)$", "the twelve digits of an account, in quotes, or aws-marketplace")
+]
 Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
 TrainingImage = Annotated[
     str,

@@ -13,13 +13,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from contract import items, keys, metrics, names
+from contract import items, keys, names
 from contract.environments import DrainEnvironment, ReaperEnvironment
 from contract.grid import ANY_STOPPED
 from contract.timings import DrainTiming, ReaperTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import drain_machine, interfaces, item_rights
-from stacks.parts.alarms import Alarms, counted
+from stacks.parts import drain_machine, ec2_rights, interfaces, item_rights
+from stacks.parts.alarms import Alarms
 from stacks.parts.answering_machine import AnsweringMachine
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
@@ -66,6 +66,7 @@ class ReaperStack(cdk.Stack):
             description=f"Trainyard {deployment}: the reaper, its alarms, and the drain of a destroy",
         )
         self._foundation, self._rights, self._regions = foundation, rights, common.regions
+        self._reserved = common.reserved_concurrency
         self._grid, self._timing, self._log_retention_days = grid, timing, common.log_retention_days
         # Has a layer of its own: while this stack imported another stack's layer, that layer could never be replaced.
         self._layer, letters = Layer(self, "Libraries"), DeadLetters(self, "Letters")
@@ -121,6 +122,7 @@ class ReaperStack(cdk.Stack):
             ),
             layer=self._layer,
             timeout=PASS_TIMEOUT,
+            reserved=self._reserved,
             memory_mb=WHOLE_CPU_MB,  # a pass over 100,000 instances needs it
             log_retention_days=self._log_retention_days,
             rights=[
@@ -130,9 +132,9 @@ class ReaperStack(cdk.Stack):
                     "ec2:DescribeNetworkInterfaces",
                     "ec2:DescribeSpotInstanceRequests",
                 ),
-                rights.terminate_everywhere(),
-                rights.terminate_under(profile),
-                *rights.remove_leftovers(),
+                ec2_rights.terminate_everywhere(rights, profile),
+                ec2_rights.terminate_under(profile),
+                *ec2_rights.remove_leftovers(rights),
                 rights.list_executions(),
                 rights.executions("DescribeExecutions", "states:DescribeExecution"),
                 self._grid.list_grids(),
@@ -170,35 +172,15 @@ class ReaperStack(cdk.Stack):
         alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(self._foundation.topic))
         alarms.on_silence(
             "reaper-silent",
-            counted(metrics.PASSES, deployment),
-            "For 15 minutes no pass of the reaper has read every region completely: machines may run that should have ended. "
+            interfaces.function(reaper),
+            "For 15 minutes no pass of the reaper has done all of its work: machines may run that should have ended. "
             "Find the last pass and its error in the reaper's log, and look for running machines by hand until it works again.",
         )
         alarms.on_any(
             "reaper-errors",
             reaper.metric_errors(statistic="Sum"),
-            "A pass of the reaper ended with an error: a region failed, AWS refused to end something, or the pass broke. "
-            "Its log says which; the next pass comes five minutes later.",
-        )
-        alarms.on_any(
-            "reaper-refused",
-            counted(metrics.REFUSED, deployment),
-            "AWS did not end something that the reaper asked it to end: it still runs and costs money. "
-            "The reaper's message names it; end it by hand.",
-        )
-        alarms.on_any(
-            "reaper-limited",
-            counted(metrics.LIMITED, deployment),
-            "The reaper would end more things before their deadline than one pass may. Either many executions ended at once, or the "
-            "reaper is wrong: read its message before the next pass ends more, and set report_only if it is wrong.",
-        )
-        alarms.on_any(
-            "reaper-failed-regions",
-            counted(metrics.FAILED_REGIONS, deployment),
-            "In three of four passes a region could not be read completely, so machines may run there that should have ended. "
-            "The reaper's log has AWS's own error; look at the region by hand.",
-            steps=3,
-            of=4,  # passes do not start with CloudWatch's steps of five minutes, so one step may contain no pass
+            "A pass of the reaper ended with an error: a region could not be read, AWS refused to end something, there was more to end "
+            "than one pass may, or the pass broke. Its log and its message say which; the next pass comes five minutes later.",
         )
         alarms.on_any(
             "reaper-letters",
@@ -209,6 +191,7 @@ class ReaperStack(cdk.Stack):
 
     def _drain(self, keep_data: bool) -> Function:
         rights, foundation = self._rights, self._foundation
+        profile = foundation.instance_profile.instance_profile_arn
         return Function(
             self,
             "Drain",
@@ -218,6 +201,7 @@ class ReaperStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=foundation.home.bucket_name,
                 table=foundation.table.table_name,
+                instance_profile=profile,
                 regions=self._regions,
                 machine=rights.train_machine,
                 grid_machine=self._grid.machine_arn,
@@ -236,7 +220,7 @@ class ReaperStack(cdk.Stack):
                 rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
                 rights.list_home(),
                 rights.look_everywhere("ec2:DescribeInstances"),
-                rights.terminate_everywhere(),
+                ec2_rights.terminate_everywhere(rights, profile),
                 rights.list_executions(),
                 rights.executions("StopExecutions", "states:DescribeExecution", "states:StopExecution"),
                 rights.start_drain(),

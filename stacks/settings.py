@@ -18,6 +18,7 @@ from stacks.forms import (
     Account,
     Bucket,
     Deployment,
+    ImageOwner,
     InstanceTypes,
     MachineImage,
     Network,
@@ -242,6 +243,8 @@ class Settings(Block):
         min_length=1,
     )
     """Family to an AMI id or the name of an SSM parameter that holds one."""
+    image_owners: tuple[ImageOwner, ...] = Field(default=(), max_length=20)
+    """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
@@ -262,6 +265,8 @@ class Settings(Block):
     """Many SageMaker trainings from one manifest."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
+    reserved_concurrency: int = Field(default=0, ge=0, le=1000)
+    """Invocations at once that Lambda reserves for the terminator, the cleanup and the reaper each, and their most; 0 for none. From 2."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 
@@ -286,6 +291,8 @@ class Settings(Block):
                     f"regions names {name} of the partition {partitions[name]}, and home is in {home}; allowed: regions of one "
                     "partition, because an account belongs to one"
                 )
+        if self.reserved_concurrency == 1:
+            yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
         for one in self.regions:
             yield from _zone_problems(one, self.network)
             zones = len(one.zones) or (looked_up(one.region, one.cidr) if one.cidr else 0)
@@ -306,6 +313,7 @@ class Settings(Block):
             ("image_readers.accounts", self.image_readers.accounts),
             ("image_readers.organizations", self.image_readers.organizations),
             ("copy_accounts", self.copy_accounts),
+            ("image_owners", self.image_owners),
         ):
             yield from _twice(where, listed)
 

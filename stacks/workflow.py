@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from contract import items, keys, metrics, names
+from contract import items, keys, names
 from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
@@ -24,9 +24,9 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces, item_rights, job_rights
+from stacks.parts import ec2_rights, interfaces, item_rights, job_rights
 from stacks.parts.agent import Agent
-from stacks.parts.alarms import Alarms, counted
+from stacks.parts.alarms import Alarms
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -34,12 +34,13 @@ from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import started_here
-from stacks.parts.queue import DeadLetters, Queue
+from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
 from stacks.parts.right import Right
 from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
 from stacks.parts.wakes import Wakes
 
+ATTENDANT_TIMEOUT = cdk.Duration.minutes(1)
 CLEANUP_TIMEOUT = cdk.Duration.minutes(2)
 WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
@@ -60,6 +61,7 @@ class WorkflowStack(cdk.Stack):
         foundation: FoundationExports,
         drain: lambda_.IFunction,
         images: dict[str, str],
+        image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
         master_port: int,
         limits: Limits,
@@ -72,17 +74,19 @@ class WorkflowStack(cdk.Stack):
         self._foundation, self._rights, self._timing = foundation, rights, timing
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
 
+        self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
 
         missed = DeadLetters(self, "AttendantLetters")
-        attendant = self._attendant(missed)
+        endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
+        attendant = self._attendant(missed, endings)
         train = TrainMachine(
             self,
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(images, data_buckets, master_port, limits),
-                launcher=self._launcher(),
+                admission=self._admission(images, image_owners, data_buckets, master_port, limits),
+                launcher=self._launcher(image_owners),
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
                 terminator=self._terminator(),
@@ -90,7 +94,7 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        self._wake(attendant, missed)
+        self._wake(attendant, endings, missed)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -113,7 +117,12 @@ class WorkflowStack(cdk.Stack):
         started_here(self, "Console", arn, how)
 
     def _admission(
-        self, images: dict[str, str], data_buckets: tuple[str, ...], master_port: int, limits: Limits
+        self,
+        images: dict[str, str],
+        image_owners: tuple[str, ...],
+        data_buckets: tuple[str, ...],
+        master_port: int,
+        limits: Limits,
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
         return self._function(
@@ -128,6 +137,7 @@ class WorkflowStack(cdk.Stack):
                 home_region=rights.home_region,
                 regions=rights.regions,
                 images=images,
+                image_owners=image_owners,
                 data_buckets=data_buckets,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
@@ -165,7 +175,7 @@ class WorkflowStack(cdk.Stack):
             ],
         )
 
-    def _launcher(self) -> Function:
+    def _launcher(self, image_owners: tuple[str, ...]) -> Function:
         rights, foundation = self._rights, self._foundation
         return self._function(
             "Launcher",
@@ -185,13 +195,17 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *item_rights.launch(rights),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-                *rights.launch(),
-                *rights.launch_spot(),
+                *ec2_rights.launch(
+                    rights,
+                    instance_profile=foundation.instance_profile.instance_profile_arn,
+                    image_owners=image_owners,
+                ),
+                *ec2_rights.launch_spot(rights),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )
 
-    def _attendant(self, letters: DeadLetters) -> Function:
+    def _attendant(self, letters: DeadLetters, endings: Queue) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
@@ -204,7 +218,7 @@ class WorkflowStack(cdk.Stack):
                 job_role=rights.job_role,
                 timing=self._timing.of(AttendantTiming),
             ),
-            timeout=cdk.Duration.minutes(1),
+            timeout=ATTENDANT_TIMEOUT,
             rights=[
                 *item_rights.attend(rights, foundation.node_role_id),
                 *item_rights.follow(rights, foundation.table.stream_arn),
@@ -213,6 +227,7 @@ class WorkflowStack(cdk.Stack):
                 rights.answer_train(),
                 rights.leave_letters(letters.queue_arn),
                 job_rights.begin_sessions(rights),
+                rights.read_queue("ReadEndings", endings.queue_arn),
             ],
         )
         function.may_invoke_itself()
@@ -252,11 +267,13 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
                 table=self._foundation.table.table_name,
+                instance_profile=self._foundation.instance_profile.instance_profile_arn,
                 regions=rights.regions,
                 timing=self._timing.of(TerminatorTiming),
             ),
             timeout=cdk.Duration.minutes(2),
             rights=self._end_jobs(),
+            reserved=self._reserved,
         )
 
     def _clean_up_after(self, machine: sfn.StateMachine) -> DeadLetters:
@@ -280,6 +297,7 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 bucket=self._foundation.home.bucket_name,
                 table=self._foundation.table.table_name,
+                instance_profile=self._foundation.instance_profile.instance_profile_arn,
                 regions=rights.regions,
                 queue=queue.queue_url,
                 timing=timing.of(CleanupTiming),
@@ -290,6 +308,7 @@ class WorkflowStack(cdk.Stack):
                 rights.executions("DescribeExecutions", "states:DescribeExecution"),
                 rights.work_through(queue.queue_arn),
             ],
+            reserved=self._reserved,
         )
         clear_up_after(
             self,
@@ -344,7 +363,7 @@ class WorkflowStack(cdk.Stack):
             rights.home("WriteResults", ["s3:GetObject", "s3:PutObject"], keys.ANY_RESULT),
             rights.list_home(),
             rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-            rights.terminate(),
+            ec2_rights.terminate(rights, self._foundation.instance_profile.instance_profile_arn),
         ]
 
     def _function(
@@ -357,6 +376,7 @@ class WorkflowStack(cdk.Stack):
         timeout: cdk.Duration,
         rights: Sequence[Right],
         files: dict[str, Path] | None = None,
+        reserved: int = 0,
     ) -> Function:
         return Function(
             self,
@@ -369,11 +389,19 @@ class WorkflowStack(cdk.Stack):
             log_retention_days=self._log_retention_days,
             rights=rights,
             files=files,
+            reserved=reserved,
         )
 
-    def _wake(self, attendant: Function, letters: DeadLetters) -> None:
-        """Wakes the attendant, and raises an alarm where it fails at urgent reports or looks late."""
-        Wakes(self, "Wakes", attendant=attendant, stream_arn=self._foundation.table.stream_arn, letters=letters)
+    def _wake(self, attendant: Function, endings: Queue, letters: DeadLetters) -> None:
+        """Wakes the attendant, and raises an alarm where it fails or looks late."""
+        Wakes(
+            self,
+            "Wakes",
+            attendant=attendant,
+            stream_arn=self._foundation.table.stream_arn,
+            endings=endings,
+            letters=letters,
+        )
         self._alarms.on_any(
             "attendant-letters",
             letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
@@ -381,8 +409,10 @@ class WorkflowStack(cdk.Stack):
             "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
         )
         self._alarms.on_any(
-            "attendant-overdue",
-            counted(metrics.OVERDUE_LOOKS, self._rights.deployment),
-            "The attendant did not look at every running job in time. A job at which it does not look for five minutes "
-            "loses a heartbeat, and one that loses too many fails. Its log says which jobs are late and why.",
+            "attendant-errors",
+            attendant.metric_errors(statistic="Sum"),
+            "For ten minutes the attendant did not look at every running job in time, or its looks failed. A job at which it does not "
+            "look for five minutes loses a heartbeat. Its log says which jobs and why.",
+            steps=2,
+            of=3,  # an error of AWS that passes is no alarm: the next minute's look does what this one did not
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contract import tags
+from contract import names, tags
 from contract.environments import AdmissionEnvironment, GridLimits, Limits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Ami, Code, Job, Market, Rung
@@ -13,7 +13,7 @@ NOW = 1_800_000_000.0
 NODE_ROLE = "AROAEXAMPLENODE"
 """Id of the nodes' role."""
 JOB_ROLE = "arn:aws:iam::123456789012:role/yard-job-eu-central-1"
-IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
+IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75, owner=names.AWS_IMAGES)
 ZONES = tuple(
     Zone(
         name=f"eu-central-1{letter}",
@@ -75,6 +75,7 @@ ADMISSION = AdmissionEnvironment(
     home_region="eu-central-1",
     regions=("eu-central-1",),
     images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
+    image_owners=("444455556666",),
     data_buckets=("datasets",),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
     master_port=29500,

@@ -230,6 +230,11 @@ def _ladder(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment)
             )
         elif (image := facts.images.get(family(kind))) is None:
             problems.append(_no_image(kind, region, env))
+        elif image.owner not in (owners := _image_owners(env)):
+            problems.append(
+                f"instance_types: {name} would start from {image.id}, an image of {image.owner or 'an unknown owner'}; allowed: "
+                f"images of {', '.join(owners)} (image_owners in cdk.json names others than AWS and this account)"
+            )
         elif place is not None:
             rungs += (more := _rungs(request, kind, image, place, facts.zones.get(name, set())))
             problems += _place_problems(request, name, image, more, place)
@@ -247,6 +252,12 @@ def _region_problems(region: str, facts: RequestFacts, env: AdmissionEnvironment
         what = "is missing" if facts.place is None else "has no zones"
         return [f"region: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
     return []
+
+
+def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:
+    """Whose images the launcher may use."""
+    account = env.instance_profile.split(":")[4]
+    return (names.AWS_IMAGES, account, *env.image_owners)
 
 
 def _rungs(request: JobRequest, kind: InstanceType, image: Ami, place: Place, zones: set[str]) -> list[Rung]:

@@ -7,6 +7,7 @@ waits for its explanation gets an invocation of its own.
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +21,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
 from attendant.records import report_in
-from attendant.rounds import LookRound, count_overdue
+from attendant.rounds import LookRound
 from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.functions import invoke_later
@@ -40,6 +41,10 @@ A_LOOK_S = 20.0
 """Longer than one look takes: 15 s until it is known that EC2 does not answer, and some calls more."""
 LONGEST_S = 60.0
 """The time-out of an invocation."""
+
+
+class Overdue(Exception):
+    """A pass did not look at every attempt in time. It is raised so that Lambda's error metric shows it: the alarm rests on that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +79,9 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
         state=State(env.table),
         left=lambda: context.get_remaining_time_in_millis() / 1000,
     )
-    if "Records" in event:
-        return _told(_reported(invocation, event["Records"]))
+    if records := event.get("Records"):
+        from_queue = records[0].get("eventSource") == "aws:sqs"
+        return _told(_ended(invocation, records) if from_queue else _reported(invocation, records))
     match event.get("action"):
         case "token":
             return _token(invocation, event)
@@ -83,8 +89,6 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
             return _told(_slice(invocation, event))
         case "await":
             return _told(_await(invocation, event))
-    if event.get("source") == "aws.ec2":
-        return _told(_changed(invocation, event))
     return _told(_pass(invocation))
 
 
@@ -165,20 +169,34 @@ def _await(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
     return done
 
 
-def _changed(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
-    """Looks at the job of an instance of which EC2 reports a change."""
-    found = Ec2(event["region"]).of_deployment(event["detail"]["instance-id"], invocation.env.deployment)
-    return _look_at(invocation, invocation.state.tokens(found.job)) if found and found.job else []
+def _ended(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
+    """Looks once at each job of the instances of which EC2 reports that they end. It does not fail if a look does: the clock looks again,
+    and a message that came back would only ask for a third look."""
+    events = [json.loads(record["body"]) for record in records]
+    named: dict[str, set[str]] = {}
+    for event in events:
+        named.setdefault(event["region"], set()).add(event["detail"]["instance-id"])
+    try:
+        found = [
+            one
+            for region, instances in sorted(named.items())
+            for one in Ec2(region).of_deployment(sorted(instances), invocation.env.deployment)
+        ]
+        jobs = sorted({one.job for one in found if one.job})
+        return _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)])
+    except Exception:
+        logger.exception("a look at ending instances failed; the clock looks again", instances=named)
+        return []
 
 
 def _look_at(
     invocation: Invocation, tokens: list[Token], given: LookRound | None = None, *, urgent: bool = False
 ) -> list[Verdict]:
-    """Looks at each attempt, counts those whose look came late, and hands over those for which no time is left. A look that fails does
-    not stop the others; the failures are raised at the end."""
+    """Looks at each attempt, and hands over those for which no time is left. A look that fails does not stop the others; the failures
+    are raised at the end. Of a pass (`given`) it also raises where a look came late; what an event asks for would only be asked again."""
     if not tokens:
         return []
-    given = given or invocation.now()
+    timed, given = given is not None, given or invocation.now()
     looker, done, failures = invocation.looker(given, urgent=urgent), list[Verdict](), []
     late, left = list[Token](), list[Token]()
 
@@ -201,9 +219,10 @@ def _look_at(
                 left += [] if verdict else [token]
     if overdue := {(token.job, token.attempt) for token in (*late, *left)}:
         logger.warning("looked at late, or handed over as the time was nearly over", attempts=sorted(overdue)[:TOLD])
-        count_overdue(invocation.env.deployment, len(overdue))
     if left:
         _hand_over(invocation, left, given)
     if failures:
         raise RuntimeError(f"{len(failures)} of {len(tokens)} looks failed: {'; '.join(failures)}")
+    if overdue and timed:
+        raise Overdue(f"{len(overdue)} of {len(tokens)} looks came late, or had no time left")
     return done

@@ -1,14 +1,10 @@
-"""Looks that belong together: when their round began, and how many of them came late."""
+"""Looks that belong together: when their round began, and whether one of them comes late."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
-
-from contract import metrics, names
 
 OVERDUE_S = 90.0
 """An attempt whose look begins this long after its round is overdue: a minute for the clock, and half of one for those before it."""
@@ -34,11 +30,3 @@ class LookRound:
 
     def overdue(self, now: float) -> bool:
         return now > self.began + OVERDUE_S
-
-
-def count_overdue(deployment: str, attempts: int) -> None:
-    """One embedded line of metrics. Where all was in time there is none: CloudWatch charges for each hour in which a metric has a value."""
-    counted = EphemeralMetrics(namespace=names.METRICS)
-    counted.add_dimension(metrics.DEPLOYMENT, deployment)
-    counted.add_metric(metrics.OVERDUE_LOOKS, MetricUnit.Count, attempts)
-    counted.flush_metrics()

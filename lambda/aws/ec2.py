@@ -70,15 +70,17 @@ class Ec2:
             )
         return found
 
-    def of_deployment(self, instance: str, deployment: str) -> Instance | None:
-        """The instance if it is the deployment's; events name instances of the whole account."""
-        found = self._described(
-            Filters=[
-                {"Name": "instance-id", "Values": [instance]},
-                {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
-            ]
+    def of_deployment(self, instances: Sequence[str], deployment: str) -> list[Instance]:
+        """Those of at most 200 instances that are the deployment's; events name instances of the whole account."""
+        return list(
+            self._described(
+                Filters=[
+                    {"Name": "instance-id", "Values": list(instances)},
+                    {"Name": f"tag:{tags.DEPLOYMENT}", "Values": [deployment]},
+                ],
+                PaginationConfig={"PageSize": PAGE},
+            )
         )
-        return next(found, None)
 
     def console(self, instance: str) -> str:
         """What the instance wrote to its console, as far as EC2 has it; empty where it has nothing yet.
@@ -156,12 +158,18 @@ class Ec2:
         if not found:
             return None
         root = found[0]["RootDeviceName"]
-        sizes = [
-            m["Ebs"].get("VolumeSize", 0)
+        sizes = {
+            m.get("DeviceName", ""): m["Ebs"].get("VolumeSize", 0)
             for m in found[0]["BlockDeviceMappings"]
-            if m.get("DeviceName") == root and "Ebs" in m
-        ]
-        return Ami(id=image, root_device=root, snapshot_gb=max(sizes, default=0))
+            if "Ebs" in m
+        }
+        return Ami(
+            id=image,
+            root_device=root,
+            snapshot_gb=sizes.pop(root, 0),
+            owner=found[0].get("ImageOwnerAlias") or found[0].get("OwnerId", ""),
+            further_devices=tuple(sizes),
+        )
 
     def _described(self, **arguments: Any) -> Iterator[Instance]:
         for page in self._client.get_paginator("describe_instances").paginate(**arguments):
@@ -186,6 +194,7 @@ class Ec2:
             protected=tags.PROTECTED in marks,
             placement_group=raw.get("Placement", {}).get("GroupName", ""),
             security_groups=tuple(one["GroupId"] for one in raw.get("SecurityGroups", [])),
+            profile=raw.get("IamInstanceProfile", {}).get("Arn", ""),
         )
 
 

@@ -39,6 +39,8 @@ class Instance:
     """Its name, empty for none."""
     security_groups: tuple[str, ...] = ()
     """Empty once EC2 has taken the network of an ended instance."""
+    profile: str = ""
+    """ARN of its instance profile, empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ def _clean(body: str, env: CleanupEnvironment, queue: Queue) -> None:
         state=State(env.table),
         home=HomeBucket(env.bucket),
         deployment=env.deployment,
+        profile=env.instance_profile,
         regions=env.regions,
         visibility_s=env.timing.visibility_s,
     )

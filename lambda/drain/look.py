@@ -20,7 +20,7 @@ from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_protected, settling, standing, unfinished
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_kept, settling, standing, unfinished
 from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from ending.policy import alive
@@ -60,7 +60,7 @@ class DrainPass:
         there = state.exists()  # where the table is missing no job was ever admitted
         regions = sorted({*self.env.regions, *(state.launched_regions() if there else ())})
         instances, dark = self._instances(regions)
-        refuse_protected(instances, self.env.deployment)
+        refuse_kept(instances, self.env.deployment, self.env.instance_profile)
         bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
         grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
         left = dark + self._executions(state if there else None) + self._end(instances, regions) + grids.end()
@@ -115,6 +115,7 @@ class DrainPass:
             state=state,
             home=HomeBucket(env.bucket),
             deployment=env.deployment,
+            profile=env.instance_profile,
             regions=env.regions,
             visibility_s=env.timing.visibility_s,
         )
@@ -124,9 +125,10 @@ class DrainPass:
         if all(one.state == "terminated" for one in before):
             return []
         instances, dark = self._instances(regions)
+        ours = [one for one in alive(instances) if one.profile == self.env.instance_profile]
         refused: Mapping[str, str] = {}
         for region in regions:
-            refused = {**refused, **Ec2(region).terminate([one.id for one in alive(instances) if one.region == region])}
+            refused = {**refused, **Ec2(region).terminate([one.id for one in ours if one.region == region])}
         return dark + standing(instances, refused)
 
     def _data_is_used(self) -> bool:

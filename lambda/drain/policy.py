@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from aws.facts import Instance
 from contract import tags
 from contract.errors import StillRunning
-from ending.policy import protected
+from ending.policy import kept
 
 STOP_REASON = ("Aborted", "The deployment is being destroyed.")
 """Error and cause of the executions that a destroy stops."""
@@ -27,21 +27,28 @@ def closed(deployment: str) -> str:
     return f"deployment {deployment} is being destroyed, or a destroy of it failed"
 
 
-def refuse_protected(instances: Iterable[Instance], deployment: str) -> None:
-    """Raises NotDrained where a person protects an instance: a destroy would delete its network."""
-    kept = protected(instances)
-    if not kept:
+def refuse_kept(instances: Iterable[Instance], deployment: str, profile: str) -> None:
+    """Raises NotDrained where an instance may not be ended, because a destroy would delete its network: a person protects it, or it
+    carries our tag and lacks our instance profile (an ARN), so that it may be a stranger's."""
+    staying = kept(instances, profile)
+    if not staying:
         return
-    lines = [f"- {one.id} in {one.region}, job {one.job or 'unknown'}, is {one.state}" for one in kept]
+    lines = [f"- {one.id} in {one.region}, job {one.job or 'unknown'}, is {one.state}: {_why(one)}" for one in staying]
     raise NotDrained(
         "\n".join(
             [
-                f"Deployment {deployment} was not destroyed. These instances carry the tag {tags.PROTECTED}, so they are kept:",
+                f"Deployment {deployment} was not destroyed. These instances are kept:",
                 *short(lines),
                 f"Take the tag off, or end them by hand, then destroy again. Until then nothing is admitted. {BY_HAND}",
             ]
         )
     )
+
+
+def _why(instance: Instance) -> str:
+    if instance.protected:
+        return f"it carries the tag {tags.PROTECTED}"
+    return f"it carries the tag {tags.DEPLOYMENT}, and not the deployment's instance profile"
 
 
 def refuse_protected_trainings(names: Sequence[str], region: str) -> None:

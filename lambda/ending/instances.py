@@ -18,7 +18,7 @@ from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent
-from ending.policy import may_appear, protected, remembered, to_end, told
+from ending.policy import kept, may_appear, remembered, to_end, told, unclear
 
 logger = Logger(service="terminator")
 
@@ -30,7 +30,7 @@ class Ended:
     instances: list[str]
     """Ids of those that this call terminated."""
     kept: list[Instance]
-    """Those that run on because a person protects them."""
+    """Those that run on because a person protects them, or because they lack our instance profile."""
     intents: list[Intent]
 
 
@@ -41,12 +41,14 @@ class Ending:
     state: State
     home: HomeBucket
     deployment: str
+    profile: str
+    """ARN of the nodes' instance profile."""
     regions: tuple[str, ...]
     """Looked at for a job of which nobody knows where it was to run."""
     visibility_s: float
 
     def end(self, job: str, attempt: int) -> Ended:
-        """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is protected.
+        """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is `kept`.
 
         Raises StillRunning as long as that is not proven; what AWS does not answer now it may answer when asked again.
         """
@@ -70,15 +72,16 @@ class Ending:
                 continue
             ended += [one.id for one in found]
             shown |= {one.id: one for one in after}
-            left += told(to_end(after, attempt), refused)
+            left += told(to_end(after, attempt, self.profile), refused)
         left += may_appear(intents, shown, now=looked_at, visibility_s=self.visibility_s)
-        kept = protected(shown.values())
+        left += unclear(shown.values(), now=looked_at, visibility_s=self.visibility_s)
+        staying = kept(shown.values(), self.profile)
         logger.info(
-            "terminated", job=job, attempt=attempt, instances=ended, left=left, protected=[one.id for one in kept]
+            "terminated", job=job, attempt=attempt, instances=ended, left=left, kept=[one.id for one in staying]
         )
         if left:
             raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
-        return Ended(instances=ended, kept=kept, intents=intents)
+        return Ended(instances=ended, kept=staying, intents=intents)
 
     def _regions(self, job: str, intents: list[Intent]) -> list[str]:
         """The regions where the job may have launched, and no others: a region that does not answer delays only its own jobs."""
@@ -94,7 +97,7 @@ class Ending:
     ) -> tuple[list[Instance], list[Instance], dict[str, str]]:
         """Ends what runs in a region. Returns what ran, what EC2 shows of the job afterwards, and the refusals by id."""
         shown = self._look(ec2, job, intents)
-        found = to_end(shown, attempt)
+        found = to_end(shown, attempt, self.profile)
         if not found:
             return [], shown, {}
         refused = ec2.terminate([one.id for one in found])

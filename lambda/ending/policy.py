@@ -39,13 +39,22 @@ def protected(things: Iterable[T]) -> list[T]:
     return [one for one in alive(things) if one.protected]
 
 
-def to_end(instances: Iterable[Instance], attempt: int) -> list[Instance]:
-    """Instances of a job that have to end with this attempt: all that are alive, unprotected, and of this attempt or an earlier one.
+def kept(instances: Iterable[Instance], profile: str) -> list[Instance]:
+    """Those that are alive and that nothing of the control plane may end: a person protects them, or they lack our instance profile.
+
+    Whoever may tag instances can put our tags on a stranger's; the profile can only be given by who may pass our role.
+    """
+    return [one for one in alive(instances) if one.protected or one.profile != profile]
+
+
+def to_end(instances: Iterable[Instance], attempt: int, profile: str) -> list[Instance]:
+    """Instances of a job that have to end with this attempt: all that are alive, not `kept`, and of this attempt or an earlier one.
 
     Those of a later attempt are kept: a Terminate that comes late, or twice, must not end what was launched after it. An
     instance whose attempt cannot be read counts as attempt 0 and ends.
     """
-    return [one for one in alive(instances) if one.attempt <= attempt and not one.protected]
+    ours = (one for one in alive(instances) if one.profile == profile and not one.protected)
+    return [one for one in ours if one.attempt <= attempt]
 
 
 def remembered(intents: Iterable[Intent]) -> set[str]:
@@ -77,6 +86,14 @@ def _unseen(step: Step, shown: Collection[str]) -> bool:
     if step.answer is None:
         return False
     return step.answer.outcome is LaunchOutcome.UNKNOWN or any(id_ not in shown for id_ in step.answer.instances)
+
+
+def unclear(instances: Iterable[Instance], *, now: float, visibility_s: float) -> list[str]:
+    """One line for each that shows no profile and is so young that EC2 may not show all of it yet."""
+    young = (one for one in alive(instances) if not one.profile and now < one.launched_at + visibility_s)
+    return [
+        f"- {one.id} in {one.region} is {now - one.launched_at:.1f} s old and shows no profile yet" for one in young
+    ]
 
 
 def told(instances: Sequence[Instance], refused: Mapping[str, str]) -> list[str]:

@@ -41,7 +41,8 @@ def report(
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
         "recovered": recovered(before, attempts),
-        "protected": [{"instance": one.id, "region": one.region} for one in kept],
+        "protected": [_named(one) for one in kept if one.protected],
+        "without_our_profile": [_named(one) for one in kept if not one.protected],
         "launches": [
             {
                 "attempt": intent.attempt,
@@ -56,6 +57,10 @@ def report(
             if step.answer
         ],
     }
+
+
+def _named(instance: Instance) -> dict[str, str]:
+    return {"instance": instance.id, "region": instance.region}
 
 
 def recovered(before: object, attempts: int) -> list[dict[str, Any]]:

@@ -20,7 +20,8 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
     `group` is a placement group's name, empty for none. Network interfaces carry subnet and security group: EC2 refuses them
-    beside SubnetId. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
+    beside SubnetId. Every volume is encrypted, those of the image's further devices too: IAM denies any other. The launch
+    itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
     place = job.places[rung.region]
     return {
@@ -50,7 +51,11 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
                     "Encrypted": True,
                     "DeleteOnTermination": True,
                 },
-            }
+            },
+            *(
+                {"DeviceName": device, "Ebs": {"Encrypted": True, "DeleteOnTermination": True}}
+                for device in rung.image.further_devices
+            ),
         ],
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in _tags(job, attempt).items()]}

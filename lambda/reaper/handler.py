@@ -19,7 +19,10 @@ from reaper.passes import ReaperPass
 
 
 class Unfinished(Exception):
-    """The pass did all it could, but something failed or AWS refused it. It is raised so that Lambda's error metric shows it."""
+    """The pass did all it could, but something failed, AWS refused it, or there was more to end than a pass may.
+
+    It is raised so that Lambda's error metric shows it, on which alarms rest: that metric nobody can forge.
+    """
 
 
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -40,6 +43,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         publish(env.topic, subject, words.message(env.deployment, findings, on_demand_usd))
     problems = [f"{what}: {why}" for what, why in findings.failed.items()]
     problems += [f"{id_}: {why}" for id_, (_, why) in findings.refused.items()]
+    if findings.limited and not report_only:
+        problems.append(f"{len(findings.limited)} wait for the next pass, because this one reached its limit")
     if problems:
         raise Unfinished("; ".join(problems[: words.SHOWN]))
     would_end = [words.line(case) for case in findings.would_end[: words.SHOWN]]

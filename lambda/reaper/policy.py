@@ -40,6 +40,7 @@ class Rule(str, Enum):
     OVER = "execution-over"
     UNKNOWN_OWNER = "execution-unknown"
     LOST = "nothing-known-too-old"
+    OTHER_PROFILE = "not-our-profile"
     OTHER_DEPLOYMENT = "other-deployment"
     UNTAGGED = "untagged"
     UNTAGGED_RUNNING = "untagged-execution-runs"
@@ -131,6 +132,11 @@ class Rules:
         return max(self.max_least, math.floor(self.max_share * seen))
 
 
+def is_ours(thing: Belonging, rules: Rules) -> bool:
+    """Whether it carries our tag and, if it is an instance, has our profile. Whoever may tag instances can put our tag on a stranger's."""
+    return thing.deployment == rules.deployment and (thing.sort is not Sort.INSTANCE or thing.profile == rules.profile)
+
+
 def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:
     """Keeps a thing unless there is a positive reason to end it.
 
@@ -146,11 +152,16 @@ def judge(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now
     if thing.born_at is None and thing.sort is not Sort.INTERFACE:
         return _tell(Rule.UNKNOWN_AGE, "how old it is is not known")
     born = thing.born_at or 0.0  # an interface's age is never known: two looks have to prove that it is left over
-    deadline = read_deadline(thing, rules) if ours else None
+    tagged_only = ours and not is_ours(thing, rules)
+    deadline = read_deadline(thing, rules) if ours and not tagged_only else None
     if deadline is not None and now >= max(deadline, born) + rules.after_deadline_s:
         return _past_deadline(thing, now - deadline, suspect, now, rules)
     if now - born < rules.grace_s:
         return _keep(Rule.YOUNG, f"it is younger than {span(rules.grace_s)}")
+    if tagged_only:
+        return _tell(
+            Rule.OTHER_PROFILE, f"it has our tag and {_profile(thing)}: it may be a stranger's that somebody tagged"
+        )
     if ours:
         return _by_owner(thing, owner, deadline, suspect, now, rules)
     return _by_profile(thing, owner, suspect, now, rules)
@@ -198,6 +209,10 @@ def _by_owner(
         reason = f"nothing is known of its execution or deadline, and it is {span(now - thing.born_at)} old"
         return _two_looks(Rule.LOST, reason, suspect, now, rules)
     return _tell(Rule.UNKNOWN_OWNER, f"whether its execution runs is not known: {owner.why}")
+
+
+def _profile(thing: Belonging) -> str:
+    return f"the instance profile {thing.profile}, which is not ours" if thing.profile else "no instance profile"
 
 
 def _by_profile(thing: Belonging, owner: OwningExecution, suspect: Suspect | None, now: float, rules: Rules) -> Verdict:

@@ -13,7 +13,7 @@ from reaper.findings import Case
 from reaper.kinds import ResourceKind
 from reaper.marks import Section
 from reaper.owners import Owners
-from reaper.policy import ASKS_OWNER, Action, Rule, Rules, Suspect, judge
+from reaper.policy import ASKS_OWNER, Action, Rule, Rules, Suspect, is_ours, judge
 
 
 class OutOfTime(Exception):
@@ -54,7 +54,7 @@ class Scan:
             self.problem = str(problem)
 
     def _sort(self, thing: Belonging, owners: Owners, rules: Rules, moment: Moment) -> None:
-        if self.kind.counted and thing.deployment == rules.deployment and is_alive(thing):
+        if self.kind.counted and is_ours(thing, rules) and is_alive(thing):
             self.seen += 1
         owner = owners.known(thing.execution)
         verdict = judge(thing, owner, self.section.suspects.get(thing.id), moment.earliest, rules)

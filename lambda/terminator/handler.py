@@ -26,6 +26,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         state=State(env.table),
         home=home,
         deployment=env.deployment,
+        profile=env.instance_profile,
         regions=env.regions,
         visibility_s=env.timing.visibility_s,
     )

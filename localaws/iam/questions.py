@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from localaws.iam import dynamodb
+from localaws.iam import dynamodb, launches
+from localaws.iam.parameters import Asked, Context, account_of, arn, asking, numbered, tagged
 from localaws.iam.simulator import Request
 from localaws.recorder import Call
 from localaws.services.iam import LINKED
@@ -68,12 +68,6 @@ RENAMED = {
     "monitoring:PutMetricData": "cloudwatch:PutMetricData",
 }
 """Rights whose names differ from the calls'."""
-NEW = ("instance", "volume", "network-interface")
-"""Kinds of resources that a launch creates."""
-SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
-Context = dict[str, str | list[str]]
-Asked = Iterator[tuple[str, str, Context]]
-"""(action, resource, context beside the region)"""
 
 
 class Untaught(LookupError):
@@ -88,6 +82,15 @@ class Account(Protocol):
 
     def role(self, profile: str, /) -> str:
         """Returns the ARN of an instance profile's role, by the profile's ARN or name."""
+
+    def instance_profile(self, region: str, instance: str, /) -> str:
+        """Returns the ARN of an instance's profile, empty for none."""
+
+    def template(self, region: str, template: str, version: str, /) -> Mapping[str, Any]:
+        """Returns what a version of a launch template adds to a launch, as EC2 describes it."""
+
+    def image(self, region: str, image: str, /) -> Mapping[str, Any]:
+        """Returns a machine image as EC2 describes it."""
 
     def secret(self, region: str, secret: str, /) -> str:
         """Returns the ARN of a secret, by ARN or name."""
@@ -119,7 +122,7 @@ def requests(call: Call, account: Account) -> list[Request]:
     everywhere: Context = {"aws:RequestedRegion": call.region}
     everywhere |= {f"aws:PrincipalTag/{key}": value for key, value in call.by.tags.items()}
     if call.service == "s3":  # the account only uses its own buckets here
-        everywhere["aws:ResourceAccount"] = _account(call)
+        everywhere["aws:ResourceAccount"] = account_of(call)
     return [
         Request(
             principal=call.role,
@@ -143,7 +146,7 @@ def _resource_policy(action: str, resource: str, account: Account) -> Mapping[st
 def _asked(call: Call, account: Account) -> Asked:
     """Yields nothing for a call that nobody taught."""
     if resource := PLAIN.get(call.name):
-        names = {"service": call.service, "region": call.region, "account": _account(call)}
+        names = {"service": call.service, "region": call.region, "account": account_of(call)}
         yield RENAMED.get(call.name, call.name), resource.format_map({**call.parameters, **names}), {}
     elif translate := _TRANSLATORS.get(call.service):
         yield from translate(call, account)
@@ -183,51 +186,21 @@ def _ec2(call: Call, account: Account) -> Asked:
     if call.action.startswith(KNOWING_NOTHING):
         yield call.name, "*", region
     elif call.action == "RunInstances":
-        for action, resource, context in _launch(call, account):
+        for action, resource, context in launches.questions(call, account):
             yield action, resource, context | (region if action.startswith("ec2:") else {})
     elif call.action == "CreateTags":
-        keys = _numbered(call, "Tag.", ".Key")
-        values = _numbered(call, "Tag.", ".Value")
-        for instance in _numbered(call, "ResourceId."):
-            context = region | _tagged("ResourceTag", account.tags(call.region, instance))
-            yield call.name, _arn(call, f"instance/{instance}"), context | _asking(dict(zip(keys, values, strict=True)))
+        keys = numbered(call, "Tag.", ".Key")
+        values = numbered(call, "Tag.", ".Value")
+        for instance in numbered(call, "ResourceId."):
+            context = region | tagged("ResourceTag", account.tags(call.region, instance))
+            yield call.name, arn(call, f"instance/{instance}"), context | asking(dict(zip(keys, values, strict=True)))
     elif call.action in ABOUT:
         kind, parameter = ABOUT[call.action]
-        for one in _numbered(call, f"{parameter}.") or [call.parameters[parameter]]:
-            yield (
-                call.name,
-                _arn(call, f"{kind}/{one}"),
-                region | _tagged("ResourceTag", account.tags(call.region, one)),
-            )
-
-
-def _launch(call: Call, account: Account) -> Asked:
-    """RunInstances needs rights on each resource that it makes or uses, then for the tags, for the role, and for spot."""
-    given = call.parameters
-    for kind in NEW:
-        tags = _asking(_specified(call, kind))
-        yield call.name, _arn(call, f"{kind}/*"), tags
-        if tags:
-            yield "ec2:CreateTags", _arn(call, f"{kind}/*"), tags | {"ec2:CreateAction": call.action}
-    yield call.name, f"arn:aws:ec2:{call.region}::image/{given['ImageId']}", {}
-    for snapshot in (value for key, value in given.items() if key.endswith(".Ebs.SnapshotId")):
-        yield call.name, f"arn:aws:ec2:{call.region}::snapshot/{snapshot}", {}
-    used = [
-        *(("subnet", one) for one in _numbered(call, "NetworkInterface.", ".SubnetId")),
-        *(("security-group", value) for key, value in given.items() if ".SecurityGroupId." in key),
-        *(("launch-template", given[key]) for key in ("LaunchTemplate.LaunchTemplateId",) if key in given),
-        *(("placement-group", given[key]) for key in ("Placement.GroupName",) if key in given),
-        *(("key-pair", given[key]) for key in ("KeyName",) if key in given),
-    ]
-    for kind, one in used:
-        yield call.name, _arn(call, f"{kind}/{one}"), _tagged("ResourceTag", account.tags(call.region, one))
-    if profile := given.get("IamInstanceProfile.Arn") or given.get("IamInstanceProfile.Name"):
-        yield "iam:PassRole", account.role(profile), {"iam:PassedToService": "ec2.amazonaws.com"}
-    if given.get("InstanceMarketOptions.MarketType") == "spot":
-        yield call.name, _arn(call, "spot-instances-request/*"), _asking(_specified(call, "spot-instances-request"))
-        # An account's first spot launch creates the service's role, on behalf of the caller.
-        role = f"arn:aws:iam::{_account(call)}:role/{SPOT_ROLE}"
-        yield "iam:CreateServiceLinkedRole", role, {"iam:AWSServiceName": "spot.amazonaws.com"}
+        for one in numbered(call, f"{parameter}.") or [call.parameters[parameter]]:
+            known = tagged("ResourceTag", account.tags(call.region, one))
+            if kind == "instance" and (profile := account.instance_profile(call.region, one)):
+                known["ec2:InstanceProfile"] = profile
+            yield call.name, arn(call, f"{kind}/{one}"), region | known
 
 
 def _states(call: Call, account: Account) -> Asked:
@@ -253,7 +226,7 @@ def _sns(call: Call, account: Account) -> Asked:
 
 def _ecr(call: Call, _: Account) -> Asked:
     """A registry belongs to an account."""
-    registry = call.parameters.get("registryId", _account(call))
+    registry = call.parameters.get("registryId", account_of(call))
     repository = f"repository/{call.parameters['repositoryName']}"
     yield call.name, f"arn:aws:ecr:{call.region}:{registry}:{repository}", {}
 
@@ -270,9 +243,9 @@ def _sts(call: Call, _: Account) -> Asked:
         return
     role, tags = (
         call.parameters["RoleArn"],
-        dict(zip(_numbered(call, "Tags.member.", ".Key"), _numbered(call, "Tags.member.", ".Value"), strict=True)),
+        dict(zip(numbered(call, "Tags.member.", ".Key"), numbered(call, "Tags.member.", ".Value"), strict=True)),
     )
-    asking = _asking(tags)
+    asking = asking(tags)
     yield call.name, role, asking | {"sts:RoleSessionName": call.parameters["RoleSessionName"]}
     if tags:
         yield "sts:TagSession", role, asking
@@ -281,33 +254,33 @@ def _sts(call: Call, _: Account) -> Asked:
 def _codebuild(call: Call, _: Account) -> Asked:
     if call.action == "BatchGetBuilds":
         for build in call.parameters["ids"]:
-            yield call.name, _arn(call, f"project/{build.partition(':')[0]}"), {}
+            yield call.name, arn(call, f"project/{build.partition(':')[0]}"), {}
 
 
 def _sagemaker(call: Call, account: Account) -> Asked:
     given = call.parameters
-    training = given.get("ResourceArn") or _arn(call, f"training-job/{given['TrainingJobName']}")
+    training = given.get("ResourceArn") or arn(call, f"training-job/{given['TrainingJobName']}")
     if call.action == "CreateTrainingJob":
-        asking = _asking({one["Key"]: one["Value"] for one in given.get("Tags", [])})
-        yield call.name, training, asking
-        if asking:
-            yield "sagemaker:AddTags", training, asking | {"sagemaker:TaggingAction": call.action}
+        wanted = asking({one["Key"]: one["Value"] for one in given.get("Tags", [])})
+        yield call.name, training, wanted
+        if wanted:
+            yield "sagemaker:AddTags", training, wanted | {"sagemaker:TaggingAction": call.action}
         yield "iam:PassRole", given["RoleArn"], {"iam:PassedToService": "sagemaker.amazonaws.com"}
     elif call.action in ("DescribeTrainingJob", "StopTrainingJob", "ListTags"):
-        yield call.name, training, _tagged("ResourceTag", account.tags(call.region, training))
+        yield call.name, training, tagged("ResourceTag", account.tags(call.region, training))
 
 
 def _batch(call: Call, account: Account) -> Asked:
     given = call.parameters
     if call.action == "SubmitJob":
-        asking = _asking(given.get("tags", {}))
-        yield call.name, _arn(call, f"job-definition/{given['jobDefinition'].rpartition('/')[2]}"), asking
-        yield call.name, _arn(call, f"job-queue/{given['jobQueue'].rpartition('/')[2]}"), asking
-        if asking:
-            yield "batch:TagResource", _arn(call, "job/*"), asking
+        wanted = asking(given.get("tags", {}))
+        yield call.name, arn(call, f"job-definition/{given['jobDefinition'].rpartition('/')[2]}"), wanted
+        yield call.name, arn(call, f"job-queue/{given['jobQueue'].rpartition('/')[2]}"), wanted
+        if wanted:
+            yield "batch:TagResource", arn(call, "job/*"), wanted
     elif call.action == "TerminateJob":
-        job = _arn(call, f"job/{given['jobId'].partition(':')[0]}")
-        yield call.name, job, _tagged("ResourceTag", account.tags(call.region, job))
+        job = arn(call, f"job/{given['jobId'].partition(':')[0]}")
+        yield call.name, job, tagged("ResourceTag", account.tags(call.region, job))
 
 
 def _ssm(call: Call, _: Account) -> Asked:
@@ -315,7 +288,7 @@ def _ssm(call: Call, _: Account) -> Asked:
         return
     parameter = call.parameters["Name"]
     # Parameters that AWS publishes belong to no account.
-    owner = "" if parameter.startswith("/aws/service/") else _account(call)
+    owner = "" if parameter.startswith("/aws/service/") else account_of(call)
     yield call.name, f"arn:aws:ssm:{call.region}:{owner}:parameter{parameter}", {}
 
 
@@ -329,7 +302,7 @@ def _iam(call: Call, _: Account) -> Asked:
     services = {role: service for service, role in LINKED.items()}
     service = call.parameters.get("AWSServiceName") or services[call.parameters["RoleName"]]
     about = {"iam:AWSServiceName": service} if call.action == "CreateServiceLinkedRole" else {}
-    yield call.name, f"arn:aws:iam::{_account(call)}:role/aws-service-role/{service}/{LINKED[service]}", about
+    yield call.name, f"arn:aws:iam::{account_of(call)}:role/aws-service-role/{service}/{LINKED[service]}", about
 
 
 _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
@@ -348,35 +321,3 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "sns": _sns,
     "iam": _iam,
 }
-
-
-def _account(call: Call) -> str:
-    return call.role.split(":")[4]
-
-
-def _arn(call: Call, resource: str) -> str:
-    return f"arn:aws:{call.service}:{call.region}:{_account(call)}:{resource}"
-
-
-def _numbered(call: Call, before: str, after: str = "") -> list[str]:
-    """Returns the values of `InstanceId.1`, `InstanceId.2` ... or `Tag.1.Key`, `Tag.2.Key` ..., in order."""
-    pattern = re.compile(re.escape(before) + r"(\d+)" + re.escape(after))
-    found = {int(match[1]): value for key, value in call.parameters.items() if (match := pattern.fullmatch(key))}
-    return [found[number] for number in sorted(found)]
-
-
-def _specified(call: Call, kind: str) -> dict[str, str]:
-    """Returns the tags that a launch requests for one kind of new resource."""
-    for number, one in enumerate(_numbered(call, "TagSpecification.", ".ResourceType"), start=1):
-        if one == kind:
-            prefix = f"TagSpecification.{number}.Tag."
-            return dict(zip(_numbered(call, prefix, ".Key"), _numbered(call, prefix, ".Value"), strict=True))
-    return {}
-
-
-def _tagged(where: str, tags: Mapping[str, str]) -> Context:
-    return {f"aws:{where}/{key}": value for key, value in tags.items()}
-
-
-def _asking(tags: Mapping[str, str]) -> Context:
-    return {**_tagged("RequestTag", tags), "aws:TagKeys": sorted(tags)} if tags else {}

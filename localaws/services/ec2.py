@@ -28,6 +28,7 @@ AMI = Path(__file__).parents[2] / "build" / "ami"
 OF_THE_MODEL = frozenset(OPERATIONS) | {
     "RunInstances",
     "DescribeInstances",
+    "DescribeIamInstanceProfileAssociations",
     "TerminateInstances",
     "GetConsoleOutput",
     "DescribeAvailabilityZones",

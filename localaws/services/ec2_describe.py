@@ -42,6 +42,23 @@ def describe_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     return _page(ec2, shown, filters, following)
 
 
+def describe_profiles(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+    """DescribeIamInstanceProfileAssociations. Supports only the filter `instance-id`, in one page, and forgets no instance."""
+    filters = {one["Name"]: one["Values"] for one in params.get("Filters", [])}
+    if unknown := filters.keys() ^ {"instance-id"}:
+        raise Refused(
+            "InvalidParameterValue", f"The model takes the filter instance-id and no other: {sorted(unknown)}"
+        )
+    found = (ec2.machines.get(identity) for identity in filters["instance-id"])
+    return {
+        "IamInstanceProfileAssociations": [
+            {"InstanceId": machine.id, "IamInstanceProfile": {"Arn": machine.profile}, "State": "associated"}
+            for machine in found
+            if machine is not None and machine.profile
+        ]
+    }
+
+
 def _check(one: dict[str, Any]) -> None:
     name, values = one["Name"], one.get("Values") or []
     if name not in NAMES and not name.startswith("tag:"):

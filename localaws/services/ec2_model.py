@@ -11,7 +11,7 @@ from typing import Any
 from localaws.model import Clock, Pages, Refused
 from localaws.services.ec2_catalogue import Catalogue
 from localaws.services.ec2_checks import TAGS, check_tags
-from localaws.services.ec2_describe import describe_instances
+from localaws.services.ec2_describe import describe_instances, describe_profiles
 from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_launch import no_capacity, run_instances
 from localaws.services.ec2_parts import OPERATIONS, Part, Parts
@@ -139,6 +139,8 @@ class Ec2(ABC):
                 return run_instances(self, params)
             case "DescribeInstances":
                 return describe_instances(self, params)
+            case "DescribeIamInstanceProfileAssociations":
+                return describe_profiles(self, params)
             case "TerminateInstances":
                 return self._terminate(params)
             case "GetConsoleOutput":

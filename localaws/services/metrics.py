@@ -11,6 +11,7 @@ from moto.cloudwatch.models import cloudwatch_backends
 from moto.sqs.models import sqs_backends
 
 from localaws.runtime_api import Outcome
+from localaws.services.lambda_functions import SILENT
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -58,11 +59,12 @@ def _embedded(aws: LocalAws, function: Function, text: str) -> None:
 
 
 def _functions(aws: LocalAws) -> None:
-    """Writes AWS/Lambda: Invocations and Errors of each function."""
+    """Writes AWS/Lambda: Invocations and Errors of each function, at its end (AWS dates them back to its begin). A function under the
+    fault that silences it counts as never invoked."""
 
     def counted(invoke: Any, deployed: Any, payload: bytes) -> Outcome:
         outcome: Outcome = invoke(deployed, payload)
-        if not aws.stopping.is_set():
+        if not aws.stopping.is_set() and outcome is not SILENT:
             of_function = {"FunctionName": deployed.function_name}
             put(aws, deployed.region, "AWS/Lambda", "Invocations", 1, of_function)
             put(aws, deployed.region, "AWS/Lambda", "Errors", float(outcome.failed), of_function)

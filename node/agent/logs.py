@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -21,12 +22,22 @@ LINE_BYTES = 200 * 1024
 WAITING_BYTES = 64 * MIB
 """What the agent keeps in memory while CloudWatch cannot be reached; beyond it the oldest lines go."""
 OWN_LINE = "[trainyard] "
+EMBEDDED = re.compile(r"(_|\\u005f)(a|\\u0061)(w|\\u0077)(s|\\u0073)", re.IGNORECASE)
+"""The key that makes a JSON document embedded metrics, as JSON may spell it."""
+NO_METRICS = "[no metrics] "
 
 Event = dict[str, Any]
 
 
 def size_of(event: Event) -> int:
     return len(event["message"].encode()) + EVENT_OVERHEAD
+
+
+def without_metrics(line: str) -> str:
+    """The line, marked if CloudWatch would take it for embedded metrics: what a job prints would cost money for each metric, or count
+    as the control plane's. A line that only mentions the key is marked too."""
+    is_document = line.lstrip(" \t\r\n\f\v\ufeff\0").startswith("{")
+    return NO_METRICS + line if is_document and EMBEDDED.search(line) else line
 
 
 def cut(line: str) -> str:
@@ -72,7 +83,7 @@ class LogShipper:
         self._thread.start()
 
     def line(self, text: str) -> None:
-        message = cut(text)
+        message = cut(without_metrics(text))
         with self._lock:
             # Events of a batch must be in order of time, and a clock may be set back.
             self._newest_ms = max(self._newest_ms, int(self._now() * 1000))

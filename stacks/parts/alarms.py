@@ -1,35 +1,30 @@
-"""Makes alarms that reach people: each says what it means, what to do, and where the runbook says more."""
+"""Makes alarms that reach people: each says what it means, what to do, and where the runbook says more.
+
+They rest on metrics of AWS's own services alone. CloudWatch takes metrics out of any log line into any other namespace, so that code
+on a node could silence an alarm, or raise it, that counted something of ours.
+"""
 
 from __future__ import annotations
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
-from contract import metrics, names
 from stacks.parts import interfaces
 
 SILENT_MINUTES = 15
 """How many minutes in a row must have no beat before a heartbeat counts as silent.
 
-With a beat every 5 minutes, one may be missed and two may not. The last beat falls into some minute; the 15 minutes after it are
-empty when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18 minutes, of the 20 promised.
-It counts minutes because one period of 15 minutes might begin at any time, and take half an hour until it is empty.
+With a beat every 5 minutes, one may be missed and two may not. The last beat falls into some minute, that of the invocation's begin;
+the 15 minutes after it are empty when the 16th ends; CloudWatch looks every minute and may see a number two minutes late: 18
+minutes, of the 20 promised. It counts minutes because one period of 15 minutes might begin at any time, and take half an hour
+until it is empty.
 """
 STEP = cdk.Duration.minutes(5)
 """The period of every count; equal to the time between two looks of the reaper."""
-
-
-def counted(name: str, deployment: str) -> cloudwatch.Metric:
-    """A count of contract.metrics that a function writes into its log."""
-    return cloudwatch.Metric(
-        namespace=names.METRICS,
-        metric_name=name,
-        dimensions_map={metrics.DEPLOYMENT: deployment},
-        statistic="Sum",
-    )
 
 
 class Alarms(Construct):
@@ -39,13 +34,17 @@ class Alarms(Construct):
         super().__init__(scope, name)
         self._deployment, self._tell = deployment, actions.SnsAction(topic)
 
-    def on_silence(self, name: str, heartbeat: cloudwatch.Metric, description: str) -> None:
-        """Alarms after SILENT_MINUTES without a beat. Without FILL an alarm looks back for older numbers before it counts as silent."""
+    def on_silence(self, name: str, function: lambda_.IFunction, description: str) -> None:
+        """Alarms after SILENT_MINUTES in which no invocation of the function ended without an error. Without FILL an alarm looks back for
+        older numbers before it counts as silent."""
         minute = cdk.Duration.minutes(1)
         beats = cloudwatch.MathExpression(
-            expression="FILL(beats, 0)",
-            using_metrics={"beats": heartbeat.with_(period=minute, statistic="Sum")},
-            label=f"{heartbeat.metric_name}, 0 where there is none",
+            expression="FILL(invocations, 0) - FILL(errors, 0)",
+            using_metrics={
+                "invocations": function.metric_invocations(period=minute, statistic="Sum"),
+                "errors": function.metric_errors(period=minute, statistic="Sum"),
+            },
+            label="Invocations without an error",
             period=minute,
         )
         self._alarm(

@@ -14,8 +14,8 @@ from stacks.parts.queue import DeadLetters, Queue
 
 BAD_ENDS = ["FAILED", "TIMED_OUT", "ABORTED"]
 """Statuses of every end without success: an abort and a time-out run no Catch, and the last step may have failed."""
-AT_ONCE = 5
-"""Cleanups that run at once: a new account may run only ten functions at once, over all of its functions."""
+AT_ONCE = 2
+"""Cleanups that run at once, Lambda's minimum: a new account may run only ten functions at once, over all of its functions."""
 
 
 def clear_up_after(

@@ -20,6 +20,8 @@ class Common:
     """All regions of the settings, home first; some may serve only the grid."""
     timing: Timing
     log_retention_days: int
+    reserved_concurrency: int
+    """Invocations at once that are reserved for each function that ends machines; 0 for none."""
 
     @property
     def deployment(self) -> str:

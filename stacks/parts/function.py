@@ -22,7 +22,7 @@ RUNTIME = lambda_.Runtime.PYTHON_3_14
 WHOLE_CPU_MB = 1769
 """From this much memory on, a function has a whole processor."""
 ACKNOWLEDGED = {
-    "CKV_AWS_115": "A new account runs ten functions at once in all, and a deployment that reserves any of them fails.",
+    "CKV_AWS_115": "A new account runs ten functions at once in all, and refuses to reserve any; reserved_concurrency does it in others.",
     "CKV_AWS_116": "What invokes it repeats what fails, comes again with the next tick, or has dead letters of its own.",
     "CKV_AWS_117": "Calls nothing but AWS's public endpoints; a network would add a NAT gateway and no safety.",
     "CKV_AWS_173": "The variables are names and numbers that the template shows too; Lambda encrypts them with its own key.",
@@ -50,7 +50,7 @@ class Layer(lambda_.LayerVersion):
 
 class Function(lambda_.Function):
     """`package` is a folder of lambda/ whose handler.py has `handler`. Editing it redeploys this function; editing a shared
-    room redeploys the functions that import it."""
+    room redeploys the functions that import it. `reserved` is how many invocations at once Lambda keeps for it, which is also its most."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Function(lambda_.Function):
         log_retention_days: int,
         rights: Sequence[Right],
         memory_mb: int = 512,
+        reserved: int = 0,
         files: Mapping[str, Path] | None = None,
     ) -> None:
         packages = {one: LAMBDA / one for one in shipped(package, LAMBDA)}
@@ -90,6 +91,7 @@ class Function(lambda_.Function):
             environment=environment.write(),
             layers=[layer],
             memory_size=memory_mb,
+            reserved_concurrent_executions=reserved or None,
             timeout=timeout,
             role=interfaces.role(role),
             log_group=log_group(scope, f"{name}Log", days=log_retention_days),

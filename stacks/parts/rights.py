@@ -13,15 +13,13 @@ from stacks.parts.right import Right
 PUBLIC_PARAMETERS = "/aws/service/"
 """SSM parameters that AWS publishes; they belong to no account."""
 READ = ("s3:GetObject", "s3:GetObjectVersion")
+POLLING = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 PRICE_LIST = "us-east-1"
 """The Price List has endpoints in few regions; each of them answers for all regions."""
-UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
 """For the operator Null: the resource lacks this tag. IAM itself then denies ending what a person protected after the function looked."""
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
 """Needed because another account's bucket may have a name that fits our pattern."""
-SPOT = "spot.amazonaws.com"
-SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,109 +108,6 @@ class Rights:
         reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."
         return Right("DescribeInEveryRegion", actions, ["*"], reason)
 
-    def launch(self) -> list[Right]:
-        """Allows launches. RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail."""
-        made = self._ec2("instance", "volume", "network-interface")
-        request = self._ec2("spot-instances-request")
-        new = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
-        known = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
-        return [
-            Right("LaunchWithOurTags", ["ec2:RunInstances"], made, new, self._here(self._asked)),
-            Right(
-                "LaunchIntoOurNetwork",
-                ["ec2:RunInstances"],
-                self._ec2("subnet", "security-group", "launch-template", "placement-group"),
-                known,
-                self._here(self._ours),
-            ),
-            Right(
-                "LaunchFromImages",
-                ["ec2:RunInstances"],
-                # Images may belong to anybody: their ARNs have no account.
-                [arn_of("ec2", "*", "", "image/*")],
-                "Images are AWS's or anybody's, and the id behind a parameter changes; Admit pins the one of the settings.",
-                self._here(),
-            ),
-            Right(
-                "TagWhileLaunching",
-                ["ec2:CreateTags"],
-                [*made, *request],
-                new,
-                self._here({"ec2:CreateAction": "RunInstances"} | self._asked),
-            ),
-            Right(
-                "TagTheMaster",
-                ["ec2:CreateTags"],
-                self._ec2("instance"),
-                known,
-                # Without the Null condition, ForAllValues is true for a request without keys.
-                {
-                    **self._here(self._ours),
-                    "ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)},
-                    "Null": {"aws:TagKeys": "false"},
-                },
-            ),
-        ]
-
-    def launch_spot(self) -> list[Right]:
-        """Allows spot launches beside `launch`. An account's first spot launch creates the role of AWS's spot service."""
-        role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
-        return [
-            Right(
-                "RequestSpot",
-                ["ec2:RunInstances"],
-                self._ec2("spot-instances-request"),
-                "A spot request has no id before the launch, and the instances that come of it carry our tag.",
-                self._here(),
-            ),
-            Right(
-                "CreateTheSpotRole",
-                ["iam:CreateServiceLinkedRole"],
-                [role],
-                conditions={"StringEquals": {"iam:AWSServiceName": SPOT}},
-            ),
-        ]
-
-    def terminate(self) -> Right:
-        """Allows to end instances in our regions. Neither this nor any other right allows to end a protected instance."""
-        reason = "Instances come and go; the condition wants the deployment's tag on each."
-        return Right(
-            "TerminateOurInstances",
-            ["ec2:TerminateInstances"],
-            self._ec2("instance"),
-            reason,
-            {**self._here(self._ours), "Null": UNPROTECTED},
-        )
-
-    def terminate_everywhere(self) -> Right:
-        """Allows the same in every region."""
-        return self._end("TerminateOurInstances", "ec2:TerminateInstances", "instance")
-
-    def terminate_under(self, instance_profile: str) -> Right:
-        """Allows to end instances in every region that have this profile (an ARN) and no deployment's tag."""
-        return Right(
-            "TerminateUntaggedUnderOurProfile",
-            ["ec2:TerminateInstances"],
-            self._ec2("instance"),
-            "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
-            {"ArnEquals": {"ec2:InstanceProfile": instance_profile}, "Null": UNTAGGED | UNPROTECTED},
-        )
-
-    def remove_leftovers(self) -> list[Right]:
-        """Allows to delete what our instances may leave behind, in every region."""
-        return [
-            self._end("DeleteVolumes", "ec2:DeleteVolume", "volume"),
-            self._end("DeleteInterfaces", "ec2:DeleteNetworkInterface", "network-interface"),
-            self._end("CancelSpotRequests", "ec2:CancelSpotInstanceRequests", "spot-instances-request"),
-        ]
-
-    def _end(self, name: str, action: str, kind: str) -> Right:
-        reason = (
-            "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
-        )
-        conditions = {"StringEquals": self._ours, "Null": UNPROTECTED}
-        return Right(name, [action], self._ec2(kind), reason, conditions)
-
     def pass_to_ec2(self, role_arn: str) -> Right:
         service = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
         return Right("PassTheNodeRole", ["iam:PassRole"], [role_arn], conditions=service)
@@ -258,8 +153,11 @@ class Rights:
 
     def work_through(self, queue_arn: str) -> Right:
         """Allows to read a queue, delay a message and send one more; Lambda makes the first three calls, with the function's role."""
-        lambdas = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"]
-        return Right("ProcessTheQueue", [*lambdas, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+        return Right("ProcessTheQueue", [*POLLING, "sqs:ChangeMessageVisibility", "sqs:SendMessage"], [queue_arn])
+
+    def read_queue(self, name: str, queue_arn: str) -> Right:
+        """Allows to read a queue; Lambda makes these calls, with the function's role."""
+        return Right(name, POLLING, [queue_arn])
 
     def leave_letters(self, queue_arn: str) -> Right:
         return Right("SendToTheDeadLetterQueue", ["sqs:SendMessage"], [queue_arn])
@@ -319,24 +217,12 @@ class Rights:
         return Right("DescribeSecrets", ["secretsmanager:DescribeSecret"], [self.secret_arns], reason, self._here())
 
     @property
-    def _ours(self) -> dict[str, str]:
-        return {f"aws:ResourceTag/{tags.DEPLOYMENT}": self.deployment}
-
-    @property
-    def _asked(self) -> dict[str, str]:
-        return {f"aws:RequestTag/{tags.DEPLOYMENT}": self.deployment}
-
-    @property
     def _descriptions(self) -> str:
         return arn_of("ssm", "*", cdk.Aws.ACCOUNT_ID, f"parameter{names.region_parameter(self.deployment, '*')}")
 
     def _here(self, also: Mapping[str, object] | None = None) -> dict[str, dict[str, object]]:
         """Conditions that limit a request to our regions, and to `also`."""
         return {"StringEquals": {**(also or {}), **within(*sorted({self.home_region, *self.regions}))["StringEquals"]}}
-
-    def _ec2(self, *kinds: str) -> list[str]:
-        """ARNs in every region; a condition limits the regions."""
-        return [arn_of("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
 
 
 def arn_of(service: str, region: str, account: str, resource: str) -> str:

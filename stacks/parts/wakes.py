@@ -13,7 +13,7 @@ from constructs import Construct
 from contract import items
 from stacks.parts import interfaces
 from stacks.parts.function import Function
-from stacks.parts.queue import DeadLetters
+from stacks.parts.queue import DeadLetters, Queue
 
 CLOCK = cdk.Duration.minutes(1)
 """The finest period that EventBridge allows."""
@@ -22,19 +22,22 @@ URGENT_REPORTS = {"dynamodb": {"NewImage": {items.URGENT: {"N": ["1"]}}}}
 """Streams have numbers as text."""
 AT_MOST = 100
 """Records of an invocation: while it looks, further records gather for the next one, so many nodes that end at once cause few looks."""
-SIDE_BY_SIDE = 2
-"""Invocations a shard: a new account may run only ten functions at once, over all of its functions."""
+SIDE_BY_SIDE = 1
+"""Invocations a shard. A table on demand begins with four shards, and a new account may run only ten functions at once, over all of its
+functions: what nodes write must leave room for those that end machines."""
+ENDINGS, ENDINGS_AT_ONCE = 10, 2
+"""Instances of an invocation, the most for which Lambda does not wait; and invocations at once, Lambda's minimum."""
 SECOND_TRIES = 2
 OLDEST = cdk.Duration.minutes(5)
 """By then the clock has woken the attendant several times."""
 
 
 class Wakes(Construct):
-    """The clock wakes it every minute, and what it has to do is done by that alone; the others only make it look sooner. `letters` get
-    the batches of the stream at which the attendant failed again and again."""
+    """The clock wakes it every minute, and what it has to do is done by that alone; the others only make it look sooner.
+    `endings` keeps the instances that end; `letters` get the batches of the stream at which the attendant failed again and again."""
 
     def __init__(
-        self, scope: Construct, name: str, *, attendant: Function, stream_arn: str, letters: DeadLetters
+        self, scope: Construct, name: str, *, attendant: Function, stream_arn: str, endings: Queue, letters: DeadLetters
     ) -> None:
         super().__init__(scope, name)
         # A missed minute is made up by the next one, so neither EventBridge nor Lambda tries a tick again.
@@ -56,7 +59,14 @@ class Wakes(Construct):
                 detail_type=["EC2 Instance State-change Notification"],
                 detail={"state": ENDING_STATES},
             ),
-            targets=[interfaces.target(targets.LambdaFunction(interfaces.function(attendant)))],
+            # A thousand instances of the account may end at once: the queue keeps them from becoming a thousand invocations.
+            targets=[interfaces.target(targets.SqsQueue(endings, retry_attempts=SECOND_TRIES, max_event_age=OLDEST))],
+        )
+        attendant.add_event_source_mapping(
+            "Endings",
+            event_source_arn=endings.queue_arn,
+            batch_size=ENDINGS,
+            max_concurrency=ENDINGS_AT_ONCE,
         )
         lambda_.CfnEventSourceMapping(
             self,

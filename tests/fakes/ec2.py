@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contract import names
 from localaws.model import Refused
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_model import Ec2
@@ -107,4 +108,8 @@ class FakeEc2(Ec2):
             raise Refused("InvalidAMIID.NotFound", f"The image id '[{identity}]' does not exist")
         ebs = {"VolumeSize": image.snapshot_gb, "VolumeType": "gp3"}
         root = {"RootDeviceName": image.root_device, "State": "available"}
-        return {"ImageId": identity, **root, "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": ebs}]}
+        owner = self.catalogue.image_owners.get(identity, names.AWS_IMAGES)
+        whose = {"OwnerId": owner} if owner.isdecimal() else {"OwnerId": "898082745236", "ImageOwnerAlias": owner}
+        devices = (image.root_device, *self.catalogue.further_devices.get(identity, ()))
+        mapped = [{"DeviceName": device, "Ebs": ebs} for device in devices]
+        return {"ImageId": identity, **root, **whose, "BlockDeviceMappings": mapped}

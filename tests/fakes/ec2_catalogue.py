@@ -71,6 +71,10 @@ class Catalogue:
     images: dict[str, tuple[str, int]]
     """Image to root device and the GB of its snapshot."""
     kinds: dict[str, Kind] = field(default_factory=lambda: {kind.name: kind for kind in KINDS})
+    image_owners: dict[str, str] = field(default_factory=dict)
+    """Image to its owner's account or alias; all others are AWS's."""
+    further_devices: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Image to the devices, beside the root, for which it has a snapshot."""
     not_offered: set[tuple[str, str]] = field(default_factory=set)
     """Type and zone."""
     further: tuple[dict[str, str], ...] = ()

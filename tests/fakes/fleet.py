@@ -42,7 +42,7 @@ CALL_CPU_S, ITEM_CPU_S = 0.003, 0.0005
 between. `make bench-state` measures both; these are higher."""
 COLD_S = 2.0
 """From an invocation to its handler where no process is warm."""
-SHARDS_SIDE_BY_SIDE, BATCH = 2, 100
+SHARDS_SIDE_BY_SIDE, BATCH = 1, 100
 """As the Workflow stack maps the stream."""
 options: Any = IN_PASSING
 TRY_S = options.connect_timeout + options.read_timeout

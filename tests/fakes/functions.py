@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import sys
@@ -126,7 +127,7 @@ class Functions:
     def installed(self) -> Iterator[None]:
         timing = JOB.timing
         ours: dict[str, Any] = {"deployment": self.deployment, "bucket": self.bucket, "table": TABLE}
-        everywhere = ours | {"regions": tuple(self.aws.ec2)}
+        ending = ours | {"instance_profile": PROFILE, "regions": tuple(self.aws.ec2)}
         environment = (
             LauncherEnvironment(
                 **ours,
@@ -146,11 +147,11 @@ class Functions:
             | OwnImagesEnvironment(
                 deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
             ).write()
-            | TerminatorEnvironment(**everywhere, timing=timing.of(TerminatorTiming)).write()
+            | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()
-            | CleanupEnvironment(**everywhere, queue=URL, timing=timing.of(CleanupTiming)).write()
+            | CleanupEnvironment(**ending, queue=URL, timing=timing.of(CleanupTiming)).write()
             | DrainEnvironment(
-                **everywhere,
+                **ending,
                 machine=MACHINE,
                 grid_machine=GRID_MACHINE,
                 keep_data=True,
@@ -187,7 +188,7 @@ class Functions:
     def wake(self, target: Callable[[Event], None]) -> None:
         """What wakes the attendant: the clock, urgent reports in the table's stream, instances that end, and itself."""
         self.aws.events.every(CLOCK_S, target)
-        self.aws.events.targets.append((_ending, target))
+        self.aws.events.targets.append((_ending, lambda event: target(_from_queue(event))))
         self.aws.table.feed(TABLE, target, fits=_urgent, retries=2, bisect=True)
         self.aws.later["attendant"] = target
 
@@ -230,6 +231,11 @@ def _without_success(event: Event) -> bool:
 
 def _urgent(record: Mapping[str, Any]) -> bool:
     return items.URGENT in record["dynamodb"].get("NewImage", {})
+
+
+def _from_queue(event: Event) -> dict[str, Any]:
+    """As Lambda hands over the message that a rule puts into a queue."""
+    return {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": json.dumps(event)}]}
 
 
 def _ending(event: Event) -> bool:

@@ -24,6 +24,15 @@ class Account:
     def role(self, profile: str) -> str:
         raise AssertionError(profile)
 
+    def instance_profile(self, region: str, instance: str) -> str:
+        raise AssertionError(region + instance)
+
+    def template(self, region: str, template: str, version: str) -> Mapping[str, Any]:
+        raise AssertionError(region + template + version)
+
+    def image(self, region: str, image: str) -> Mapping[str, Any]:
+        raise AssertionError(region + image)
+
     def secret(self, region: str, secret: str) -> str:
         raise AssertionError(region + secret)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -31,6 +32,51 @@ def test_the_last_lines_arrive_when_they_are_flushed(shipper: LogShipper, cloudw
         shipper.line(f"line {n}")
     assert shipper.flush(5)
     assert cloudwatch.lines == [f"line {n}" for n in range(5)]
+
+
+EMBEDDED = {
+    "_aws": {
+        "Timestamp": 1,
+        "CloudWatchMetrics": [
+            {"Namespace": "Trainyard", "Dimensions": [["deployment"]], "Metrics": [{"Name": "ReaperPasses"}]}
+        ],
+    },
+    "deployment": "yard",
+    "ReaperPasses": 1,
+}
+METRICS = json.dumps(EMBEDDED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        METRICS,
+        f" \t{METRICS}",
+        f"\ufeff{METRICS}",
+        json.dumps({"epoch": 1, **EMBEDDED}),
+        METRICS.replace("_aws", "\\u005faws"),
+        METRICS.replace("_aws", "\\u005F\\u0061w\\u0073"),
+        METRICS.replace('"_aws": ', '"_aws":\t'),
+    ],
+)
+def test_what_a_job_prints_never_becomes_a_metric(shipper: LogShipper, cloudwatch: FakeLogs, line: str) -> None:
+    assert "_aws" in json.loads(line.lstrip("\ufeff"))
+    shipper.line(line)
+    assert shipper.flush(5)
+    (sent,) = cloudwatch.lines
+    assert sent == f"[no metrics] {line}"
+    with pytest.raises(ValueError, match=r"Expecting|Extra|BOM"):
+        json.loads(sent)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"epoch": 1, "loss": 0.5}', '{"text": "\\u00e9t\\u00e9"}', "import _aws", '["_aws"]', "{", "step 1: _aws {}", ""],
+)
+def test_other_lines_arrive_as_they_are(shipper: LogShipper, cloudwatch: FakeLogs, line: str) -> None:
+    shipper.line(line)
+    assert shipper.flush(5)
+    assert cloudwatch.lines == [line or " "]
 
 
 def test_nothing_to_flush_is_flushed(shipper: LogShipper, cloudwatch: FakeLogs) -> None:

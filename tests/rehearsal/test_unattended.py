@@ -117,7 +117,7 @@ def test_what_aws_refuses_to_end_is_told_and_ended_once_it_is_allowed(
     told = until(lambda: mailbox.about("could not end", one["InstanceId"]))
     assert "OperationNotPermitted" in told[0].text
     assert left(job) == [one["InstanceId"]]
-    assert until(lambda: mailbox.about("trainyard-reaper-refused", '"NewStateValue": "ALARM"'))
+    assert until(lambda: mailbox.about("trainyard-reaper-errors", '"NewStateValue": "ALARM"'))
     with yard.without("terminate-refused"):
         until(lambda: not left(job))
 

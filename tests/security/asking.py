@@ -9,7 +9,7 @@ from typing import Any
 from contract import keys, names, sessions, tags
 from localaws.iam.simulator import Request
 from stacks.settings import BLOCK, Settings
-from tests.security.policies import ACCOUNT, REGION, role
+from tests.security.policies import ACCOUNT, PROFILE, REGION, role
 from tools.synthesis import CONTEXT
 
 HOME = f"arn:aws:s3:::{names.home_bucket('trainyard', ACCOUNT, REGION)}"
@@ -22,6 +22,8 @@ SECRETS = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret"
 OURS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "trainyard"}
 THEIRS = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "other"}
 PROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "ann looks at it"}
+UNDER_OURS = {"ec2:InstanceProfile": PROFILE}
+UNDER_THEIRS = {"ec2:InstanceProfile": f"arn:aws:iam::{ACCOUNT}:instance-profile/somebody"}
 TAGGED = {f"aws:RequestTag/{tags.DEPLOYMENT}": "trainyard"}
 LAUNCHING = TAGGED | {"ec2:CreateAction": "RunInstances"}
 NODE_ROLE = role("Node")

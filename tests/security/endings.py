@@ -16,17 +16,17 @@ from tests.security.asking import (
     STATES,
     TAGGED,
     THEIRS,
+    UNDER_OURS,
+    UNDER_THEIRS,
     Ask,
 )
-from tests.security.policies import ACCOUNT, PROFILE, REGION, TOPIC, TOPIC_KEY, function, log_stream, queue
+from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, function, log_stream, queue
 
 AWAY = "eu-west-1"
 THERE = {"aws:RequestedRegion": AWAY}
 EC2_AWAY = f"arn:aws:ec2:{AWAY}:{ACCOUNT}"
 BY_SNS = {"kms:ViaService": f"sns.{REGION}.amazonaws.com"}
 PRICES = {"aws:RequestedRegion": "us-east-1"}
-UNDER_OURS = {"ec2:InstanceProfile": PROFILE}
-UNDER_THEIRS = {"ec2:InstanceProfile": f"arn:aws:iam::{ACCOUNT}:instance-profile/somebody"}
 LOOKS_LIKE_OURS = [
     {f"aws:ResourceTag/{tags.DEPLOYMENT}": value} for value in ("trainyard ", "Trainyard", "trainyard-2")
 ]
@@ -47,16 +47,15 @@ ALLOWED = [
     Ask("Cleanup", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Cleanup", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Cleanup", "ec2:DescribeInstances", "*", HERE),
-    Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
     Ask("Reaper", "logs:CreateLogStream", log_stream("ReaperLog", "x")),
     Ask("Reaper", "ec2:DescribeInstances", "*", HERE),
     Ask("Reaper", "ec2:DescribeInstances", "*", THERE),
     Ask("Reaper", "ec2:DescribeVolumes", "*", THERE),
     Ask("Reaper", "ec2:DescribeNetworkInterfaces", "*", THERE),
     Ask("Reaper", "ec2:DescribeSpotInstanceRequests", "*", THERE),
-    Ask("Reaper", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
-    Ask("Reaper", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | THERE),
+    Ask("Reaper", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | UNDER_OURS | THERE),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", UNDER_OURS | THERE),
     Ask("Reaper", "ec2:DeleteVolume", f"{EC2_AWAY}:volume/vol-1", OURS | THERE),
@@ -81,8 +80,8 @@ ALLOWED = [
     Ask("Drain", "states:StopExecution", RUN),
     Ask("Drain", "states:StartExecution", DRAIN),
     Ask("Drain", "ec2:DescribeInstances", "*", THERE),
-    Ask("Drain", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
-    Ask("Drain", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | THERE),
+    Ask("Drain", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
+    Ask("Drain", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | UNDER_OURS | THERE),
     Ask("DrainMachine", "lambda:InvokeFunction", function("Drain")),
 ]
 
@@ -90,7 +89,16 @@ DENIED = [
     *(
         Ask(one, "ec2:TerminateInstances", f"{EC2}:instance/i-9", context)
         for one in ("Cleanup", "Reaper", "Drain")
-        for context in ({}, THEIRS, OURS | PROTECTED, UNDER_THEIRS, THEIRS | UNDER_OURS, *LOOKS_LIKE_OURS)
+        for context in (
+            {},
+            THEIRS,
+            OURS,
+            OURS | UNDER_OURS | PROTECTED,
+            OURS | UNDER_THEIRS,
+            UNDER_THEIRS,
+            THEIRS | UNDER_OURS,
+            *(one | UNDER_OURS for one in LOOKS_LIKE_OURS),
+        )
     ),
     *(
         Ask(one, action, resource, context)
@@ -111,8 +119,8 @@ DENIED = [
             ("s3:GetObject", f"arn:aws:s3:::{names.home_bucket('other', ACCOUNT, REGION)}/{JOB.description}", {}),
         )
     ),
-    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | PROTECTED),
-    Ask("Cleanup", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | THERE),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS | PROTECTED),
+    Ask("Cleanup", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | UNDER_OURS | THERE),
     Ask("Cleanup", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS),
     Ask("Cleanup", "ec2:DescribeInstances", "*", THERE),
     Ask("Cleanup", "states:StopExecution", RUN),

@@ -13,7 +13,7 @@ from localaws.iam.permissions import granted, judge, needed
 from localaws.iam.questions import Untaught, requests
 from localaws.iam.simulator import Policies
 from localaws.recorder import Call
-from tests.security.policies import ACCOUNT, REGION, TOPIC, TOPIC_KEY, role
+from tests.security.policies import ACCOUNT, PROFILE, REGION, TOPIC, TOPIC_KEY, role
 
 OURS = {tags.DEPLOYMENT: "trainyard"}
 BUCKET = f"trainyard-home-{ACCOUNT}-{REGION}"
@@ -22,10 +22,29 @@ HOME = f"arn:aws:s3:::{BUCKET}"
 
 
 class Account:
-    """Everything in it carries the tags, but what is named."""
+    """Everything in it carries the tags, but what is named; instances have our profile, templates ask for IMDSv2, images are AWS's."""
 
     def __init__(self, **others: Mapping[str, str]) -> None:
         self._others = others
+        self.profiles: dict[str, str] = {}
+        self.data: dict[str, Any] = {"MetadataOptions": {"HttpTokens": "required"}}
+        self.picture: dict[str, Any] = {
+            "OwnerId": "898082745236",
+            "ImageOwnerAlias": "amazon",
+            "BlockDeviceMappings": [
+                {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": False}},
+                {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
+            ],
+        }
+
+    def instance_profile(self, region: str, instance: str) -> str:  # noqa: ARG002
+        return self.profiles.get(instance, PROFILE)
+
+    def template(self, region: str, template: str, version: str) -> Mapping[str, Any]:  # noqa: ARG002
+        return self.data
+
+    def image(self, region: str, image: str) -> Mapping[str, Any]:  # noqa: ARG002
+        return self.picture
 
     def tags(self, region: str, resource: str) -> Mapping[str, str]:  # noqa: ARG002
         return self._others.get(resource.partition("-")[0], OURS)
@@ -79,10 +98,14 @@ LAUNCH = call(
     **{
         "ImageId": "ami-1",
         "LaunchTemplate.LaunchTemplateId": "lt-1",
-        "IamInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/node",
+        "IamInstanceProfile.Arn": PROFILE,
         "Placement.GroupName": "group-1",
         "NetworkInterface.1.SubnetId": "subnet-1",
         "NetworkInterface.1.SecurityGroupId.1": "sg-1",
+        "NetworkInterface.1.AssociatePublicIpAddress": "false",
+        "BlockDeviceMapping.1.DeviceName": "/dev/xvda",
+        "BlockDeviceMapping.1.Ebs.Encrypted": "true",
+        "BlockDeviceMapping.1.Ebs.VolumeSize": "200",
         **specified(1, "instance"),
         **specified(2, "volume"),
         **specified(3, "network-interface"),
@@ -148,6 +171,79 @@ def test_a_launch_with_what_no_launch_of_ours_has_is_denied(
     assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **extra})) != set()
 
 
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"IamInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/admin"}, "instance"),
+        ({"IamInstanceProfile.Arn": ""}, "instance"),
+        ({"MetadataOptions.HttpTokens": "optional"}, "instance"),
+        ({"BlockDeviceMapping.1.Ebs.Encrypted": "false"}, "volume"),
+        ({"BlockDeviceMapping.1.DeviceName": "/dev/sda1"}, "volume"),
+        ({"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "9"}, "volume"),
+        ({"NetworkInterface.1.AssociatePublicIpAddress": "true"}, "network-interface"),
+        ({"NetworkInterface.2.SubnetId": "subnet-2"}, "network-interface"),
+    ],
+)
+def test_a_launch_that_asks_for_less_safety_than_ours_is_denied(
+    policies: dict[str, Policies], changed: dict[str, str], kind: str
+) -> None:
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **changed})) == {kind}
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["BlockDeviceMapping.1.Ebs.Encrypted", "NetworkInterface.1.AssociatePublicIpAddress", "IamInstanceProfile.Arn"],
+)
+def test_a_launch_that_leaves_its_safety_to_the_account_is_denied(policies: dict[str, Policies], left: str) -> None:
+    less = {key: value for key, value in LAUNCH.parameters.items() if key != left}
+    assert denied(policies, replace(LAUNCH, parameters=less)) != set()
+
+
+def test_the_launch_template_answers_where_the_request_says_nothing(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.data = {}
+    assert denied(policies, LAUNCH, account) == {"instance"}
+    account.data = {"MetadataOptions": {"HttpTokens": "optional"}}
+    assert denied(policies, LAUNCH, account) == {"instance"}
+    own = {**LAUNCH.parameters, "MetadataOptions.HttpTokens": "required"}
+    assert denied(policies, replace(LAUNCH, parameters=own), account) == set()
+
+
+def test_a_volume_that_only_the_template_adds_is_asked_for_as_well(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.data["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9}}]
+    assert denied(policies, LAUNCH, account) == {"volume"}
+    account.data["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9, "Encrypted": True}}]
+    assert denied(policies, LAUNCH, account) == set()
+
+
+def test_a_volume_that_only_the_image_adds_is_asked_for_as_well(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.picture["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9}}]
+    assert denied(policies, LAUNCH, account) == {"volume"}
+
+
+@pytest.mark.parametrize("owner", ["999988887777", "aws-marketplace", "Amazon"])
+def test_a_launch_from_somebody_elses_image_is_denied(policies: dict[str, Policies], owner: str) -> None:
+    account = Account()
+    account.picture |= {"OwnerId": owner, "ImageOwnerAlias": ""} if owner.isdecimal() else {"ImageOwnerAlias": owner}
+    assert denied(policies, LAUNCH, account) == {"image"}
+
+
+def test_a_launch_from_the_accounts_own_image_is_allowed(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.picture |= {"OwnerId": ACCOUNT, "ImageOwnerAlias": ""}
+    assert denied(policies, LAUNCH, account) == set()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_nothing_is_born_protected(policies: dict[str, Policies], number: int) -> None:
+    tag = f"TagSpecification.{number}.Tag.3"
+    extra = {f"{tag}.Key": tags.PROTECTED, f"{tag}.Value": "for ever"}
+    kind = LAUNCH.parameters[f"TagSpecification.{number}.ResourceType"]
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **extra})) == {kind}
+
+
 def test_a_spot_launch_asks_for_the_request_and_for_awss_own_role(policies: dict[str, Policies]) -> None:
     spot = replace(LAUNCH, parameters={**LAUNCH.parameters, "InstanceMarketOptions.MarketType": "spot"})
     assert asked(spot) - asked(LAUNCH) == {
@@ -162,6 +258,18 @@ def test_each_instance_is_asked_for_by_its_own_tags(policies: dict[str, Policies
     assert asked(both) == {("ec2:TerminateInstances", "instance/i-1"), ("ec2:TerminateInstances", "instance/j-1")}
     assert denied(policies, both) == set()
     assert denied(policies, both, Account(j={})) == {"instance"}
+
+
+@pytest.mark.parametrize("who", ["Terminator", "Cleanup", "Reaper", "Drain"])
+@pytest.mark.parametrize("profile", ["", f"arn:aws:iam::{ACCOUNT}:instance-profile/somebody"])
+def test_an_instance_with_our_tag_and_without_our_profile_may_not_be_ended(
+    policies: dict[str, Policies], who: str, profile: str
+) -> None:
+    ending = call(who, "ec2:TerminateInstances", **{"InstanceId.1": "i-1"})
+    assert denied(policies, ending) == set()
+    account = Account()
+    account.profiles["i-1"] = profile
+    assert denied(policies, ending, account) == {"instance"}
 
 
 @pytest.mark.parametrize(
@@ -281,6 +389,8 @@ def test_what_no_call_needed_is_left_over(policies: dict[str, Policies]) -> None
     assert used < granted(policies)
     assert {one.statement for one in used} == {
         "LaunchWithOurTags",
+        "MakeEncryptedVolumes",
+        "MakePrivateInterfaces",
         "LaunchIntoOurNetwork",
         "LaunchFromImages",
         "TagWhileLaunching",

@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images, jobs, state
+from tests.security import endings, grids, images, jobs, launches, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -31,10 +31,11 @@ from tests.security.asking import (
     STATES,
     TAGGED,
     THEIRS,
+    UNDER_OURS,
     X86_IMAGE,
     Ask,
 )
-from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role, trust
+from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, queue, role, trust
 from tools.synthesis import Synthesised
 
 AGENT = keys.agent("a" * 64)
@@ -63,14 +64,12 @@ ALLOWED = [
     Ask("ArtifactCheck", "logs:PutLogEvents", log_stream("ArtifactCheckLog", "x")),
     Ask("Terminator", "logs:PutLogEvents", log_stream("TerminatorLog", "x")),
     Ask("Admission", "secretsmanager:DescribeSecret", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:volume/*", TAGGED),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2}:network-interface/*", TAGGED),
+    *(Ask("Launcher", "ec2:RunInstances", f"{EC2}:{kind}/*", context) for kind, context in launches.SAFE.items()),
+    *(Ask("Launcher", "ec2:RunInstances", launches.IMAGE, owner) for owner in launches.OWNERS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:launch-template/lt-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:placement-group/g", OURS),
-    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{REGION}::image/ami-1"),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:spot-instances-request/*"),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:instance/*", LAUNCHING | {"aws:TagKeys": list(TAGS_AT_LAUNCH)}),
     Ask("Launcher", "ec2:CreateTags", f"{EC2}:network-interface/*", LAUNCHING),
@@ -83,10 +82,14 @@ ALLOWED = [
     Ask("Attendant", "ec2:DescribeInstances", "*", HERE),
     Ask("Attendant", "ec2:GetConsoleOutput", f"{EC2}:instance/i-1", OURS),
     Ask("Attendant", "states:SendTaskHeartbeat", f"{STATES}:trainyard-train"),
+    *(
+        Ask("Attendant", f"sqs:{one}", queue("Endings"))
+        for one in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+    ),
     Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/artifacts/x.json"),
     Ask("ArtifactCheck", "s3:ListBucket", BYTES),
     Ask("ArtifactCheck", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
-    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS),
+    Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
     Ask("Terminator", "ec2:DescribeInstances", "*", HERE),
     Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.result}"),
@@ -119,6 +122,11 @@ DENIED = [
         for action in ("s3:GetObject", "s3:PutObject")
     ),
     Ask("Attendant", "s3:ListBucket", HOME),
+    Ask("Attendant", "sqs:SendMessage", queue("Endings")),
+    Ask("Attendant", "sqs:ReceiveMessage", queue("CleanupQueue")),
+    Ask("Attendant", "sqs:PurgeQueue", queue("Endings")),
+    Ask("Cleanup", "sqs:ReceiveMessage", queue("Endings")),
+    Ask("Node", "sqs:SendMessage", queue("Endings")),
     Ask("Launcher", "s3:ListBucket", HOME),
     Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.code('code.zip')}"),
@@ -201,7 +209,7 @@ DENIED = [
 ]
 
 EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED, *jobs.ALLOWED]
-EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED, *jobs.DENIED]
+EVERY_DENIED = [*DENIED, *launches.DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED, *jobs.DENIED]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}

@@ -32,6 +32,7 @@ def built(folder: Path, home: str = REGIONS[0], **changes: Any) -> cdk.App:
             regions=regions,
             timing=Timing(),
             log_retention_days=30,
+            reserved_concurrency=0,
         ),
         **settings,
     )

@@ -94,6 +94,7 @@ def test_only_the_rule_may_put_something_into_the_queue_from_outside(workflow: d
         for statement in policy["PolicyDocument"]["Statement"]
         if statement["Effect"] == "Allow"
     ]
+    allowed = [one for one in allowed if "Cleanup" in plain(one["Resource"])]
     assert len(allowed) == 2  # the queue, and the letters
     for statement in allowed:
         assert statement["Principal"] == {"Service": "events.amazonaws.com"}
@@ -142,7 +143,7 @@ def test_one_message_that_fails_takes_no_other_with_it(workflow: dict[str, Any])
 def test_many_ends_at_once_leave_room_for_the_other_functions(workflow: dict[str, Any]) -> None:
     """A new account runs ten functions at once in all."""
     mapping = messages(workflow)
-    assert 2 <= mapping["ScalingConfig"]["MaximumConcurrency"] <= 5
+    assert mapping["ScalingConfig"]["MaximumConcurrency"] == 2
 
 
 def test_the_cleanup_knows_its_queue_and_carries_what_terminate_ends_instances_with(

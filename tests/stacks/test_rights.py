@@ -94,11 +94,11 @@ def test_whatever_ends_something_wants_our_mark_on_it_and_keeps_what_is_protecte
         if any(action.startswith(tuple(f"ec2:{verb}" for verb in ending)) for action in right.actions):
             assert right.conditions["Null"][f"aws:ResourceTag/{tags.PROTECTED}"] == "true", right.name
             by_tag = ours in right.conditions.get("StringEquals", {}).items()
-            by_profile = (
-                "ec2:InstanceProfile" in right.conditions.get("ArnEquals", {})
-                and right.conditions["Null"][f"aws:ResourceTag/{tags.DEPLOYMENT}"] == "true"
-            )
-            assert by_tag or by_profile, right.name
+            untagged = right.conditions["Null"].get(f"aws:ResourceTag/{tags.DEPLOYMENT}") == "true"
+            by_profile = "ec2:InstanceProfile" in right.conditions.get("ArnEquals", {})
+            instances = any(resource.endswith(":instance/*") for resource in right.resources)
+            assert by_profile == instances, right.name  # other things have no profile
+            assert by_tag or (untagged and by_profile), right.name
             checked += 1
     assert checked == 8
 
@@ -131,5 +131,5 @@ def test_no_role_can_be_taken_by_anybody_but_its_service(deployment: Synthesised
 
 def test_no_function_of_ours_is_open_to_other_rules(deployment: Synthesised) -> None:
     permissions = [one for _, one in every(deployment, "AWS::Lambda::Permission")]
-    assert len(permissions) == 2
+    assert len(permissions) == 1
     assert [one for one in permissions if "SourceArn" not in one or one["Principal"] != "events.amazonaws.com"] == []

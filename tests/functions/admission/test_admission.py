@@ -12,15 +12,15 @@ from botocore.exceptions import ClientError
 
 from admission.policy import Execution, RequestFacts, admit
 from admission.request import JobRequest, read
+from aws.ec2 import Ec2
 from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest
-from contract.jobs import Ami
 from contract.places import Place
 from localaws.model import Refused
 from tests.builders import ADMISSION, IMAGE, NOW, PLACE
 from tests.fakes.faults import Kind
 from tests.fakes.wire import Call
-from tests.fakes.yard import ABROAD
+from tests.fakes.yard import ABROAD, home
 from tests.functions.admission.account import GOOD, Account, start
 from tools.refusals.jobs import LEAST
 from tools.refusals.jobs.table import SECRET
@@ -102,8 +102,31 @@ def test_one_node_needs_no_placement_group_and_two_get_one() -> None:
 
 
 def test_a_large_image_enlarges_the_default_volume() -> None:
-    facts = replace(FACTS, images={"x86_64": Ami(id="ami-1", root_device="/dev/sda1", snapshot_gb=150)})
+    facts = replace(FACTS, images={"x86_64": replace(IMAGE, snapshot_gb=150)})
     assert admit(ask(), EXECUTION, facts, ADMISSION).volume_gb == 150
+
+
+@pytest.mark.parametrize("owner", ["amazon", "123456789012", "444455556666"])
+def test_an_image_of_aws_of_the_account_or_of_an_owner_in_the_settings_is_taken(owner: str) -> None:
+    facts = replace(FACTS, images={"x86_64": replace(IMAGE, owner=owner)})
+    assert {rung.image.owner for rung in admit(ask(), EXECUTION, facts, ADMISSION).ladder} == {owner}
+
+
+@pytest.mark.parametrize("owner", ["999988887777", "aws-marketplace", "Amazon", ""])
+def test_an_image_that_the_launcher_may_not_use_is_refused_before_anything_starts(owner: str) -> None:
+    facts = replace(FACTS, images={"x86_64": replace(IMAGE, owner=owner)})
+    with pytest.raises(
+        InvalidRequest, match=r"allowed: images of amazon, 123456789012, 444455556666 \(image_owners in"
+    ):
+        admit(ask(), EXECUTION, facts, ADMISSION)
+
+
+def test_the_owner_and_all_devices_of_an_image_are_as_ec2_tells_them(there: Account) -> None:
+    catalogue = home(there).catalogue
+    catalogue.image_owners[IMAGE.id] = "444455556666"
+    catalogue.further_devices[IMAGE.id] = ("/dev/sdf", "/dev/sdg")
+    image = Ec2("eu-central-1").image(IMAGE.id)
+    assert image == replace(IMAGE, owner="444455556666", further_devices=("/dev/sdf", "/dev/sdg"))
 
 
 def test_a_command_given_as_text_is_split_as_a_shell_splits_words_and_nothing_is_expanded() -> None:

@@ -1,4 +1,4 @@
-"""Looks that come late are counted, and what one invocation cannot do others do."""
+"""Looks that come late fail their pass, and what one invocation cannot do others do."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ import pytest
 
 from attendant.handler import SLICE
 from attendant.rounds import OVERDUE_S
-from contract import items, metrics, names
+from contract import items
 from contract.reports import Exit, Phase
-from tests.builders import JOB, NODE_ROLE, NOW
+from tests.builders import NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.fleet import WORKING, Fleet
 from tests.fakes.functions import Outcome
-
-Printed = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -41,8 +39,35 @@ def tick(fleet: Fleet, *mishaps: Mishap) -> Outcome:
     return fleet.functions.invoke("attendant", {"source": "aws.events"}, mishaps)
 
 
-def counted(printed: Printed) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in printed.readouterr().out.splitlines() if metrics.OVERDUE_LOOKS in line]
+def ended(*instances: tuple[str, str]) -> dict[str, Any]:
+    """A batch of the queue of instances that end: (region, id)."""
+    events = [{"source": "aws.ec2", "region": region, "detail": {"instance-id": one}} for region, one in instances]
+    return {"Records": [{"eventSource": "aws:sqs", "body": json.dumps(one)} for one in events]}
+
+
+def machines_of(fleet: Fleet) -> list[tuple[str, str]]:
+    return [(region, machine) for region, ec2 in fleet.aws.ec2.items() for machine in ec2.machines]
+
+
+def test_instances_that_end_cost_one_question_a_region_and_a_look_a_job(fleet: Fleet) -> None:
+    machines = machines_of(fleet)
+    strangers = [(machines[0][0], f"i-{n:017x}") for n in range(5)]
+    outcome = fleet.functions.invoke("attendant", ended(*machines, *strangers, *machines))
+    assert outcome.value == {"heartbeat": 3}
+    assert len(looks(fleet)) == 3
+    about = [call.params["Filters"] for call in fleet.aws.calls if call.name == "ec2:DescribeInstances"]
+    assert len([filters for filters in about if len(filters) == 2]) == 3
+
+
+def test_instances_of_others_that_end_cause_no_look(fleet: Fleet) -> None:
+    strangers = [(region, f"i-{n:017x}") for n, region in enumerate(fleet.aws.ec2)]
+    assert fleet.functions.invoke("attendant", ended(*strangers)).value == {}
+    assert looks(fleet) == []
+
+
+def test_a_look_at_instances_that_end_is_not_asked_for_again_when_it_fails(fleet: Fleet) -> None:
+    fleet.aws.faults.add(Kind.DENIED, "ec2:DescribeInstances", times=1000)
+    assert fleet.functions.invoke("attendant", ended(*machines_of(fleet))).error == ""
 
 
 def handed_over(fleet: Fleet) -> list[dict[str, Any]]:
@@ -53,34 +78,28 @@ def looks(fleet: Fleet) -> list[str]:
     return [call.params["taskToken"] for call in fleet.aws.calls if call.name == "stepfunctions:SendTaskHeartbeat"]
 
 
-def test_looks_that_come_late_are_counted_as_the_alarm_reads_them(fleet: Fleet, capsys: Printed) -> None:
-    assert slice_of(fleet, age_s=OVERDUE_S + 1).value == {"heartbeat": 3}
-    (written,) = counted(capsys)
-    (embedded,) = written["_aws"]["CloudWatchMetrics"]
-    assert (embedded["Namespace"], embedded["Dimensions"]) == (names.METRICS, [[metrics.DEPLOYMENT]])
-    assert (written[metrics.DEPLOYMENT], written[metrics.OVERDUE_LOOKS]) == (JOB.deployment, [3.0])
+def test_a_pass_whose_looks_come_late_looks_at_all_and_then_fails_for_the_alarm(fleet: Fleet) -> None:
+    outcome = slice_of(fleet, age_s=OVERDUE_S + 1)
+    assert (outcome.error, outcome.cause) == ("Overdue", "3 of 3 looks came late, or had no time left")
+    assert len(looks(fleet)) == 3
 
 
-def test_looks_in_time_write_no_metric_which_would_cost_something_every_hour(fleet: Fleet, capsys: Printed) -> None:
+def test_a_pass_in_time_does_not_fail(fleet: Fleet) -> None:
     assert slice_of(fleet, age_s=OVERDUE_S - 10).value == {"heartbeat": 3}
     assert tick(fleet).value == {"heartbeat": 3}
-    assert counted(capsys) == []
 
 
-def test_only_those_that_begin_late_are_counted(fleet: Fleet, capsys: Printed) -> None:
+def test_only_those_that_begin_late_are_counted(fleet: Fleet) -> None:
     slow = Mishap("stepfunctions:SendTaskHeartbeat", meanwhile=lambda: fleet.clock.spend(10.0))
-    slice_of(fleet, slow, age_s=OVERDUE_S - 5)
-    assert counted(capsys)[0][metrics.OVERDUE_LOOKS] == [2.0]
+    assert slice_of(fleet, slow, age_s=OVERDUE_S - 5).cause.startswith("2 of 3 looks")
 
 
-def test_attempts_for_which_no_time_is_left_are_handed_over_with_their_round_and_counted(
-    fleet: Fleet, capsys: Printed
-) -> None:
+def test_attempts_for_which_no_time_is_left_are_handed_over_with_their_round_and_counted(fleet: Fleet) -> None:
     fleet.aws.later["attendant"] = lambda _: None
     began = fleet.clock.now - 5
     slow = Mishap("stepfunctions:SendTaskHeartbeat", meanwhile=lambda: fleet.clock.spend(45.0))
-    assert slice_of(fleet, slow, age_s=5).value == {"heartbeat": 1}
-    assert counted(capsys)[0][metrics.OVERDUE_LOOKS] == [2.0]
+    assert slice_of(fleet, slow, age_s=5).cause.startswith("2 of 3 looks")
+    assert len(looks(fleet)) == 1
     (told,) = handed_over(fleet)
     assert (told["action"], told["began"]) == ("slice", began)
     assert told["first"].startswith(fleet.jobs[1].id)

@@ -196,6 +196,17 @@ def test_a_protected_instance_is_kept_and_told_and_the_others_end(yard: Yard) ->
     assert yard.report()["protected"] == [{"instance": kept.id, "region": "eu-central-1"}]
 
 
+def test_a_strangers_instance_that_somebody_gave_our_tags_is_kept_and_told(yard: Yard) -> None:
+    yard.train()
+    ours = yard.running()[0]
+    stranger = home(yard.aws).put(ours.tags, launched_at=yard.aws.clock.now - 3600)
+    yard.abort()
+    yard.aws.clock.run(3600)
+    assert yard.running() == [stranger]
+    assert yard.quiet()
+    assert yard.report()["without_our_profile"] == [{"instance": stranger.id, "region": "eu-central-1"}]
+
+
 def test_instances_that_lost_their_tags_are_ended_by_remembered_ids(yard: Yard) -> None:
     yard.train()
     for one in yard.running():

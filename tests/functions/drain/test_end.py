@@ -211,6 +211,22 @@ def test_a_protected_instance_is_named_at_once_and_nothing_is_stopped_or_ended(y
     assert yard.destroy()["Status"] == "SUCCESS"
 
 
+def test_a_strangers_instance_with_our_tag_is_named_and_never_ended(yard: Yard) -> None:
+    yard.train()
+    marks = dict(yard.left()[0].tags)
+    stranger = home(yard.aws).put(marks, launched_at=yard.aws.clock.now - 3600)
+    answer = yard.destroy(within_s=30)
+    assert answer["Status"] == "FAILED"
+    assert (
+        f"- {stranger.id} in eu-central-1, job job-1, is running: it carries the tag {tags.DEPLOYMENT}"
+        in answer["Reason"]
+    )
+    assert len(yard.left()) == 3
+    stranger.tags.clear()
+    assert yard.destroy()["Status"] == "SUCCESS"
+    assert stranger.state(yard.aws.clock.now) == "running"
+
+
 def test_a_protected_instance_that_is_gone_holds_nothing_up(yard: Yard) -> None:
     yard.train()
     one = yard.left()[0]

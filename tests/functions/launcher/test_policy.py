@@ -44,6 +44,14 @@ def everywhere(outcome: LaunchOutcome) -> Intent:
     return replace(INTENT, steps=tuple(replace(step, answer=answer(outcome, outcome.value)) for step in INTENT.steps))
 
 
+def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() -> None:
+    image = replace(rung().image, further_devices=("/dev/sdf", "/dev/sdg"))
+    asked = request(JOB, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    devices = {one["DeviceName"]: one["Ebs"] for one in asked["BlockDeviceMappings"]}
+    assert list(devices) == [image.root_device, "/dev/sdf", "/dev/sdg"]
+    assert all(ebs["Encrypted"] and ebs["DeleteOnTermination"] for ebs in devices.values())
+
+
 def test_rungs_are_asked_from_the_top() -> None:
     assert policy.next_step(INTENT) == 0
     assert policy.next_step(told(INTENT, 0, LaunchOutcome.NO_CAPACITY)) == 1

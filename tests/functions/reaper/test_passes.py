@@ -12,7 +12,7 @@ from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import PROFILE
 from tests.fakes.reaping import HOUR, alive, our_tags, put
 from tests.fakes.state import store
-from tests.functions.reaper.reaped import Yard, reaped
+from tests.functions.reaper.reaped import Yard, counted, reaped
 
 
 @pytest.fixture
@@ -203,8 +203,11 @@ def test_a_pass_ends_five_of_few_and_the_rest_in_later_passes_oldest_marks_first
     yard.reaping.run()
     assert not any(map(alive, first)), "marked a pass before the others"
     outcome = yard.reaping.later()
-    assert outcome.value[metrics.ENDED] == 5
-    assert outcome.value[metrics.LIMITED] == 3
+    assert (outcome.error, outcome.cause) == (
+        "Unfinished",
+        "3 wait for the next pass, because this one reached its limit",
+    )
+    assert (counted(yard, metrics.ENDED), counted(yard, metrics.LIMITED)) == (5, 3)
     assert sum(map(alive, second)) == 3
     assert "reached its limit, 3 left for later" in yard.fake.topics.messages[-1][0]
     yard.reaping.later()
@@ -214,7 +217,8 @@ def test_a_pass_ends_five_of_few_and_the_rest_in_later_passes_oldest_marks_first
 def test_a_fifth_of_many_end_in_a_pass(yard: Yard) -> None:
     machines = [yard.instance() for _ in range(50)]
     yard.over()
-    assert yard.run(2).value[metrics.ENDED] == 10
+    yard.run(2)
+    assert counted(yard, metrics.ENDED) == 10
     assert sum(map(alive, machines)) == 40
 
 
@@ -223,6 +227,28 @@ def test_what_is_past_its_deadline_is_not_limited(yard: Yard) -> None:
     outcome = yard.run()
     assert (outcome.value[metrics.ENDED], outcome.value[metrics.LIMITED]) == (50, 0)
     assert not any(map(alive, machines))
+
+
+def test_a_strangers_instance_that_somebody_gave_our_tag_and_a_past_deadline_is_kept_and_told_once(yard: Yard) -> None:
+    marks = our_tags(execution=yard.execution.arn, deadline=yard.now - HOUR)
+    strangers = [put(yard.ec2, marks, launched_at=yard.now - 2 * HOUR, profile=one) for one in ("", f"{PROFILE}-2")]
+    ours = yard.instance(deadline=-HOUR)
+    for _ in range(4):
+        yard.reaping.later()
+    assert [alive(one) for one in (*strangers, ours)] == [True, True, False]
+    (told,) = [text for _, text in yard.fake.topics.messages if strangers[0].id in text]
+    assert "it may be a stranger's that somebody tagged" in told
+    assert strangers[1].id in told
+
+
+def test_strangers_with_our_tag_do_not_raise_what_a_pass_may_end(yard: Yard) -> None:
+    marks = our_tags(execution=yard.execution.arn, deadline=yard.now + HOUR)
+    for _ in range(100):
+        put(yard.ec2, marks, launched_at=yard.now - 2 * HOUR, profile="")
+    machines = [yard.instance() for _ in range(10)]
+    yard.over()
+    yard.run(2)
+    assert sum(map(alive, machines)) == 5
 
 
 # Report-only

@@ -229,6 +229,27 @@ def test_beyond_the_longest_job_it_wants_two_looks() -> None:
     assert said(lost, UNKNOWN, seen(Rule.LOST, 300)).action is Action.TERMINATE
 
 
+# By the tag alone
+
+
+STRANGE = ["", "arn:aws:iam::123456789012:instance-profile/somebody", PROFILE.upper(), f"{PROFILE}-2"]
+
+
+@pytest.mark.parametrize("profile", STRANGE)
+@pytest.mark.parametrize("owner", [RUNS, OVER, UNKNOWN, replace(OVER, ended_at=None)])
+@pytest.mark.parametrize("thing", [LATE, OURS, replace(OURS, deadline="soon", born_at=NOW - 1000 * HOUR)])
+def test_an_instance_with_our_tag_and_without_our_profile_is_kept_and_told(
+    thing: Belonging, owner: OwningExecution, profile: str
+) -> None:
+    strange = replace(thing, profile=profile)
+    for rule in Rule:
+        assert_kept(said(strange, owner, seen(rule, DAY)), Rule.OTHER_PROFILE, tell=True)
+
+
+def test_nobody_is_told_of_a_new_instance_whose_profile_ec2_may_not_show_yet() -> None:
+    assert_kept(said(replace(OURS, profile="", born_at=NOW - 60)), Rule.YOUNG)
+
+
 # By the profile alone
 
 

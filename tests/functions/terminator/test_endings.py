@@ -10,9 +10,10 @@ from artifact_check.policy import missing, told
 from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
-from ending.policy import may_appear, protected, remembered, to_end
+from ending.policy import kept, may_appear, protected, remembered, to_end, unclear
 from ending.report import cause_of_end, report, tells_of
 from tests.builders import INTENT, LAUNCHED, NOW
+from tests.fakes.functions import PROFILE
 
 FILE = CommittedFile(path="model.pt", size=10, sha256="ab", key="jobs/job-1/artifacts/rank-0000/model.pt")
 COMMIT = Commit(job="job-1", attempt=1, rank=0, step=3, created_at=NOW, final=True, files=(FILE,))
@@ -20,7 +21,7 @@ RESTING = replace(INTENT, held_until=0.0)
 
 
 def instance(state: str) -> Instance:
-    return Instance(id="i-0", region="eu-central-1", state=state, rank=0, address="", launched_at=NOW)
+    return Instance(id="i-0", region="eu-central-1", state=state, rank=0, address="", launched_at=NOW, profile=PROFILE)
 
 
 def test_a_commit_whose_files_are_there_lacks_nothing() -> None:
@@ -41,12 +42,12 @@ def test_thousands_of_missing_files_make_a_short_error() -> None:
 
 @pytest.mark.parametrize("state", ["pending", "running", "stopping", "stopped"])
 def test_an_instance_that_has_not_begun_to_end_still_has_to(state: str) -> None:
-    assert len(to_end([instance(state)], 1)) == 1
+    assert len(to_end([instance(state)], 1, PROFILE)) == 1
 
 
 @pytest.mark.parametrize("state", ["shutting-down", "terminated"])
 def test_an_instance_that_ends_needs_nothing_more(state: str) -> None:
-    assert to_end([instance(state)], 1) == []
+    assert to_end([instance(state)], 1, PROFILE) == []
 
 
 def test_instances_are_remembered_without_their_tags() -> None:
@@ -80,18 +81,38 @@ def test_a_launch_whose_instances_are_not_seen_yet_is_not_taken_for_one_that_is_
 
 
 def test_a_later_attempts_instances_are_kept() -> None:
-    assert to_end([replace(instance("running"), attempt=2)], 1) == []
-    assert len(to_end([replace(instance("running"), attempt=1)], 2)) == 1
+    assert to_end([replace(instance("running"), attempt=2)], 1, PROFILE) == []
+    assert len(to_end([replace(instance("running"), attempt=1)], 2, PROFILE)) == 1
 
 
 def test_an_instance_whose_attempt_cannot_be_read_ends() -> None:
-    assert len(to_end([replace(instance("running"), attempt=0)], 1)) == 1
+    assert len(to_end([replace(instance("running"), attempt=0)], 1, PROFILE)) == 1
 
 
 def test_what_a_person_protects_is_kept_and_known() -> None:
     wanted = replace(instance("running"), protected=True)
-    assert to_end([wanted], 9) == []
+    assert to_end([wanted], 9, PROFILE) == []
     assert protected([wanted, instance("running")]) == [wanted]
+    assert kept([wanted, instance("running")], PROFILE) == [wanted]
+
+
+@pytest.mark.parametrize("profile", ["", "arn:aws:iam::123456789012:instance-profile/somebody", PROFILE.upper()])
+def test_an_instance_with_our_tags_and_without_our_profile_is_kept_and_known(profile: str) -> None:
+    strange = replace(instance("running"), profile=profile)
+    assert to_end([strange, instance("running")], 9, PROFILE) == [instance("running")]
+    assert kept([strange, instance("running")], PROFILE) == [strange]
+
+
+@pytest.mark.parametrize("state", ["shutting-down", "terminated"])
+def test_a_strange_instance_that_ends_all_the_same_is_not_called_kept(state: str) -> None:
+    assert kept([replace(instance(state), profile="")], PROFILE) == []
+
+
+def test_an_instance_that_shows_no_profile_is_looked_at_again_while_it_is_new() -> None:
+    bare = replace(instance("pending"), profile="")
+    assert len(unclear([bare], now=NOW + 4, visibility_s=5.0)) == 1
+    assert unclear([bare], now=NOW + 6, visibility_s=5.0) == []
+    assert unclear([instance("pending")], now=NOW + 4, visibility_s=5.0) == []
 
 
 @pytest.mark.parametrize("state", ["shutting-down", "terminated"])
@@ -115,9 +136,12 @@ def test_every_end_has_an_error_and_a_sentence(name: str) -> None:
 
 def test_a_report_lists_what_was_asked_and_who_stays() -> None:
     launched = replace(INTENT, steps=(replace(INTENT.steps[0], answer=LAUNCHED), *INTENT.steps[1:]))
-    told = report("job-1", 1, None, [launched], [instance("running")])
+    wanted = replace(instance("running"), protected=True)
+    strange = replace(instance("running"), id="i-9", profile="")
+    told = report("job-1", 1, None, [launched], [wanted, strange])
     assert [one["instances"] for one in told["launches"]] == [["i-0", "i-1"]]
     assert told["protected"] == [{"instance": "i-0", "region": "eu-central-1"}]
+    assert told["without_our_profile"] == [{"instance": "i-9", "region": "eu-central-1"}]
     assert (told["error"], told["cause"]) == (None, None)
 
 

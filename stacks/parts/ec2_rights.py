@@ -1,0 +1,168 @@
+"""Rights to launch instances, and to end them and what they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import aws_cdk as cdk
+
+from contract import names, tags
+from stacks.parts.right import Right
+from stacks.parts.rights import UNPROTECTED, Rights, arn_of, within
+
+PROFILE = "ec2:InstanceProfile"
+UNTAGGED = {f"aws:ResourceTag/{tags.DEPLOYMENT}": "true"}
+NOT_BORN_PROTECTED = {f"aws:RequestTag/{tags.PROTECTED}": "true"}
+"""For the operator Null: the request lacks this tag. Only a person protects something, and only something that exists."""
+SPOT = "spot.amazonaws.com"
+SPOT_ROLE = f"aws-service-role/{SPOT}/AWSServiceRoleForEC2Spot"
+NEW = "What a launch makes has no id yet; the condition wants the deployment's tag on it."
+KNOWN = "Their ids are known in their region alone; the condition wants the deployment's tag on each."
+
+
+def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]) -> list[Right]:
+    """Allows launches as ours are: from an image of AWS, of this account or of `image_owners`, under our instance profile (an ARN),
+    with IMDSv2, on encrypted volumes, without a public address, and never protected.
+
+    RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail.
+    """
+    return [
+        _new(
+            rights,
+            "LaunchWithOurTags",
+            "instance",
+            {
+                "StringEquals": {"ec2:MetadataHttpTokens": "required"},
+                "ArnEquals": {PROFILE: instance_profile},
+            },
+        ),
+        _new(rights, "MakeEncryptedVolumes", "volume", {"Bool": {"ec2:Encrypted": "true"}}),
+        _new(rights, "MakePrivateInterfaces", "network-interface", {"Bool": {"ec2:AssociatePublicIpAddress": "false"}}),
+        Right(
+            "LaunchIntoOurNetwork",
+            ["ec2:RunInstances"],
+            _arns("subnet", "security-group", "launch-template", "placement-group"),
+            KNOWN,
+            _here(rights, _ours(rights)),
+        ),
+        Right(
+            "LaunchFromImages",
+            ["ec2:RunInstances"],
+            # The ARN of an image has no account.
+            [arn_of("ec2", "*", "", "image/*")],
+            "The id behind a parameter changes, and Admit pins it; the condition names the owners of images.",
+            _here(rights, {"ec2:Owner": [names.AWS_IMAGES, cdk.Aws.ACCOUNT_ID, *image_owners]}),
+        ),
+        Right(
+            "TagWhileLaunching",
+            ["ec2:CreateTags"],
+            _arns("instance", "volume", "network-interface", "spot-instances-request"),
+            NEW,
+            {**_here(rights, {"ec2:CreateAction": "RunInstances"} | _asked(rights)), "Null": NOT_BORN_PROTECTED},
+        ),
+        Right(
+            "TagTheMaster",
+            ["ec2:CreateTags"],
+            _arns("instance"),
+            KNOWN,
+            # Without the Null condition, ForAllValues is true for a request without keys.
+            {
+                **_here(rights, _ours(rights)),
+                "ForAllValues:StringEquals": {"aws:TagKeys": list(tags.AFTER_LAUNCH)},
+                "Null": {"aws:TagKeys": "false"},
+            },
+        ),
+    ]
+
+
+def launch_spot(rights: Rights) -> list[Right]:
+    """Allows spot launches beside `launch`. An account's first spot launch creates the role of AWS's spot service."""
+    role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
+    return [
+        Right(
+            "RequestSpot",
+            ["ec2:RunInstances"],
+            _arns("spot-instances-request"),
+            "A spot request has no id before the launch, and the instances that come of it carry our tag.",
+            {**_here(rights), "Null": NOT_BORN_PROTECTED},
+        ),
+        Right(
+            "CreateTheSpotRole",
+            ["iam:CreateServiceLinkedRole"],
+            [role],
+            conditions={"StringEquals": {"iam:AWSServiceName": SPOT}},
+        ),
+    ]
+
+
+def terminate(rights: Rights, instance_profile: str) -> Right:
+    """Allows to end instances of our regions that have our tag and our profile (an ARN). No right ends a protected instance."""
+    return Right(
+        "TerminateOurInstances",
+        ["ec2:TerminateInstances"],
+        _arns("instance"),
+        "Instances come and go; the condition wants the deployment's tag and profile on each.",
+        {**_here(rights, _ours(rights)), "ArnEquals": {PROFILE: instance_profile}, "Null": UNPROTECTED},
+    )
+
+
+def terminate_everywhere(rights: Rights, instance_profile: str) -> Right:
+    """Allows the same in every region."""
+    right = _end(rights, "TerminateOurInstances", "ec2:TerminateInstances", "instance")
+    return Right(
+        right.name,
+        right.actions,
+        right.resources,
+        "Instances come and go, in regions that may have left the settings; the condition wants our tag and profile on each.",
+        {**right.conditions, "ArnEquals": {PROFILE: instance_profile}},
+    )
+
+
+def terminate_under(instance_profile: str) -> Right:
+    """Allows to end instances in every region that have this profile (an ARN) and no deployment's tag."""
+    return Right(
+        "TerminateUntaggedUnderOurProfile",
+        ["ec2:TerminateInstances"],
+        _arns("instance"),
+        "Instances come and go, in regions that may have left the settings; the condition wants our profile and no tag.",
+        {"ArnEquals": {PROFILE: instance_profile}, "Null": UNTAGGED | UNPROTECTED},
+    )
+
+
+def remove_leftovers(rights: Rights) -> list[Right]:
+    """Allows to delete what our instances may leave behind, in every region."""
+    return [
+        _end(rights, "DeleteVolumes", "ec2:DeleteVolume", "volume"),
+        _end(rights, "DeleteInterfaces", "ec2:DeleteNetworkInterface", "network-interface"),
+        _end(rights, "CancelSpotRequests", "ec2:CancelSpotInstanceRequests", "spot-instances-request"),
+    ]
+
+
+def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str, object]]) -> Right:
+    """Allows RunInstances to make resources of one kind, with our tag and as `wanted` says (conditions by operator)."""
+    here = _here(rights, _asked(rights) | dict(wanted.get("StringEquals", {})))
+    return Right(name, ["ec2:RunInstances"], _arns(kind), NEW, {**wanted, **here, "Null": NOT_BORN_PROTECTED})
+
+
+def _end(rights: Rights, name: str, action: str, kind: str) -> Right:
+    reason = "Such things come and go, in regions that may have left the settings; the condition wants our tag on each."
+    return Right(name, [action], _arns(kind), reason, {"StringEquals": _ours(rights), "Null": UNPROTECTED})
+
+
+def _ours(rights: Rights) -> dict[str, object]:
+    return {f"aws:ResourceTag/{tags.DEPLOYMENT}": rights.deployment}
+
+
+def _asked(rights: Rights) -> dict[str, object]:
+    return {f"aws:RequestTag/{tags.DEPLOYMENT}": rights.deployment}
+
+
+def _here(rights: Rights, also: Mapping[str, object] | None = None) -> dict[str, Mapping[str, object]]:
+    """Conditions that limit a request to our regions, and to `also`."""
+    regions = within(*sorted({rights.home_region, *rights.regions}))
+    return {"StringEquals": {**(also or {}), **regions["StringEquals"]}}
+
+
+def _arns(*kinds: str) -> list[str]:
+    """In every region; a condition limits the regions."""
+    return [arn_of("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]
