@@ -21,6 +21,8 @@ BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""
 PLATFORM = "platform"
 """The short name of the repository of the platform's own images."""
+PLATFORM_CACHE = "platform-cache"
+"""The short name of the repository that builds of the platform's own images push to first; people's builds cannot write it."""
 METRICS = "Trainyard"
 """The CloudWatch namespace of the metrics in contract.metrics. Nodes may not write into it, because alarms read it."""
 
@@ -113,8 +115,27 @@ def build_log_group(deployment: str) -> str:
     return f"/trainyard/{deployment}/builds"
 
 
+def platform_cache(deployment: str) -> str:
+    """The repository (home region) that builds of the platform's own images push to first."""
+    return repository(deployment, PLATFORM_CACHE)
+
+
+def platform_machine(deployment: str) -> str:
+    """The state machine that brings the platform's own images into every region; a deploy alone starts it."""
+    return f"{deployment}-platform-build"
+
+
+def platform_project(deployment: str) -> str:
+    """Name of the CodeBuild project of the platform's own images."""
+    return f"{deployment}-platform-build"
+
+
+def platform_log_group(deployment: str) -> str:
+    return f"/trainyard/{deployment}/platform-builds"
+
+
 def child_image_tag(digest: str) -> str:
-    """The tag of the grid's child whose context has this digest, in the repository PLATFORM."""
+    """The tag of the grid's child whose context has this digest (contract.images.content_digest), in the repository PLATFORM."""
     return f"grid-child-{digest[:32]}"
 
 

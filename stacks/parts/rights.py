@@ -227,7 +227,7 @@ class Rights:
 
     def build_own_images(self) -> list[Right]:
         """Allows to start and follow builds of the platform's own images, and to start the machine that waits for them during a deploy."""
-        build = names.build_machine(self.deployment)
+        build = names.platform_machine(self.deployment)
         every = arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
         started = [self.machine(build), self.machine(names.image_machine(self.deployment))]
         return [
