@@ -28,6 +28,8 @@ BASE = "BASE"
 """The build argument that `base` becomes: `ARG BASE`, then `FROM ${BASE}`."""
 ORDER = "ORDER"
 """The environment variable of the build that holds a BuildOrder as JSON."""
+CHILD_BASE = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
+"""The image on which the grid's child is built, unless the settings name another."""
 BASE_DIGEST = "BASE_DIGEST"
 """The environment variable in which a build keeps the digest of its base image, once it has found it."""
 

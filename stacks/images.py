@@ -94,7 +94,7 @@ class ImagesStack(cdk.Stack):
                 ),
                 rights.list_home(),
                 *rights.build_own_images(),
-                *images.look(),
+                images.describe(),
                 Right(
                     "DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.platform_project(deployment))]
                 ),

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
+from contract.images import CHILD_BASE
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE
 from contract.timing import Timing
 from stacks.forms import (
@@ -210,7 +211,7 @@ class GridSettings(Block):
     """What a line of a manifest may ask for."""
     defaults: GridDefaultSettings = GridDefaultSettings()
     """Defaults of a manifest's lines; with both set, a file of `region,s3_location` and `{"manifest": ...}` are a whole grid."""
-    child_base: BaseImage = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
+    child_base: BaseImage = CHILD_BASE
     """The image on which the children's image is built. Of a tag, the first build keeps the digest, and every later build uses that
     digest; another tag, or a digest (`...@sha256:...`), brings a newer base."""
     spot_children: bool = False

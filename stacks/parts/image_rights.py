@@ -51,6 +51,10 @@ class ImageRights:
             *self.read_sources(),
         ]
 
+    def describe(self) -> Right:
+        """Allows to ask which image each region has under a tag."""
+        return self._ours("DescribeImages", "ecr:DescribeImages")
+
     def read_sources(self) -> list[Right]:
         """Allows to read AWS's containers of the home region, and the registries that the settings name."""
         found = []

@@ -102,7 +102,7 @@ def test_the_image_has_every_module_of_the_child_and_of_the_contract(tmp_path: P
     context, image = tmp_path / "context", tmp_path / "image"
     for place, folder in own_images.CHILD.items():
         shutil.copytree(folder, context / place, dirs_exist_ok=True)
-    Image.read(context, {}).lay_out(image)
+    Image.read(context, {"BASE": CHILD_BASE}).lay_out(image)
     for package in ("contract", "grid_child"):
         modules = {file.relative_to(ROOT).as_posix() for file in (ROOT / package).rglob("*.py")}
         assert {

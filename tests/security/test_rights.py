@@ -270,6 +270,7 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
         (role("Admission"), "ReadTheAgentAsset"),
         (role("Build"), "ReadTheScript"),
         (role("OwnImages"), "ReadContexts"),
+        (role("PlatformBuild"), "ReadTheScript"),
     ]
 
 
