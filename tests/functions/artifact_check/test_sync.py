@@ -172,7 +172,6 @@ def test_a_report_cannot_have_anything_read_but_a_commit_of_its_own_job(trained:
     assert whole is not None
     trained.aws.s3.write(PLACE.bucket, key, whole)
     trained.report(1, checkpoint=key)
-    trained.aws.keep_calls = True
     outcome = trained.sync()
     assert outcome.error == "SyncIncomplete"
     assert "rank 1: its last commit of checkpoints would be" in outcome.cause
