@@ -122,6 +122,8 @@ class LauncherEnvironment(JobsEnvironment):
 class AttendantEnvironment(StateEnvironment):
     node_role: str
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
+    job_role: str
+    """ARN of the role whose sessions nodes get for their job."""
     timing: AttendantTiming
 
 

@@ -23,11 +23,11 @@ URGENT = "urgent"
 EXPIRES = "expires"
 """From this time on (UTC epoch seconds, whole) DynamoDB may delete the item, usually within days."""
 
-JOBS, LAUNCHES, CLOSED, ORDERS = "job#", "launch#", "closed#", "order#"
+JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS = "job#", "launch#", "closed#", "order#", "session#"
 """Beginnings of the partition keys that end with a job's id."""
 WAITING, ADMISSION, REGIONS, MARKS, PASS = "waiting", "admission", "regions", "marks", "pass"
 """Whole partition keys."""
-REPORT, ORDER = "report", "order"
+REPORT, ORDER, KEYS = "report", "order", "keys"
 """Sort keys of a node's own items."""
 
 PLAIN = 1024
@@ -86,6 +86,11 @@ def order(job: str, attempt: int) -> ItemKey:
     return ItemKey(f"{ORDERS}{job}", f"{attempt:04d}")
 
 
+def session(job: str, attempt: int) -> ItemKey:
+    """Until when the keys are valid that the nodes of the attempt have (`node_keys`)."""
+    return ItemKey(f"{SESSIONS}{job}", f"{attempt:04d}")
+
+
 def waiting_of(job: str) -> str:
     """Beginning of the sort keys of a job's waiting Train states."""
     return f"{job}#"
@@ -136,6 +141,11 @@ def most_report(nodes: int) -> int:
 def node_order(role: str, instance: str) -> ItemKey:
     """The copy of its attempt's order that the node reads."""
     return ItemKey(userid(role, instance), ORDER)
+
+
+def node_keys(role: str, instance: str) -> ItemKey:
+    """Keys of a session for the node's job alone."""
+    return ItemKey(userid(role, instance), KEYS)
 
 
 def packed(document: bytes) -> dict[str, str | bytes]:

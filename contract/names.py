@@ -163,6 +163,11 @@ def child_log_group(deployment: str) -> str:
     return f"/trainyard/{deployment}/grid"
 
 
+def job_role(deployment: str, region: str) -> str:
+    """Role whose sessions nodes have for their job alone. Names of roles are an account's, not a region's."""
+    return f"{deployment}-job-{region}"
+
+
 def training_role(deployment: str, region: str) -> str:
     """Name of the role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
     return f"{deployment}-training-{region}"

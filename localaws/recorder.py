@@ -42,6 +42,22 @@ _TELLING_HEADERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Whose keys they are."""
+
+    role: str
+    """ARN of the role (or user)."""
+    throttled: bool = False
+    """Whether control planes throttle this caller."""
+    name: str = ""
+    """Name of the role's session: the instance or the function that has the keys; empty if it has none."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Tags of the session, which policies know as `aws:PrincipalTag`."""
+    policy: str = ""
+    """The session's own policy (JSON); what it does not allow the role's policies cannot allow either. Empty for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One AWS call."""
 
@@ -57,14 +73,20 @@ class Call:
     """Only the top level, with long values cut; of calls to DynamoDB every level, because rights depend on the keys."""
     protocol: str = ""
     """Protocol, which decides how errors are written: `ec2`, `query`, `json`, `s3`, `rest-json`, `cbor`."""
-    session: str = ""
-    """Name of the role's session: the instance or the function whose keys signed the call; empty if it has none."""
-    throttled: bool = False
-    """Whether control planes throttle this caller."""
+    by: Session = Session(role="")
+    """Whose keys signed the call."""
     size: int = 0
     """Bytes of the request's body."""
     status: int = 0
     error: str = ""
+
+    @property
+    def session(self) -> str:
+        return self.by.name
+
+    @property
+    def throttled(self) -> bool:
+        return self.by.throttled
 
     @property
     def name(self) -> str:
@@ -93,15 +115,20 @@ class Recorder:
 
     def __init__(self, application: Any) -> None:
         self._application = application
-        self._keys: dict[str, tuple[str, bool, str]] = {}
+        self._keys: dict[str, Session] = {}
         self._lock = threading.Lock()
         self.calls: list[Call] = []
         self.interceptors: list[Interceptor] = []
         self.watchers: list[Watcher] = []
 
-    def know(self, access_key: str, role: str, *, throttled: bool, session: str = "") -> None:
-        """Records that calls signed with this key are the role's, in the session of that name."""
-        self._keys[access_key] = (role, throttled, session)
+    def know(self, access_key: str, session: Session) -> None:
+        """Records that calls signed with this key are the session's."""
+        self._keys[access_key] = session
+
+    def caller(self, access_key: str) -> str | None:
+        """Returns the ARN of the role whose session has this key; None for keys that nobody made known."""
+        session = self._keys.get(access_key)
+        return session.role if session and ":role/" in session.role else None
 
     def of(self, *, role: str | None = None, name: str | None = None) -> list[Call]:
         """Returns calls of a role (exact ARN) and of a name (`ec2:RunInstances`), where given."""
@@ -153,19 +180,18 @@ class Recorder:
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
         scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", "") or query.get("X-Amz-Credential", ""))
         key, _, region, service = scope.groups() if scope else ("", "", "", "")
-        role, throttled, session = self._keys.get(key) or (_assumed(key) or key, False, "")
+        by = self._keys.get(key) or Session(role=_assumed(key) or key)
         action, parameters, protocol = _action(environ, service, query)
         size = int(environ.get("CONTENT_LENGTH") or 0)
         return Call(
             at=time.time(),
-            role=role,
+            role=by.role,
+            by=by,
             service=service,
             region=region,
             action=action,
             parameters=parameters,
             protocol=protocol,
-            throttled=throttled,
-            session=session,
             size=size,
         )
 

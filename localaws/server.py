@@ -27,7 +27,7 @@ from werkzeug.serving import make_server
 
 from localaws.conditions import Conditions
 from localaws.machines.mischief import Mischief, Peace
-from localaws.recorder import Recorder
+from localaws.recorder import Recorder, Session
 from localaws.workers import Workers
 
 ACCOUNT = "123456789012"
@@ -45,6 +45,7 @@ GAPS = (
     "alarms",
     "pricing",
     "iam",
+    "sts",
     "s3",
     "throttling",
     "dynamodb",
@@ -218,7 +219,7 @@ class LocalAws:
         AWS's own calls on a role's behalf."""
         digest = hashlib.sha256(f"{role_arn} {throttled} {session}".encode()).hexdigest()
         key = "ASIA" + digest[:16].upper()
-        self.recorder.know(key, role_arn, throttled=throttled and role_arn != DEPLOYER, session=session)
+        self.recorder.know(key, Session(role=role_arn, throttled=throttled and role_arn != DEPLOYER, name=session))
         return Credentials(key, digest[16:56], f"session-{digest[56:]}")
 
     # for the gaps

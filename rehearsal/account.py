@@ -27,6 +27,7 @@ class DeployedAccount:
         self.secret: Callable[[str, str], str] = cache(self._secret)
         self.key: Callable[[str, str], str] = cache(self._key)
         self.key_policy: Callable[[str], Mapping[str, Any]] = cache(self._key_policy)
+        self.trust: Callable[[str], Mapping[str, Any]] = cache(self._trust)
         self.role_id: Callable[[str], str] = cache(self._role_id)
         self.table_keys: Callable[[str, str], tuple[str, ...]] = cache(self._table)
 
@@ -88,6 +89,11 @@ class DeployedAccount:
         policy = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
         found: Mapping[str, Any] = json.loads(policy) if isinstance(policy, str) else policy
         return found
+
+    def _trust(self, role: str) -> Mapping[str, Any]:
+        found = self._yard.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]
+        policy: Mapping[str, Any] = found["AssumeRolePolicyDocument"]
+        return policy
 
     def _role_id(self, role: str) -> str:
         try:

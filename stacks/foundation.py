@@ -14,8 +14,8 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
 from stacks.parts.item_rights import own_items
+from stacks.parts.job_rights import instance
 from stacks.parts.logs import log_group
-from stacks.parts.node_rights import measure
 from stacks.parts.right import grant
 from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.table import StateTable
@@ -67,17 +67,14 @@ class FoundationStack(cdk.Stack):
             self,
             "NodeRole",
             assumed_by=interfaces.principal(iam.ServicePrincipal("ec2.amazonaws.com")),
-            description=f"Nodes of Trainyard {deployment}: their jobs' files, their log, nothing of EC2",
+            description=f"Nodes of Trainyard {deployment}: their own items, their agent, nothing of EC2",
         )
         profile = iam.InstanceProfile(self, "NodeProfile", role=interfaces.role(role))
         grant(
             role,
-            *rights.node(
-                log_group_arn=log.log_group_arn,
-                data_buckets=data_buckets,
-            ),
+            *instance(rights),
+            *rights.data(data_buckets),
             own_items(rights),
-            measure(rights),
         )
         account = ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
         table = StateTable(self, "State", physical_name=names.state_table(deployment), keep=keep_data)

@@ -24,7 +24,7 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import interfaces, item_rights
+from stacks.parts import interfaces, item_rights, job_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms, counted
 from stacks.parts.assembled import NODE
@@ -159,7 +159,7 @@ class WorkflowStack(cdk.Stack):
                     "ec2:GetEbsDefaultKmsKeyId",
                 ),
                 rights.parameters(sorted(images.values())),
-                rights.secrets("secretsmanager:DescribeSecret"),
+                rights.describe_secrets(),
             ],
         )
 
@@ -199,6 +199,7 @@ class WorkflowStack(cdk.Stack):
                 deployment=rights.deployment,
                 table=foundation.table.table_name,
                 node_role=foundation.node_role_id,
+                job_role=rights.job_role,
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=cdk.Duration.minutes(1),
@@ -209,9 +210,12 @@ class WorkflowStack(cdk.Stack):
                 read_consoles(rights),
                 rights.answer_train(),
                 rights.leave_letters(letters.queue_arn),
+                job_rights.begin_sessions(rights),
             ],
         )
         function.may_invoke_itself()
+        assert function.role is not None
+        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role)
         return function
 
     def _artifact_check(self) -> Function:

@@ -12,6 +12,7 @@ from contract.timing import Timing
 NOW = 1_800_000_000.0
 NODE_ROLE = "AROAEXAMPLENODE"
 """Id of the nodes' role."""
+JOB_ROLE = "arn:aws:iam::123456789012:role/yard-job-eu-central-1"
 IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75)
 ZONES = tuple(
     Zone(

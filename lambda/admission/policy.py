@@ -14,7 +14,7 @@ from admission.archive import Listing
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
-from contract import agents, keys, names
+from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Code, Job, Market, Rung
 from contract.places import Place
@@ -353,10 +353,19 @@ def _secret_problems(
         for name, arn in request.secrets.items()
         if _foreign_secret(arn, execution, env)
     ]
-    return foreign + [
-        f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
-        for name in facts.secrets_missing
+    together = len(sessions.policy(request.secrets.values()))
+    too_long = [
+        f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
+        "secrets, of which one may hold several values as JSON"
     ]
+    return (
+        (too_long if together > sessions.MOST_POLICY else [])
+        + foreign
+        + [
+            f"secrets.{name}: {plain(request.secrets[name])} does not exist or is being deleted; allowed: a secret that can be read"
+            for name in facts.secrets_missing
+        ]
+    )
 
 
 def _code(request: JobRequest, job: str, found: Object) -> Code:

@@ -57,7 +57,13 @@ class Invocation:
         return LookRound(began=time.time(), gaps_s=gaps(self.state.last_pass()))
 
     def looker(self, given: LookRound, *, urgent: bool = False) -> Looker:
-        return Looker(state=self.state, node_role=self.env.node_role, gaps_s=given.gaps_s, urgent=urgent)
+        return Looker(
+            state=self.state,
+            node_role=self.env.node_role,
+            job_role=self.env.job_role,
+            gaps_s=given.gaps_s,
+            urgent=urgent,
+        )
 
 
 def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:

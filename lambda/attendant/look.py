@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from attendant import console
+from attendant import console, sessions
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
 from aws import breaker, states
@@ -36,6 +36,8 @@ class Looker:
     state: State
     node_role: str
     """The id of the nodes' role."""
+    job_role: str
+    """ARN of the role whose sessions the nodes get for their job."""
     gaps_s: tuple[float, ...]
     """Seconds between the attendant's passes over all jobs, from now backwards."""
     urgent: bool = False
@@ -58,8 +60,12 @@ class Looker:
             if job is not None and isinstance(facts, AttemptFacts):
                 self._order(job, facts, verdict.order)
         finally:  # the code of a job can keep a node's copy of the order from being written, and must not keep Train waiting by that
-            if not _send(token, verdict):
+            awaited = _send(token, verdict)
+            if not awaited:
                 self.state.delete(token.key)
+        if awaited and not verdict.ends and not self.urgent and job is not None and isinstance(facts, AttemptFacts):
+            roles = {"node_role": self.node_role, "job_role": self.job_role}
+            sessions.renew(self.state, job, facts.attempt, instances=facts.ids, now=now, **roles)
         return verdict
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:

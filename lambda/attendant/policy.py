@@ -47,6 +47,11 @@ class Verdict:
     awaits: str = ""
     """The instance whose error is not explained yet."""
 
+    @property
+    def ends(self) -> bool:
+        """Whether the attempt is over with it."""
+        return self.action in (Action.SUCCEED, Action.FAIL)
+
 
 def judge(facts: AttemptFacts, *, now: float) -> Verdict:
     """One verdict over all nodes: a heartbeat, unless there is a reason to end. One lost node fails the whole attempt."""

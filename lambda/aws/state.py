@@ -20,10 +20,11 @@ from contract.items import ItemKey
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import NodeReport
+from contract.sessions import SessionKeys
 
 T = TypeVar("T")
 AT_ONCE = 10
-"""Orders written side by side: as many as a client has connections."""
+"""Items written side by side: as many as a client has connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +125,21 @@ class State(Table):
 
     def give_order(self, job: Job, role: str, instances: Sequence[str], order: Order) -> None:
         """Writes each node's copy of the order, whatever is there."""
-        document, expires = encode(order), _expiry(job)
+        self._write_each([items.node_order(role, one) for one in instances], encode(order), _expiry(job))
+
+    def _write_each(self, keys: Sequence[ItemKey], document: bytes, expires: float) -> None:
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda one: self.put(items.node_order(role, one), document, expires=expires), instances))
+            list(pool.map(lambda key: self.put(key, document, expires=expires), keys))
+
+    def session_until(self, job: str, attempt: int) -> float:
+        """Until when the keys of the attempt's nodes are valid, UTC epoch seconds; 0 where they have none."""
+        found = self.get(items.session(job, attempt))
+        return float(json.loads(found.document)["until"]) if found else 0.0
+
+    def give_keys(self, job: Job, attempt: int, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
+        """Writes each node's copy of the keys, and last until when they are valid: whoever finds that finds every copy there."""
+        self._write_each([items.node_keys(role, one) for one in instances], encode(keys), keys.expires)
+        self.put(items.session(job.id, attempt), _as_json({"until": keys.expires}), expires=_expiry(job))
 
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
@@ -100,6 +101,9 @@ class Account(Protocol):
     def key_policy(self, key: str, /) -> Mapping[str, Any]:
         """Returns the policy of a key, by the key's ARN."""
 
+    def trust(self, role: str, /) -> Mapping[str, Any]:
+        """Returns the trust policy of a role, by the role's ARN."""
+
     def role_id(self, role: str, /) -> str:
         """Returns the id of a role, by its ARN: `AROA...`."""
 
@@ -113,6 +117,7 @@ def requests(call: Call, account: Account) -> list[Request]:
     if not asked:
         raise Untaught(f"{call.name} by {call.role}")
     everywhere: Context = {"aws:RequestedRegion": call.region}
+    everywhere |= {f"aws:PrincipalTag/{key}": value for key, value in call.by.tags.items()}
     if call.service == "s3":  # the account only uses its own buckets here
         everywhere["aws:ResourceAccount"] = _account(call)
     return [
@@ -122,10 +127,17 @@ def requests(call: Call, account: Account) -> list[Request]:
             resource=resource,
             context=everywhere | context,
             # A role's policy alone does not open a key; the key's own policy must allow it too.
-            resource_policy=account.key_policy(resource) if action.startswith("kms:") else None,
+            resource_policy=_resource_policy(action, resource, account),
+            session_policy=json.loads(call.by.policy) if call.by.policy else None,
         )
         for action, resource, context in asked
     ]
+
+
+def _resource_policy(action: str, resource: str, account: Account) -> Mapping[str, Any] | None:
+    if action.startswith("kms:"):
+        return account.key_policy(resource)
+    return account.trust(resource) if action in ("sts:AssumeRole", "sts:TagSession") else None
 
 
 def _asked(call: Call, account: Account) -> Asked:
@@ -253,6 +265,19 @@ def _dynamodb(call: Call, account: Account) -> Asked:
     yield from found
 
 
+def _sts(call: Call, _: Account) -> Asked:
+    if call.action != "AssumeRole":
+        return
+    role, tags = (
+        call.parameters["RoleArn"],
+        dict(zip(_numbered(call, "Tags.member.", ".Key"), _numbered(call, "Tags.member.", ".Value"), strict=True)),
+    )
+    asking = _asking(tags)
+    yield call.name, role, asking | {"sts:RoleSessionName": call.parameters["RoleSessionName"]}
+    if tags:
+        yield "sts:TagSession", role, asking
+
+
 def _codebuild(call: Call, _: Account) -> Asked:
     if call.action == "BatchGetBuilds":
         for build in call.parameters["ids"]:
@@ -311,6 +336,7 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "s3": _s3,
     "ec2": _ec2,
     "dynamodb": _dynamodb,
+    "sts": _sts,
     "states": _states,
     "ssm": _ssm,
     "batch": _batch,

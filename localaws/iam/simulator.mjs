@@ -10,7 +10,7 @@ const PUBLISHED = /^arn:[a-z-]+:ssm:[a-z0-9-]+::parameter\/aws\/service\//
 const unknown = ({ action, resource }) => UNKNOWN_TO_THE_REFERENCE.has(action) || PUBLISHED.test(resource)
 
 // A service has no account; the resource's ARN then names the resource's account.
-const simulation = ({ principal, action, resource, context, resource_policy }, policies) => ({
+const simulation = ({ principal, action, resource, context, resource_policy, session_policy }, policies) => ({
   request: {
     principal,
     action,
@@ -18,6 +18,7 @@ const simulation = ({ principal, action, resource, context, resource_policy }, p
     contextVariables: context,
   },
   ...(resource_policy ? { resourcePolicy: resource_policy } : {}),
+  ...(session_policy ? { sessionPolicy: session_policy } : {}),
   identityPolicies: Object.entries(policies).map(([name, policy]) => ({ name, policy })),
   serviceControlPolicies: [],
   resourceControlPolicies: [],

@@ -33,7 +33,9 @@ class Request:
     context: Mapping[str, str | list[str]] = field(default_factory=dict)
     """Values that IAM fills in for this action and resource, and no others: the simulator reports keys that IAM never fills in."""
     resource_policy: Mapping[str, Any] | None = None
-    """Policy of the resource itself, where it matters: of a KMS key, of a topic."""
+    """Policy of the resource itself, where it matters: of a KMS key, of a topic, a role's trust."""
+    session_policy: Mapping[str, Any] | None = None
+    """The session's own policy, which has to allow the request as well; None where it has none."""
 
     @property
     def identity(self) -> str:

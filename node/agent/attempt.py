@@ -113,8 +113,11 @@ class Attempt:
     def _monitor(self) -> None:
         self._kernel = KernelLog(self._root, ship=self._kernel_logs.line, note=self._note)
         settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
-        arguments = (self._root, self._work, settings, self._note)
-        threading.Thread(target=machine.start_cloudwatch, args=arguments, name="cloudwatch", daemon=True).start()
+        ways = {"keys": self._aws.keys, "sleep": self._sleep, "note": self._note}
+        arguments = (self._root, self._work, settings)
+        threading.Thread(
+            target=machine.run_cloudwatch, args=arguments, kwargs=ways, name="cloudwatch", daemon=True
+        ).start()
 
     def _restore(self) -> None:
         """Restores the newest checkpoint of earlier attempts, in whichever region they ran."""

@@ -1,12 +1,15 @@
-"""Clients of AWS services, made when they are first needed."""
+"""Clients of AWS services, made when they are first needed: the node's own items with its role, all else with the keys of its job."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any
 
 from agent.store import Store
 from agent.table import NodeItems
+from contract.sessions import SessionKeys
 
 ATTEMPTS, CONNECT_S, READ_S = 10, 10, 60
 SOON = {"dynamodb": (3, 5, 5)}
@@ -18,11 +21,16 @@ METADATA_S, METADATA_ATTEMPTS = 5, 4
 trainer uses every processor."""
 
 
+OWN = ("dynamodb",)
+"""Services that the node uses as the instance that it is; it reaches all others with the keys of its job."""
+
+
 class Aws:
-    """Clients with the credentials of the node's role. Safe to use from any thread."""
+    """Clients of the services. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._session: Any = None
+        self._of_job: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
         self._making = threading.Lock()  # sessions are not safe to share, clients are
 
@@ -30,6 +38,28 @@ class Aws:
         """Whether the role's credentials have arrived. A client that is made before they arrive never gets any."""
         with self._making:
             return self._own_session().get_credentials() is not None
+
+    def use(self, keys: SessionKeys, read: Callable[[], SessionKeys]) -> None:
+        """Uses these keys of the job from now on, and those that `read` gives once they are near their end."""
+        import boto3.session
+        import botocore.session
+        from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
+
+        class OfJob(CredentialProvider):
+            METHOD = "trainyard"
+
+            def load(self) -> RefreshableCredentials:
+                return RefreshableCredentials.create_from_metadata(
+                    metadata=_metadata(keys), refresh_using=lambda: _metadata(read()), method=self.METHOD
+                )
+
+        made = botocore.session.Session()
+        made.register_component("credential_provider", CredentialResolver([OfJob()]))
+        self._of_job = boto3.session.Session(botocore_session=made)
+
+    def keys(self) -> Any:
+        """The job's keys of now: `access_key`, `secret_key`, `token`."""
+        return self._of_job.get_credentials().get_frozen_credentials()
 
     def client(self, service: str, region: str) -> Any:
         """The client of this service and region, made once."""
@@ -70,4 +100,16 @@ class Aws:
             read_timeout=read_s,
             max_pool_connections=CONNECTIONS,
         )
-        return self._own_session().client(service, region_name=region, config=config)
+        session = self._own_session() if service in OWN else self._of_job
+        return session.client(service, region_name=region, config=config)
+
+
+def _metadata(keys: SessionKeys) -> dict[str, str]:
+    """As botocore wants them."""
+    expiry = datetime.fromtimestamp(keys.expires, tz=timezone.utc).isoformat()
+    return {
+        "access_key": keys.access_key,
+        "secret_key": keys.secret_key,
+        "token": keys.token,
+        "expiry_time": expiry,
+    }

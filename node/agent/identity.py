@@ -47,7 +47,7 @@ class Patience:
             except OSError as problem:
                 trouble = str(problem)
             if self._now() >= self._until:
-                raise Unknown(f"metadata did not give {what} within {self._most_s:.0f} s: {trouble}")
+                raise Unknown(f"{what} did not come within {self._most_s:.0f} s: {trouble}")
             self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 

@@ -15,6 +15,10 @@ from contract.jobs import Job
 
 ARM = "opt/trainyard/arm-power-off"
 CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
+CLOUDWATCH_COMMON = "opt/aws/amazon-cloudwatch-agent/etc/common-config.toml"
+PROFILE = "trainyard"
+KEYS_EVERY_S = 300.0
+"""How often the CloudWatch agent gets the newest keys; they are renewed half an hour before they expire."""
 SYSTEM_LOGS = ("/var/log/messages", "/var/log/syslog", "/var/log/cloud-init-output.log")
 """Log files to ship where the image has them. On Amazon Linux 2023 none has the kernel's lines, which agent.kernel ships."""
 GPU = ("utilization_gpu", "utilization_memory", "memory_used", "temperature_gpu", "power_draw")
@@ -61,19 +65,58 @@ def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
     }
 
 
-def start_cloudwatch(root: Path, folder: Path, settings: dict[str, Any], note: Callable[[str], None]) -> None:
-    """Starts the CloudWatch agent where the image has it. A failure is only logged."""
+def run_cloudwatch(
+    root: Path,
+    folder: Path,
+    settings: dict[str, Any],
+    *,
+    keys: Callable[[], Any],
+    sleep: Callable[[float], None],
+    note: Callable[[str], None],
+) -> None:
+    """Starts the CloudWatch agent where the image has it, and gives it the newest keys of the job for as long as the node lives. A failure
+    is only logged. Never returns where the agent runs."""
     control = root / CLOUDWATCH
     if not control.exists():
         return
     try:
-        file = folder / "cloudwatch.json"
-        file.write_text(json.dumps(settings), "utf-8")
-        subprocess.run(
-            [str(control), "-a", "fetch-config", "-m", "ec2", "-s", "-c", f"file:{file}"],
-            capture_output=True,
-            timeout=120,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as problem:
+        _give_keys(root, folder, keys())
+        _start_cloudwatch(control, folder, settings)
+    except Exception as problem:
         note(f"no system logs and GPU metrics: the CloudWatch agent did not start ({problem})")
+        return
+    while True:
+        sleep(KEYS_EVERY_S)
+        try:
+            _give_keys(root, folder, keys())
+        except Exception as problem:
+            note(f"the CloudWatch agent keeps its keys: {problem}")
+
+
+def _give_keys(root: Path, folder: Path, keys: Any) -> None:
+    """Writes the keys as a profile that the agent's common settings name; it reads the file again and again."""
+    file = folder / "cloudwatch-keys"
+    new = file.with_suffix(".new")
+    new.touch(mode=0o600)
+    new.write_text(
+        f"[{PROFILE}]\naws_access_key_id = {keys.access_key}\naws_secret_access_key = {keys.secret_key}\n"
+        f"aws_session_token = {keys.token}\n",
+        "utf-8",
+    )
+    new.replace(file)
+    common = root / CLOUDWATCH_COMMON
+    common.parent.mkdir(parents=True, exist_ok=True)
+    common.write_text(
+        f'[credentials]\n  shared_credential_profile = "{PROFILE}"\n  shared_credential_file = "{file}"\n', "utf-8"
+    )
+
+
+def _start_cloudwatch(control: Path, folder: Path, settings: dict[str, Any]) -> None:
+    file = folder / "cloudwatch.json"
+    file.write_text(json.dumps(settings), "utf-8")
+    subprocess.run(
+        [str(control), "-a", "fetch-config", "-m", "ec2", "-s", "-c", f"file:{file}"],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )

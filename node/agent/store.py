@@ -16,8 +16,12 @@ PART = 32 * MIB
 """The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
 
 
+ABSENT = ("NoSuchKey", "404", "AccessDenied", "403")
+"""A job's session may list nothing but its own files, and S3 then answers "forbidden" for an object that is not there."""
+
+
 class Missing(LookupError):
-    """There is no such object."""
+    """There is no such object, or not for this job."""
 
 
 class Store:
@@ -31,8 +35,8 @@ class Store:
         try:
             body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as problem:
-            if code_of(problem) in ("NoSuchKey", "404"):
-                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
+            if code_of(problem) in ABSENT:
+                raise Missing(f"s3://{self.bucket}/{key} is missing, or the job may not read it") from None
             raise
         return body
 
@@ -68,8 +72,8 @@ class Store:
         try:
             self._client.download_file(self.bucket, key, str(file), Config=self._in_parts())
         except ClientError as problem:
-            if code_of(problem) in ("NoSuchKey", "404"):
-                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
+            if code_of(problem) in ABSENT:
+                raise Missing(f"s3://{self.bucket}/{key} is missing, or the job may not read it") from None
             raise
 
     @staticmethod

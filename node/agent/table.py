@@ -1,4 +1,4 @@
-"""Every DynamoDB call of the agent: it writes its report and reads its order, the two items that belong to its instance."""
+"""Every DynamoDB call of the agent: it writes its report, and reads its order and its keys, the items that belong to its instance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from botocore.exceptions import ClientError
 
 from contract import items
 from contract.aws_errors import code_of
+from contract.codec import decode
 from contract.items import DOCUMENT, EXPIRES, PARTITION, SORT, URGENT, VERSION, WRITTEN_AT, ItemKey
+from contract.sessions import SessionKeys
 
 NOT_MET = "ConditionalCheckFailedException"
 RECENT = 120
@@ -68,6 +70,7 @@ class NodeItems:
     ) -> None:
         self._client, self._table = client, table
         self._report, self._order = items.node_report(role, instance), items.node_order(role, instance)
+        self._keys = items.node_keys(role, instance)
         self._time = AwsTime(monotonic)
 
     def now(self, otherwise: float) -> float:
@@ -108,6 +111,17 @@ class NodeItems:
         """
         answer = self._call(self._client.get_item, Key=_key(self._order), ConsistentRead=certain)
         return items.unpacked(answer["Item"]) if "Item" in answer else None
+
+    def keys(self) -> SessionKeys | None:
+        """The newest keys of the job; None where there are none yet."""
+        answer = self._call(self._client.get_item, Key=_key(self._keys), ConsistentRead=True)
+        return decode(SessionKeys, items.unpacked(answer["Item"])) if "Item" in answer else None
+
+    def renewed_keys(self) -> SessionKeys:
+        """As `keys`. Raises LookupError where there are none."""
+        if (found := self.keys()) is None:
+            raise LookupError("the job's keys are gone from the table")
+        return found
 
     def _call(self, call: Callable[..., Mapping[str, Any]], **arguments: Any) -> Mapping[str, Any]:
         try:

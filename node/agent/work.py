@@ -56,7 +56,6 @@ def work(world: World) -> Exit:
     node = identify(world.metadata, patience)
     say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")
     patience.wait_for("the credentials of its role", lambda: world.aws.has_credentials() or None)
-    home = world.aws.store(world.home_region, world.home_bucket)
     items = world.aws.items(world.home_region, world.table, world.role, node.instance)
     first = NodeReport(
         job=node.job,
@@ -68,6 +67,8 @@ def work(world: World) -> Exit:
         timeline={"booted": round(world.booted, 3)},
     )
     try:
+        world.aws.use(patience.wait_for("the keys of its job", items.keys), items.renewed_keys)
+        home = world.aws.store(world.home_region, world.home_bucket)
         job = read_job(home, node)
         attempt = Attempt(
             job, node, first,

@@ -34,7 +34,7 @@ def item_right(rights: Rights, name: str, actions: Sequence[str], *leading: str)
 
 
 def own_items(rights: Rights) -> Right:
-    """For the role of nodes: each writes its own report and reads its own order."""
+    """For the role of nodes: each writes its own report, and reads its own order and its own keys."""
     return item_right(rights, "WriteAndReadOwnItems", ["GetItem", "PutItem"], OWN_ITEMS)
 
 
@@ -76,14 +76,15 @@ def query_regions(rights: Rights) -> Right:
 
 
 def attend(rights: Rights, node_role: str) -> list[Right]:
-    """For the attendant: reads attempts and reports, gives orders, keeps task tokens and the time of its last pass. `node_role` is
+    """For the attendant: reads attempts and reports, gives orders and keys, keeps task tokens and the time of its last pass. `node_role` is
     the id of the nodes' role."""
     nodes = items.userid(node_role, "*")
     return [
         *read_attempts(rights),
         read_reports(rights, node_role),
         item_right(rights, "WriteAndReadOrders", ["GetItem", "PutItem"], f"{items.ORDERS}*"),
-        item_right(rights, "GiveOrdersToNodes", ["PutItem"], nodes),
+        item_right(rights, "GiveOrdersAndKeysToNodes", ["PutItem"], nodes),
+        item_right(rights, "NoteSessions", ["GetItem", "PutItem"], f"{items.SESSIONS}*"),
         item_right(rights, "KeepTaskTokens", ["Query", "PutItem", "DeleteItem"], items.WAITING),
         item_right(rights, "NotePasses", ["GetItem", "PutItem"], items.PASS),
     ]

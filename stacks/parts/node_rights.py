@@ -1,22 +1,12 @@
-"""Rights for what nodes say beside their reports: their own metrics, and the console output that EC2 keeps."""
+"""The right on what nodes say beside their reports: the console output that EC2 keeps."""
 
 from __future__ import annotations
 
 import aws_cdk as cdk
 
-from contract import names, tags
+from contract import tags
 from stacks.parts.right import Right
 from stacks.parts.rights import Rights
-
-
-def measure(rights: Rights) -> Right:
-    """Lets nodes write metrics into their own namespace only: code on a node must not be able to silence an alarm of ours."""
-    reason = "Metrics are not resources; the condition names the one namespace."
-    conditions = {
-        "cloudwatch:namespace": names.node_metrics(rights.deployment),
-        "aws:RequestedRegion": rights.home_region,
-    }
-    return Right("PutMetrics", ["cloudwatch:PutMetricData"], ["*"], reason, {"StringEquals": conditions})
 
 
 def read_consoles(rights: Rights) -> Right:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
 
-from contract import keys, names, tags
+from contract import names, tags
 from stacks.parts.right import Right
 
 PUBLIC_PARAMETERS = "/aws/service/"
@@ -51,33 +51,38 @@ class Rights:
         """ARN of the Train machine."""
         return self.machine(names.machine(self.deployment))
 
+    @property
+    def job_role(self) -> str:
+        """ARN of the role whose sessions nodes get for their job."""
+        return f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{names.job_role(self.deployment, self.home_region)}"
+
     # S3
 
     def home(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """Allows `actions` on objects of the home bucket whose keys fit a pattern."""
         reason = "Jobs, attempts and uploads come and go: what is fixed in a key says which kind of document it is."
         return Right(
-            name, actions, [_objects(self.home_bucket, pattern) for pattern in patterns], reason, OF_THIS_ACCOUNT
+            name, actions, [objects_arn(self.home_bucket, pattern) for pattern in patterns], reason, OF_THIS_ACCOUNT
         )
 
     def list_home(self) -> Right:
         """Lists the home bucket; with this right S3 answers "no such key", not "forbidden", for an object that does not exist."""
-        return Right("ListHome", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions=OF_THIS_ACCOUNT)
+        return Right("ListHome", ["s3:ListBucket"], [bucket_arn(self.home_bucket)], conditions=OF_THIS_ACCOUNT)
 
     def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """Allows `actions` on objects of every region's bucket of bytes."""
-        wanted = [_objects(self.bytes_buckets, pattern) for pattern in patterns]
+        wanted = [objects_arn(self.bytes_buckets, pattern) for pattern in patterns]
         reason = "There is a bucket a region; jobs and their files come and go, and the folder says which kind of file it is."
         return Right(name, actions, wanted, reason, OF_THIS_ACCOUNT)
 
     def list_bytes(self) -> Right:
         reason = "There is a bucket a region, of this account."
-        return Right("ListBytes", ["s3:ListBucket"], [_bucket(self.bytes_buckets)], reason, OF_THIS_ACCOUNT)
+        return Right("ListBytes", ["s3:ListBucket"], [bucket_arn(self.bytes_buckets)], reason, OF_THIS_ACCOUNT)
 
     def empty(self) -> list[Right]:
         """Deletes every version of every object in the deployment's own buckets."""
         buckets = [self.home_bucket, self.bytes_buckets]
-        whole, everything = [_bucket(one) for one in buckets], [_objects(one, "*") for one in buckets]
+        whole, everything = [bucket_arn(one) for one in buckets], [objects_arn(one, "*") for one in buckets]
         reason = "The settings say that no data is kept: a bucket goes only once nothing at all is in it."
         listing, deleting = ["s3:ListBucket", "s3:ListBucketVersions"], ["s3:DeleteObject", "s3:DeleteObjectVersion"]
         return [
@@ -91,8 +96,8 @@ class Rights:
             return []
         reason = "The settings give these buckets to jobs, with everything in them."
         return [
-            Right("ReadData", READ, [_objects(bucket, "*") for bucket in buckets], reason),
-            Right("ListData", ["s3:ListBucket"], [_bucket(bucket) for bucket in buckets]),
+            Right("ReadData", READ, [objects_arn(bucket, "*") for bucket in buckets], reason),
+            Right("ListData", ["s3:ListBucket"], [bucket_arn(bucket) for bucket in buckets]),
         ]
 
     # EC2
@@ -304,39 +309,16 @@ class Rights:
         reason = "A stack's id changes whenever it is made anew; its name is the deployment's."
         return Right("DescribeTheStack", ["cloudformation:DescribeStacks"], [arn], reason)
 
-    def secrets(self, action: str) -> Right:
-        """Allows `action` on the secrets under the deployment's own path."""
-        path = f"secret:{names.secret_prefix(self.deployment)}*"
+    @property
+    def secret_arns(self) -> str:
+        """Pattern of the ARNs of the secrets under the deployment's own path."""
+        return arn_of("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, f"secret:{names.secret_prefix(self.deployment)}*")
+
+    def describe_secrets(self) -> Right:
         reason = (
             "What people put under the deployment's own path is what jobs may have; the condition keeps to our regions."
         )
-        wanted = [arn_of("secretsmanager", "*", cdk.Aws.ACCOUNT_ID, path)]
-        return Right("DescribeSecrets", [action], wanted, reason, self._here())
-
-    def node(self, *, log_group_arn: str, data_buckets: Sequence[str]) -> list[Right]:
-        """What a node may do, beside its own items and metrics. A node has no right on EC2 or Step Functions."""
-        jobs = {"s3:prefix": f"{keys.JOBS}*"}
-        return [
-            self.home("ReadAgents", ["s3:GetObject"], keys.ANY_AGENT),
-            self.home("ReadJobs", ["s3:GetObject"], keys.ANY_DESCRIPTION, keys.ANY_CODE),
-            # IfExists: S3 checks this right, without a prefix, before it answers that an object is missing.
-            Right("ListJobs", ["s3:ListBucket"], [_bucket(self.home_bucket)], conditions={"StringLikeIfExists": jobs}),
-            self.bytes(
-                "WriteAndReadCheckpoints",
-                ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"],
-                *(
-                    f"{keys.JOBS}*/{folder}/*"
-                    for folder in keys.BYTES_FOLDERS
-                    if folder != keys.CommitKind.ARTIFACTS.value
-                ),
-            ),
-            # Artifacts are for people: no node reads or deletes one.
-            self.bytes("WriteArtifacts", ["s3:PutObject"], f"{keys.JOBS}*/{keys.CommitKind.ARTIFACTS.value}/*"),
-            self.list_bytes(),
-            *self.data(data_buckets),
-            Right("WriteTrainingLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [log_group_arn]),
-            self.secrets("secretsmanager:GetSecretValue"),
-        ]
+        return Right("DescribeSecrets", ["secretsmanager:DescribeSecret"], [self.secret_arns], reason, self._here())
 
     @property
     def _ours(self) -> dict[str, str]:
@@ -373,9 +355,9 @@ def below(listing: Right, *prefixes: str) -> Right:
     return replace(listing, conditions={**listing.conditions, **operators})
 
 
-def _bucket(name: str) -> str:
+def bucket_arn(name: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:s3:::{name}"
 
 
-def _objects(bucket: str, pattern: str) -> str:
-    return f"{_bucket(bucket)}/{pattern}"
+def objects_arn(bucket: str, pattern: str) -> str:
+    return f"{bucket_arn(bucket)}/{pattern}"

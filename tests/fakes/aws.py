@@ -24,6 +24,7 @@ from tests.fakes.logs import Logs
 from tests.fakes.queue import Queue
 from tests.fakes.s3 import S3
 from tests.fakes.states import States
+from tests.fakes.sts import Sts
 from tests.fakes.table import FakeTable
 from tests.fakes.telling import Figures, Prices, Topics
 from tests.fakes.wire import HOME, Call, connected
@@ -51,6 +52,7 @@ class Aws:
         self.s3 = S3(self.clock)
         self.states = States(self.clock, self.events.publish)
         self.table = FakeTable(HOME, self.clock)
+        self.sts = Sts(self.clock)
         self.queue = Queue(self.clock)
         self.topics, self.figures, self.prices = Topics(), Figures(), Prices()
         self.directory = Directory()
@@ -147,6 +149,8 @@ class Aws:
                 return self.table.answer(call.operation, call.params)
             case "lambda":
                 return self._invoke(call)
+            case "sts":
+                return self.sts.answer(call)
             case "stepfunctions":
                 return self.states.answer(call)
             case "sqs":

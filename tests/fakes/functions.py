@@ -39,7 +39,7 @@ from contract.timings import (
     OwnImagesTiming,
     TerminatorTiming,
 )
-from tests.builders import ADMISSION, IMAGE, JOB, NODE_ROLE
+from tests.builders import ADMISSION, IMAGE, JOB, JOB_ROLE, NODE_ROLE
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
@@ -137,7 +137,11 @@ class Functions:
             ).write()
             | ArtifactCheckEnvironment(**ours, node_role=NODE_ROLE).write()
             | AttendantEnvironment(
-                deployment=self.deployment, table=TABLE, node_role=NODE_ROLE, timing=timing.of(AttendantTiming)
+                deployment=self.deployment,
+                table=TABLE,
+                node_role=NODE_ROLE,
+                job_role=JOB_ROLE,
+                timing=timing.of(AttendantTiming),
             ).write()
             | OwnImagesEnvironment(
                 deployment=self.deployment,

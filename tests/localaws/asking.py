@@ -7,7 +7,7 @@ from typing import Any
 
 from localaws.iam.questions import requests
 from localaws.iam.simulator import Request
-from localaws.recorder import Call
+from localaws.recorder import Call, Session
 
 OWNER = "123456789012"
 KEY = f"arn:aws:kms:eu-central-1:{OWNER}:key/1"
@@ -37,6 +37,9 @@ class Account:
         assert key == KEY
         return OPEN
 
+    def trust(self, role: str) -> Mapping[str, Any]:
+        raise AssertionError(role)
+
     def role_id(self, role: str) -> str:  # noqa: ARG002
         return ROLE_ID
 
@@ -54,6 +57,6 @@ def questions_of(name: str, region: str, session: str = "", **parameters: Any) -
         region=region,
         action=action,
         parameters=parameters,
-        session=session,
+        by=Session(role="", name=session),
     )
     return list(requests(call, Account()))

@@ -11,7 +11,7 @@ import pytest
 from localaws.iam.permissions import judge
 from localaws.iam.questions import Untaught
 from localaws.iam.simulator import Policies
-from localaws.recorder import Call, Recorder
+from localaws.recorder import Call, Recorder, Session
 from tests.localaws.asking import OWNER, ROLE_ID, Account, questions_of
 
 REGION = "eu-central-1"
@@ -54,7 +54,13 @@ BOUND = policy(**{"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["${aws:
 
 def made(name: str, session: str = INSTANCE, /, **parameters: Any) -> Call:
     return Call(
-        at=0.0, role=ROLE, service="dynamodb", region=REGION, action=name, parameters=parameters, session=session
+        at=0.0,
+        role=ROLE,
+        service="dynamodb",
+        region=REGION,
+        action=name,
+        parameters=parameters,
+        by=Session(role=ROLE, name=session),
     )
 
 
@@ -116,7 +122,7 @@ def test_a_call_that_nobody_taught_is_an_error(name: str) -> None:
 
 def test_the_recorder_keeps_keys_whole_and_cuts_what_is_longer_than_any_key() -> None:
     recorder = Recorder(lambda _environ, start: [start("200 OK", [])] and [b"{}"])
-    recorder.know("KEY", ROLE, throttled=True, session=INSTANCE)
+    recorder.know("KEY", Session(role=ROLE, throttled=True, name=INSTANCE))
     long = "k" * 2048
     body = json.dumps({"TableName": "yard", "Item": {"pk": {"S": long}, "doc": {"S": "x" * 100_000}}}).encode()
     environ = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localaws.recorder import Answer, Call, Environ, Recorder, error_code
+from localaws.recorder import Answer, Call, Environ, Recorder, Session, error_code
 from localaws.services.throttling import refusal
 
 ROLE = "arn:aws:iam::123456789012:role/node"
@@ -46,7 +46,7 @@ def request(service: str, method: str, path: str, body: bytes = b"", **headers: 
 
 def recorded(environ: Environ, application: Application | None = None) -> Call:
     recorder = Recorder(application or Application())
-    recorder.know("KEY", ROLE, throttled=True)
+    recorder.know("KEY", Session(role=ROLE, throttled=True))
     list(recorder(environ, lambda *_: None))
     return recorder.calls[-1]
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +14,13 @@ import pytest
 from agent.aws import METADATA_ATTEMPTS, Aws
 from agent.identity import Patience, Unknown
 from agent.metadata import ENDPOINT
+from contract import items
+from contract.sessions import SessionKeys
 from tests.node.fakes import FakeImds, imds
-from tests.node.world import REGION, Site
+from tests.node.table import ROLE as TABLE_ROLE
+from tests.node.world import KEYS, REGION, Site
 
 ROLE = "iam/security-credentials/"
-OBJECT = {"Bucket": "home", "Key": "jobs/a/job.json"}
 
 
 @pytest.fixture
@@ -38,6 +44,11 @@ def give(service: FakeImds) -> None:
     service.values |= {ROLE: "node", f"{ROLE}node": json.dumps({"Code": "Success", **keys})}
 
 
+def of(aws: Aws, service: str) -> str:
+    """The access key with which the service is called."""
+    return str(aws.client(service, REGION)._request_signer._credentials.get_frozen_credentials().access_key)
+
+
 def test_a_client_that_waited_for_late_credentials_has_them(nothing_else: pytest.MonkeyPatch) -> None:
     with imds({}) as service:
         nothing_else.setenv(ENDPOINT, service.endpoint)
@@ -51,7 +62,7 @@ def test_a_client_that_waited_for_late_credentials_has_them(nothing_else: pytest
         patience = Patience(most_s=60, now=lambda: sum(pauses), sleep=sleep)
         patience.wait_for("credentials", lambda: aws.has_credentials() or None)
         assert len(pauses) == 3
-        assert "AKIANODE" in aws.client("s3", REGION).generate_presigned_url("get_object", Params=OBJECT)
+        assert of(aws, "dynamodb") == "AKIANODE"
 
 
 def test_credentials_whose_requests_got_no_answer_are_asked_for_again(nothing_else: pytest.MonkeyPatch) -> None:
@@ -70,7 +81,7 @@ def test_a_service_that_never_answers_gives_none(nothing_else: pytest.MonkeyPatc
 def test_credentials_that_never_come_are_named_when_the_time_is_over() -> None:
     pauses: list[float] = []
     patience = Patience(most_s=10, now=lambda: sum(pauses), sleep=pauses.append)
-    with pytest.raises(Unknown, match="the credentials of its role within 10 s"):
+    with pytest.raises(Unknown, match="the credentials of its role did not come within 10 s"):
         patience.wait_for("the credentials of its role", lambda: None)
 
 
@@ -79,3 +90,67 @@ def test_a_node_trains_though_its_credentials_are_late(site: Site) -> None:
     site.aws.without_credentials = 2
     assert site.run().code == 0
     assert site.aws.without_credentials < 0
+
+
+# The keys of a job
+
+
+def gone() -> SessionKeys:
+    raise LookupError("the job's keys are gone from the table")
+
+
+def test_the_nodes_items_are_reached_as_the_instance_and_all_else_with_the_keys_of_the_job(
+    nothing_else: pytest.MonkeyPatch,
+) -> None:
+    with imds({}) as service:
+        nothing_else.setenv(ENDPOINT, service.endpoint)
+        give(service)
+        aws = Aws()
+        aws.use(KEYS, gone)
+        keys = {name: of(aws, name) for name in ("dynamodb", "s3", "logs", "secretsmanager")}
+    assert keys.pop("dynamodb") == "AKIANODE"
+    assert set(keys.values()) == {"ASIAJOB"}
+
+
+def test_keys_near_their_end_are_read_again() -> None:
+    aws = Aws()
+    aws.use(replace(KEYS, expires=time.time() + 60), lambda: replace(KEYS, access_key="ASIANEW"))
+    assert of(aws, "s3") == "ASIANEW"
+    assert aws.keys().access_key == "ASIANEW"
+
+
+def test_keys_that_cannot_be_renewed_are_used_as_long_as_they_are_valid() -> None:
+    """The attendant, or the table, may be away."""
+    aws, asked = Aws(), list[float]()
+
+    def away() -> SessionKeys:
+        asked.append(time.time())
+        raise OSError("no answer")
+
+    aws.use(replace(KEYS, expires=time.time() + 14 * 60), away)
+    assert of(aws, "s3") == "ASIAJOB"
+    assert asked
+
+
+def test_a_node_that_gets_no_keys_says_so_and_ends_as_lost(site: Site) -> None:
+    site.offer("")
+    site.gets_keys = False
+    site.now = itertools.count(time.time(), 300.0).__next__
+    ending = site.run()
+    assert ending.error == "NodeLost"
+    assert "the keys of its job did not come within" in site.report().exit.reason  # type: ignore[union-attr]
+
+
+def test_keys_that_come_late_are_waited_for(site: Site) -> None:
+    site.offer("open('started', 'w')")
+    site.gets_keys = False
+    threading.Timer(0.5, site.give_keys).start()
+    assert site.run().error == ""
+    assert site.aws.used == [KEYS]
+
+
+def test_garbled_keys_end_the_node_as_lost(site: Site) -> None:
+    site.offer("")
+    site.gets_keys = False
+    site.aws.table.give(items.node_keys(TABLE_ROLE, site.instance), b"{}")
+    assert site.run().error == "NodeLost"

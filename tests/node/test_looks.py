@@ -6,17 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agent import requirements
 from agent.failures import CannotStart
 from agent.identity import Patience, Unknown, identify
-from agent.machine import cloudwatch_settings, start_cloudwatch
+from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
 from agent.progress import ProgressFile
 from contract import tags
@@ -162,6 +164,7 @@ def test_requirements_come_on_top_of_a_virtual_environment(tmp_path: Path) -> No
     driver = f"""
 import os, sys
 from pathlib import Path
+from types import SimpleNamespace
 sys.path[:0] = {[str(Path(requirements.__file__).parents[1]), str(Path(tags.__file__).parents[1])]!r}
 from agent import requirements
 import subprocess
@@ -201,21 +204,55 @@ def test_code_without_requirements_installs_nothing(tmp_path: Path) -> None:
 
 # The CloudWatch agent
 
+KEYS = SimpleNamespace(access_key="ASIA1", secret_key="s", token="t")
+
+
+class Over(Exception):
+    """The test has seen enough."""
+
+
+def cloudwatch(root: Path, script: str) -> None:
+    control = root / "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
+    control.parent.mkdir(parents=True)
+    control.write_text(f"#!/bin/sh\n{script}\n")
+    control.chmod(0o755)
+
 
 def test_a_cloudwatch_agent_that_fails_is_a_line_in_the_log(tmp_path: Path) -> None:
-    control = tmp_path / "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
-    control.parent.mkdir(parents=True)
-    control.write_text("#!/bin/sh\nexit 3\n")
-    control.chmod(0o755)
+    cloudwatch(tmp_path, "exit 3")
     notes: list[str] = []
-    start_cloudwatch(tmp_path, tmp_path, cloudwatch_settings(JOB, 1, 0), notes.append)
+    settings = cloudwatch_settings(JOB, 1, 0)
+    run_cloudwatch(tmp_path, tmp_path, settings, keys=lambda: KEYS, sleep=time.sleep, note=notes.append)
     assert "did not start" in notes[0]
-    settings = json.loads((tmp_path / "cloudwatch.json").read_text())
-    assert settings["metrics"]["metrics_collected"]["nvidia_gpu"]["append_dimensions"] == {"job": "job-1", "rank": "0"}
+    written = json.loads((tmp_path / "cloudwatch.json").read_text())
+    assert written["metrics"]["metrics_collected"]["nvidia_gpu"]["append_dimensions"] == {"job": "job-1", "rank": "0"}
 
 
 def test_an_image_without_a_cloudwatch_agent_is_left_alone(tmp_path: Path) -> None:
     notes: list[str] = []
-    start_cloudwatch(tmp_path, tmp_path, {}, notes.append)
+    run_cloudwatch(tmp_path, tmp_path, {}, keys=lambda: KEYS, sleep=time.sleep, note=notes.append)
     assert notes == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_instance_never(tmp_path: Path) -> None:
+    cloudwatch(tmp_path, "exit 0")
+    given, notes, seen = iter(["ASIA1", "ASIA2", None, "ASIA4"]), list[str](), list[str]()
+    file = tmp_path / "cloudwatch-keys"
+
+    def keys() -> SimpleNamespace:
+        if (key := next(given)) is None:
+            raise OSError("no answer")
+        return SimpleNamespace(access_key=key, secret_key="s", token="t")
+
+    def sleep(_: float) -> None:
+        seen.append(file.read_text().splitlines()[1])
+        if len(seen) == 4:
+            raise Over
+
+    with pytest.raises(Over):
+        run_cloudwatch(tmp_path, tmp_path, {}, keys=keys, sleep=sleep, note=notes.append)
+    assert [line.rpartition(" ")[2] for line in seen] == ["ASIA1", "ASIA2", "ASIA2", "ASIA4"]
+    assert file.stat().st_mode & 0o077 == 0
+    assert notes == ["the CloudWatch agent keeps its keys: no answer"]
+    assert str(file) in (tmp_path / CLOUDWATCH_COMMON).read_text()

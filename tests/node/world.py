@@ -20,6 +20,7 @@ from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.orders import Order
 from contract.reports import Exit, NodeReport
+from contract.sessions import SessionKeys
 from contract.timing import Timing
 from tests import builders
 from tests.node.fakes import FakeImds, FakeLogs, FakeS3, refusal
@@ -36,6 +37,7 @@ FAST = Timing(
     deadline_notice_s=2.0,
 )
 REGION = "eu-central-1"
+KEYS = SessionKeys(access_key="ASIAJOB", secret_key="s", token="t", expires=2e9)
 
 
 def archive(files: Mapping[str, str]) -> bytes:
@@ -68,6 +70,8 @@ class FakeAws(Aws):
     def __init__(self) -> None:
         super().__init__()
         self.s3, self.table, self.logs, self.secrets = FakeS3(), NodeTable(), FakeLogs(), dict[str, str]()
+        self.used: list[SessionKeys] = []
+        """The keys of the job that the agent used."""
         self.without_credentials = 0
         """So many looks find none yet."""
 
@@ -75,10 +79,15 @@ class FakeAws(Aws):
         self.without_credentials -= 1
         return self.without_credentials < 0
 
+    def use(self, keys: SessionKeys, read: Callable[[], SessionKeys]) -> None:  # noqa: ARG002
+        self.used.append(keys)
+
     def client(self, service: str, region: str) -> Any:  # noqa: ARG002
+        assert service == "dynamodb" or self.used, f"{service} is reached with the keys of the job alone"
         return {"s3": self.s3, "dynamodb": self.table, "logs": self.logs}[service]
 
     def secret(self, region: str, arn: str) -> str:  # noqa: ARG002
+        assert self.used
         if arn not in self.secrets:
             raise refusal("ResourceNotFoundException")
         return self.secrets[arn]
@@ -96,6 +105,7 @@ class Site:
     attempt: int = 1
     now: Callable[[], float] = time.time
     """The node's own clock."""
+    gets_keys: bool = True
 
     def offer(self, script: str, **changes: object) -> None:
         """Admits a job that runs `script` as train.py."""
@@ -115,8 +125,14 @@ class Site:
     def put_order(self, document: bytes) -> None:
         self.aws.table.give(items.node_order(ROLE, self.instance), document)
 
+    def give_keys(self, keys: SessionKeys = KEYS) -> None:
+        """Gives the node keys of its job, as the attendant does."""
+        self.aws.table.give(items.node_keys(ROLE, self.instance), encode(keys))
+
     def run(self) -> Exit:
-        """The agent, in this process."""
+        """The agent, in this process; the attendant was there before."""
+        if self.gets_keys:
+            self.give_keys()
         return work(
             World(
                 root=self.root,

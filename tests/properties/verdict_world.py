@@ -22,7 +22,7 @@ from aws.facts import Instance, Pass, Seen
 from aws.heard import heard
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
-from tests.builders import JOB, NODE_ROLE, NOW
+from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes.functions import TIMEOUTS
 from tests.properties.verdict_nodes import NEVER, Nodes
 from tests.properties.verdict_oracle import allowed_ends
@@ -161,7 +161,7 @@ class VerdictWorld(Nodes):
     def _act(self, seen: list[Seen], verdict: Verdict) -> bool:
         """Gives the order, as a look does before it sends the verdict. False where the function dies meanwhile."""
         state: Any = self.table
-        looker = Looker(state=state, node_role=NODE_ROLE, gaps_s=())
+        looker = Looker(state=state, node_role=NODE_ROLE, job_role=JOB_ROLE, gaps_s=())
         try:
             looker._order(self.job, self._facts(seen, None, None), verdict.order)
         except Away:

@@ -144,6 +144,8 @@ def short(principal: str) -> str:
     """`Launcher`, from the name that CloudFormation made of the stack, the construct and some letters."""
     if principal.endswith(f"/{names.training_role('trainyard', HOME)}"):
         return "Training"
+    if principal.endswith(f"/{names.job_role('trainyard', HOME)}"):
+        return "Job"
     found = re.search(r"-([A-Za-z]+)Role[0-9A-F]{8}-", principal)
     assert found, principal
     return found[1]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from contract import keys, names, tags
+from contract import keys, names, sessions, tags
 from localaws.iam.simulator import Request
 from stacks.settings import BLOCK, Settings
 from tests.security.policies import ACCOUNT, REGION, role
@@ -25,11 +25,14 @@ PROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "ann looks at it"}
 TAGGED = {f"aws:RequestTag/{tags.DEPLOYMENT}": "trainyard"}
 LAUNCHING = TAGGED | {"ec2:CreateAction": "RunInstances"}
 NODE_ROLE = role("Node")
+JOB_ROLE = f"arn:aws:iam::{ACCOUNT}:role/{names.job_role('trainyard', REGION)}"
 SPOT_ROLE = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 NODES_LOG = names.log_group("trainyard")
 ARM_IMAGE, X86_IMAGE = (Settings.parse(CONTEXT[BLOCK]).images[family] for family in ("arm64", "x86_64"))
 JOB = keys.JobPrefix("resnet")
 HERE = {"aws:RequestedRegion": REGION}
+TAGGED_SESSION = {f"aws:PrincipalTag/{sessions.TAG}": "resnet"}
+"""Of every session of the job role."""
 OWN = {"aws:ResourceAccount": ACCOUNT}
 """Of every bucket but those that say otherwise."""
 
@@ -52,6 +55,7 @@ class Ask:
         context = (
             {"aws:RequestedRegion": there or REGION}
             | (OWN if self.action.startswith("s3:") else {})
+            | (TAGGED_SESSION if self.role == "Job" else {})
             | dict(self.context)
         )
         return Request(principal=role(self.role), action=self.action, resource=self.resource, context=context)

@@ -63,6 +63,14 @@ def of_resource(deployment: Synthesised, kind: str) -> dict[str, Any]:
     return resolved
 
 
+def trust(deployment: Synthesised, name: str) -> dict[str, Any]:
+    """The trust policy of a role of the workflow, by the role's name there."""
+    template = deployment.template("workflow")
+    (found,) = [one for key, one in resources(template, "AWS::IAM::Role").items() if HASH.sub("", key) == name]
+    resolved: dict[str, Any] = _resolved(found["AssumeRolePolicyDocument"], template, _exports(deployment))
+    return resolved
+
+
 def _exports(deployment: Synthesised) -> dict[str, Any]:
     return {
         output["Export"]["Name"]: _resolved(output["Value"], template, {})

@@ -8,11 +8,18 @@ from tests.security.policies import NODE_ROLE_ID, STREAM, TABLE, function, queue
 
 MINE, OTHERS = (items.userid(NODE_ROLE_ID, instance) for instance in ("i-0a", "i-0b"))
 """Partitions of the instance that asks, and of another one."""
-JOB, LAUNCHES, CLOSED, ORDER = (
-    key.partition for key in (items.job("a"), items.launch("a", 1, 1), items.closed("a", 1), items.order("a", 1))
+JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
+    key.partition
+    for key in (
+        items.job("a"),
+        items.launch("a", 1, 1),
+        items.closed("a", 1),
+        items.order("a", 1),
+        items.session("a", 1),
+    )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
-PARTITIONS = (MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, WAITING, ADMISSION, REGIONS, MARKS, PASS)
+PARTITIONS = (MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS)
 WITH_KEYS = (
     "GetItem",
     "PutItem",
@@ -34,10 +41,10 @@ MAY: dict[str, dict[str, set[str]]] = {
     "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
     "Launcher": {"GetItem": {JOB, CLOSED}, "Query": {LAUNCHES}, "PutItem": {LAUNCHES, REGIONS}},
     "Attendant": {
-        "GetItem": {JOB, ORDER, PASS},
+        "GetItem": {JOB, ORDER, PASS, SESSION},
         "Query": {LAUNCHES, WAITING},
         "BatchGetItem": {MINE, OTHERS},
-        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS},
+        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS, SESSION},
         "DeleteItem": {WAITING},
     },
     "ArtifactCheck": {"GetItem": {JOB}, "Query": {LAUNCHES}, "BatchGetItem": {MINE, OTHERS}},

@@ -31,8 +31,7 @@ def test_every_right_on_our_buckets_is_on_buckets_of_this_account(
             for name, one in found.items()
             if "aws:ResourceAccount" not in one.get("Condition", {}).get("StringEquals", {})
         ]
-        # A node's list of its jobs is its own matter: tests/security/test_rights.py.
-        assert open_ in ([], ["NodeRole ListJobs"])
+        assert open_ == []
 
 
 def test_nothing_but_the_drain_may_touch_a_whole_bucket(wide_policies: dict[str, Policies]) -> None:

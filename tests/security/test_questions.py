@@ -42,6 +42,9 @@ class Account:
     def key_policy(self, key: str) -> Mapping[str, Any]:  # noqa: ARG002
         return {}
 
+    def trust(self, role: str) -> Mapping[str, Any]:
+        raise AssertionError(role)
+
     def role_id(self, role: str) -> str:  # noqa: ARG002
         return ROLE_ID
 

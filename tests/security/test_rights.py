@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images, state
+from tests.security import endings, grids, images, jobs, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -19,6 +19,7 @@ from tests.security.asking import (
     HERE,
     HOME,
     JOB,
+    JOB_ROLE,
     LAUNCHING,
     NODE_ROLE,
     NODES_LOG,
@@ -33,7 +34,7 @@ from tests.security.asking import (
     X86_IMAGE,
     Ask,
 )
-from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role
+from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, role, trust
 from tools.synthesis import Synthesised
 
 AGENT = keys.agent("a" * 64)
@@ -96,22 +97,6 @@ ALLOWED = [
     Ask("Admission", "s3:PutObject", f"{HOME}/{AGENT}"),
     Ask("Admission", "s3:GetObject", f"{HOME}/{AGENT}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{AGENT}"),
-    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.description}"),
-    Ask("Node", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
-    Ask("Node", "s3:GetObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
-    Ask(
-        "Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"
-    ),
-    Ask("Node", "s3:ListBucket", BYTES, {"s3:prefix": keys.BytesPrefix("resnet").commits(keys.CommitKind.CHECKPOINTS)}),
-    Ask("Node", "cloudwatch:PutMetricData", "*", HERE | {"cloudwatch:namespace": names.node_metrics("trainyard")}),
-    Ask("Node", "logs:CreateLogStream", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
-    Ask("Node", "s3:ListBucket", HOME),
-    Ask("Node", "s3:ListBucket", HOME, {"s3:prefix": JOB.root}),
-    Ask("Node", "s3:DeleteObject", f"{BYTES}/{keys.BytesPrefix('resnet').checkpoint(0, 'f' * 64, 'a/b.pt')}"),
-    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').artifact(0, 'model.pt')}"),
-    Ask("Node", "s3:PutObject", f"{BYTES}/{keys.BytesPrefix('resnet').commit(keys.CommitKind.CHECKPOINTS, 1, 5, 0)}"),
-    Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
-    Ask("Node", "logs:PutLogEvents", log_stream(NODES_LOG, names.log_stream("resnet", 1, 0))),
 ]
 
 DENIED = [
@@ -238,8 +223,8 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
-EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED]
-EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED]
+EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED, *jobs.ALLOWED]
+EVERY_DENIED = [*DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED, *jobs.DENIED]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}
@@ -248,10 +233,11 @@ IN_EVERY_REQUEST = {"aws:requestedregion"}
 
 @pytest.fixture(scope="module")
 def answers(policies: dict[str, Policies], deployment: Synthesised) -> dict[str, Answer]:
-    """One process for all cases. KMS asks the policy of the key as well, which leaves roles to their own."""
+    """One process for all cases. KMS asks the policy of the key as well, which leaves roles to their own, and STS the trust policy."""
     key = of_resource(deployment, "AWS::KMS::Key")
     asked = [ask.request for ask in (*EVERY_ALLOWED, *EVERY_DENIED)]
-    with_key = [replace(one, resource_policy=key) if one.resource == TOPIC_KEY else one for one in asked]
+    of_their_own = {TOPIC_KEY: key, JOB_ROLE: trust(deployment, "JobRole")}
+    with_key = [replace(one, resource_policy=of_their_own.get(one.resource)) for one in asked]
     return {request.identity: answer for request, answer in zip(asked, simulate(policies, with_key), strict=True)}
 
 

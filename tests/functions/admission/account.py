@@ -39,7 +39,8 @@ UPLOADED = {
     "folder.tar.gz": packed("digits/train.py", "digits/data.csv"),
     "main.tar.gz": packed("main.py", "train/model.py"),
 }
-SECRETS = ("token", "team+a=b@c.d_e/token", "dying")
+MANY = tuple(f"a-long-path-of-a-secret/{number:02d}" for number in range(20))
+SECRETS = ("token", "team+a=b@c.d_e/token", "dying", *MANY)
 
 
 class Account(Aws):

@@ -221,6 +221,12 @@ LOOKED_UP = (
                 {"TOKEN": SECRET + "dying"},
                 f".TOKEN: {SECRET}dying does not exist or is being deleted; allowed: a secret that can be read",
             ),
+            (
+                "more than the keys of a job may name",
+                {f"TOKEN{number}": f"{SECRET}a-long-path-of-a-secret/{number:02d}" for number in range(20)},
+                "their ARNs are together 281 characters too long for a job's keys; allowed: about fifteen secrets, of which one may hold several "
+                "values as JSON",
+            ),
             Row(
                 "a variable that environment sets too",
                 {"environment": {"TOKEN": "x"}, "secrets": {"TOKEN": SECRET + "token"}},

@@ -1,0 +1,46 @@
+"""Sessions of the job role: what its keys are, and what a session may do for one job beside what the role may do for every job."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+TAG = "job"
+"""Session tag that names the job. The role's policy lets a session touch what has this name in its key, and nothing else."""
+LASTS_S = 3600
+"""Seconds for which keys are valid: the most that AWS allows for a role that another role assumes."""
+MOST_POLICY = 2048
+"""Characters of a session's own policy, at most (AssumeRole)."""
+_WHOLE_ARN = re.compile(r"-[A-Za-z0-9]{6}$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeys:
+    """Keys of a session, as nodes read them from their own partition of the table of state."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    token: str = field(repr=False)
+    expires: float
+    """UTC epoch seconds."""
+
+
+def policy(secrets: Iterable[str]) -> str:
+    """The session's own policy: everything that the role may do, but of secrets only those of the job, by their ARNs.
+
+    Secrets Manager ends the ARN of a secret with a hyphen and six characters, which people may leave out.
+    """
+    named = sorted({arn if _WHOLE_ARN.search(arn) else f"{arn}-??????" for arn in secrets})
+    read = "secretsmanager:GetSecretValue"
+    statements: list[dict[str, object]] = [{"Effect": "Allow", "NotAction": read, "Resource": "*"}]
+    if named:
+        statements.append({"Effect": "Allow", "Action": read, "Resource": named})
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+
+
+def name(job: str, attempt: int) -> str:
+    """Name of an attempt's sessions, which CloudTrail shows: at most 64 characters, so the end of a long job's name is missing."""
+    end = f".{attempt}"
+    return f"{job[: 64 - len(end)]}{end}"

@@ -1,0 +1,36 @@
+"""Sessions of roles: STS on the fake's clock, as rude about its limits as the real one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from localaws.model import Refused
+from tests.fakes.clock import Clock
+from tests.fakes.wire import Call
+
+LONGEST_S = 3600
+"""Of a role that another role assumes."""
+MOST_POLICY = 2048
+
+
+@dataclass
+class Sts:
+    clock: Clock
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    """What was asked for each session, in order."""
+
+    def answer(self, call: Call) -> dict[str, Any]:
+        assert call.operation == "AssumeRole"
+        given = call.params
+        if given["DurationSeconds"] > LONGEST_S:
+            raise Refused("ValidationError", "The requested DurationSeconds exceeds the 1 hour session limit", 400)
+        if len(given["Policy"]) > MOST_POLICY or not json.loads(given["Policy"])["Statement"]:
+            raise Refused("MalformedPolicyDocument", "The policy is too long, or is none", 400)
+        self.sessions.append(given)
+        number = len(self.sessions)
+        until = datetime.fromtimestamp(self.clock.now + given["DurationSeconds"], tz=timezone.utc)
+        keys = {"AccessKeyId": f"ASIA{number:016d}", "SecretAccessKey": f"secret-{number}", "SessionToken": "t"}
+        return {"Credentials": {**keys, "Expiration": until}}

@@ -1,0 +1,136 @@
+"""Nodes get keys for their job, new ones long before those expire, and none once their attempt is over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from attendant.sessions import RENEWED_S, is_due
+from contract import items, sessions
+from contract.codec import decode
+from contract.sessions import LASTS_S, SessionKeys
+from tests.builders import JOB_ROLE, NODE_ROLE, NOW
+from tests.fakes import state
+from tests.fakes.faults import Kind, Mishap
+from tests.fakes.fleet import WORKING, Fleet
+from tests.fakes.functions import Outcome
+
+A, B = "job-0000", "job-0001"
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    made = Fleet([2, 3], now=NOW)
+    with made.functions.installed():
+        yield made
+
+
+def looked(fleet: Fleet, *mishaps: Mishap) -> Outcome:
+    return fleet.functions.invoke("attendant", {"source": "aws.events"}, list(mishaps))
+
+
+def later(fleet: Fleet, seconds: float) -> None:
+    """Minutes pass, each with a look, while every node reports."""
+    until = fleet.clock.now + seconds
+    while fleet.clock.now < until:
+        fleet.clock.now += 60
+        for job, instances in fleet.instances.items():
+            for rank, one in enumerate(instances):
+                state.report(fleet.aws, replace(WORKING, job=job, rank=rank, instance=one))
+        looked(fleet)
+
+
+def keys_of(fleet: Fleet, job: str) -> list[SessionKeys | None]:
+    """Of each of its nodes."""
+    found = [state.stored(fleet.aws, items.node_keys(NODE_ROLE, one)) for one in fleet.instances[job]]
+    return [decode(SessionKeys, one) if one else None for one in found]
+
+
+def of_job(fleet: Fleet, job: str) -> list[dict[str, Any]]:
+    """What was asked for each session of the job."""
+    return [one for one in fleet.aws.sts.sessions if one["Tags"] == [{"Key": sessions.TAG, "Value": job}]]
+
+
+def test_every_node_of_a_job_has_the_same_keys_and_no_other_jobs_nodes_have_them(fleet: Fleet) -> None:
+    looked(fleet)
+    first, *others = keys_of(fleet, A)
+    assert first is not None
+    assert others == [first]
+    assert first not in keys_of(fleet, B)
+    (asked,) = of_job(fleet, A)
+    assert asked["RoleArn"] == JOB_ROLE
+    assert asked["RoleSessionName"] == f"{A}.1"
+    assert asked["DurationSeconds"] == LASTS_S == 3600
+
+
+def test_looks_at_fresh_keys_begin_no_session(fleet: Fleet) -> None:
+    for _ in range(3):
+        looked(fleet)
+        fleet.clock.run(60)
+    assert len(fleet.aws.sts.sessions) == 2
+
+
+def test_keys_are_renewed_while_half_of_their_time_is_left(fleet: Fleet) -> None:
+    looked(fleet)
+    before = keys_of(fleet, A)
+    later(fleet, LASTS_S - RENEWED_S + 60)
+    assert before != keys_of(fleet, A) != [None, None]
+    assert len(of_job(fleet, A)) == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "due"), [(LASTS_S, False), (RENEWED_S, False), (RENEWED_S - 1, True), (0, True), (-math.inf, True)]
+)
+def test_what_is_valid_for_less_than_half_an_hour_is_due(left: float, due: bool) -> None:
+    assert is_due(NOW + left, NOW) is due
+
+
+def test_an_attempt_that_is_over_gets_no_keys(fleet: Fleet) -> None:
+    fleet.ends(A, after_s=1.0)
+    fleet.clock.run(5)
+    looked(fleet)
+    assert of_job(fleet, A) == []
+    assert keys_of(fleet, A) == [None, None]
+
+
+def test_an_attempt_that_nobody_waits_for_any_more_gets_no_keys(fleet: Fleet) -> None:
+    del fleet.aws.states.waits[fleet.tokens[A]]
+    looked(fleet)
+    assert of_job(fleet, A) == []
+
+
+def test_a_session_service_that_does_not_answer_keeps_no_heartbeat_back_and_the_next_look_tries_again(
+    fleet: Fleet,
+) -> None:
+    away = Mishap("sts:AssumeRole", times=math.inf, fault=Kind.DENIED)
+    outcome = looked(fleet, away)
+    assert "2 of 2 looks failed" in outcome.cause
+    beats = [call.params["taskToken"] for call in fleet.aws.calls if call.operation == "SendTaskHeartbeat"]
+    assert sorted(beats) == sorted(fleet.tokens.values())
+    looked(fleet)
+    assert None not in keys_of(fleet, A)
+
+
+def test_keys_that_could_not_be_given_to_every_node_are_begun_again(fleet: Fleet) -> None:
+    """A node that lacks its copy would otherwise wait for half an hour."""
+    spoiled = f"{NODE_ROLE}:{fleet.instances[A][1]}"
+    puts = [call for call in fleet.aws.calls if call.operation == "PutItem"]
+    assert puts == []
+    # The pass is noted first; of the five copies one is refused.
+    looked(fleet, Mishap("dynamodb:PutItem", nth=3, fault=Kind.DENIED))
+    assert None in (*keys_of(fleet, A), *keys_of(fleet, B)), spoiled
+    looked(fleet)
+    assert None not in (*keys_of(fleet, A), *keys_of(fleet, B))
+
+
+def test_keys_written_by_a_node_itself_are_replaced_at_their_time_and_reach_nobody_else(fleet: Fleet) -> None:
+    looked(fleet)
+    own = items.node_keys(NODE_ROLE, fleet.instances[A][0])
+    state.store(fleet.aws, own, b"nonsense")
+    assert looked(fleet).error == ""
+    later(fleet, LASTS_S)
+    assert None not in keys_of(fleet, A)
