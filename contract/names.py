@@ -168,6 +168,11 @@ def job_role(deployment: str, region: str) -> str:
     return f"{deployment}-job-{region}"
 
 
+def people_policy(deployment: str, region: str) -> str:
+    """Name of the managed policy of people who start and watch jobs; policies have no region, as roles have none."""
+    return f"{deployment}-people-{region}"
+
+
 def training_role(deployment: str, region: str) -> str:
     """Name of the role of the grid's SageMaker trainings; roles have no region, so the home region keeps deployments apart."""
     return f"{deployment}-training-{region}"
