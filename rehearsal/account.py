@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
+from contract import names
 from contract.aws_errors import code_of
+from localaws.iam.guard import Guard
 from localaws.iam.simulator import Policies
-from rehearsal.yard import Yard
+
+if TYPE_CHECKING:
+    from rehearsal.yard import Yard
 
 NOT_OURS = ("role/cdk-", "role/aws-service-role/")
 """Roles of the CDK's bootstrap and of AWS, which none of our stacks makes."""
@@ -39,12 +44,13 @@ class DeployedAccount:
         iam = self._yard.client("iam")
         roles = [role for page in iam.get_paginator("list_roles").paginate() for role in page["Roles"]]
         return {
-            role["Arn"]: self._of_role(role["RoleName"])
+            role["Arn"]: self.of_role(role["RoleName"])
             for role in roles
             if not any(word in role["Arn"] for word in NOT_OURS)
         }
 
-    def _of_role(self, role: str) -> Policies:
+    def of_role(self, role: str) -> Policies:
+        """Returns the policies of a role of the product, by its name."""
         iam = self._yard.client("iam")
         attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
         if attached:
@@ -113,3 +119,18 @@ class DeployedAccount:
 
 def _plain(tags: Any) -> dict[str, str]:
     return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def guard(yard: Yard) -> Guard:
+    """Denies nodes, from now on, what IAM would deny them: as instances, and with the keys of their job."""
+    account, deployment = DeployedAccount(yard), yard.context["trainyard"]["deployment"]
+    of_job = names.job_role(deployment, yard.region)
+
+    @cache
+    def policies(role: str) -> Policies | None:
+        name = role.rpartition("/")[2]
+        return account.of_role(name) if name == of_job or re.match(rf"{deployment}-foundation-NodeRole", name) else None
+
+    made = Guard(account, policies)
+    made.install(yard.aws)
+    return made

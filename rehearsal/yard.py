@@ -22,6 +22,7 @@ from localaws.machines.nodes import Nodes
 from localaws.ports import Port
 from localaws.server import DEPLOYER, LocalAws
 from localaws.services import ec2
+from rehearsal.account import guard
 from rehearsal.deployment import ACCOUNT, Cdk, Deployed, DeploymentFailed, bring_up, context
 from rehearsal.faults import Fault, asked
 from rehearsal.node_faults import NodeFaults
@@ -99,6 +100,7 @@ class Yard:
                 problem.functions = self.aws.workers.logs()
                 raise
             self.left_out = deployed.left_out
+            self.guard = guard(self)
             self.places = self._places(deployed)
             self._using = undoing.pop_all()
         return self

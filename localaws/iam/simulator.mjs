@@ -1,4 +1,5 @@
 // Asks the IAM simulator about every request on standard input; answers on standard output. See localaws/iam/simulator.py.
+import { createInterface } from 'node:readline'
 import { allowedContextKeysForRequest, runSimulation, runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 
 // IAM's reference lists no resource for these actions, so the simulator would require '*'. IAM itself checks the state
@@ -55,11 +56,12 @@ async function keysOf(question) {
   return allowedContextKeysForRequest(service, name, question.resource)
 }
 
-let text = ''
-for await (const chunk of process.stdin) text += chunk
-const { policies = {}, requests = [], keys = [] } = JSON.parse(text)
-const answers = []
-for (const request of requests) answers.push(await ask(request, policies[request.principal] ?? {}))
-const known = []
-for (const one of keys) known.push(await keysOf(one))
-process.stdout.write(JSON.stringify({ answers, keys: known }))
+// One document a line, one answer a line.
+for await (const line of createInterface({ input: process.stdin })) {
+  const { policies = {}, requests = [], keys = [] } = JSON.parse(line)
+  const answers = []
+  for (const request of requests) answers.push(await ask(request, policies[request.principal] ?? {}))
+  const known = []
+  for (const one of keys) known.push(await keysOf(one))
+  process.stdout.write(JSON.stringify({ answers, keys: known }) + '\n')
+}

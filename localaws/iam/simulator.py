@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -58,7 +59,39 @@ class Answer:
 
 def simulate(policies: Mapping[str, Policies], requests: Sequence[Request]) -> list[Answer]:
     """Returns answers in the order of the requests; `policies` are keyed by the principal's ARN. Raises NotInstalled."""
-    document = {"policies": policies, "requests": [asdict(request) for request in requests]}
+    return _answers(_node(_questions(policies, requests)))
+
+
+class LiveSimulator:
+    """A Node process that answers questions for as long as it lives. Safe to use from any thread. Raises NotInstalled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, policies: Mapping[str, Policies], requests: Sequence[Request]) -> list[Answer]:
+        """As `simulate`."""
+        with self._lock:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(_questions(policies, requests)) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the IAM simulator has ended")
+        return _answers(json.loads(line))
+
+    def close(self) -> None:
+        with self._lock:
+            self._process.kill()
+            self._process.wait()
+
+
+def _questions(policies: Mapping[str, Policies], requests: Sequence[Request]) -> dict[str, Any]:
+    return {"policies": policies, "requests": [asdict(request) for request in requests]}
+
+
+def _answers(document: Mapping[str, Any]) -> list[Answer]:
     return [
         Answer(
             allowed=one["allowed"],
@@ -66,7 +99,7 @@ def simulate(policies: Mapping[str, Policies], requests: Sequence[Request]) -> l
             error=one["error"],
             by=tuple((policy, index) for policy, index in one["by"]),
         )
-        for one in _node(document)["answers"]
+        for one in document["answers"]
     ]
 
 
@@ -76,12 +109,16 @@ def condition_keys(questions: Iterable[tuple[str, str]]) -> list[frozenset[str]]
     return [frozenset(one) for one in _node(document)["keys"]]
 
 
-def _node(document: Mapping[str, Any]) -> dict[str, Any]:
+def _command() -> list[str]:
     node = shutil.which("node")
     if node is None or not LIBRARY.exists():
         raise NotInstalled("the IAM simulator is not installed: run `make setup`")
+    return [node, str(SCRIPT)]
+
+
+def _node(document: Mapping[str, Any]) -> dict[str, Any]:
     done = subprocess.run(
-        [node, str(SCRIPT)], input=json.dumps(document), capture_output=True, text=True, check=False, timeout=LIMIT_S
+        _command(), input=json.dumps(document), capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
     if done.returncode:
         raise RuntimeError(f"the IAM simulator failed: {done.stderr}")

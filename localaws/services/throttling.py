@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from localaws.recorder import Answer
+from localaws.refusing import refused
 
 if TYPE_CHECKING:
-    from localaws.recorder import Call, Environ
+    from localaws.recorder import Answer, Call, Environ
     from localaws.server import LocalAws
 
 LARGE = 64 * 1024
 """S3 puts of more bytes are data: repeating them would show nothing and take long."""
+
+
+CODES = {
+    "ec2": ("RequestLimitExceeded", "Request limit exceeded.", 503),
+    "s3": ("SlowDown", "Please reduce your request rate.", 503),
+    "query": ("Throttling", "Rate exceeded", 400),
+    "rest-json": ("ThrottlingException", "Rate exceeded", 429),
+}
 
 
 def install(aws: LocalAws) -> None:
@@ -28,23 +35,7 @@ def install(aws: LocalAws) -> None:
 
 def refusal(call: Call) -> Answer | None:
     """Returns the throttling answer in the caller's protocol; None for a protocol that moto does not serve."""
-    if call.protocol == "ec2":
-        code = "RequestLimitExceeded"
-        body = (
-            f"<Response><Errors><Error><Code>{code}</Code><Message>Request limit exceeded.</Message></Error></Errors>"
-        )
-        return Answer(503, f"{body}<RequestID>rehearsal</RequestID></Response>".encode(), error=code)
-    if call.protocol == "s3":
-        body = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-        return Answer(503, body.encode(), error="SlowDown")
-    if call.protocol == "query":
-        body = (
-            "<ErrorResponse><Error><Type>Sender</Type><Code>Throttling</Code><Message>Rate exceeded</Message></Error>"
-        )
-        return Answer(400, f"{body}<RequestId>rehearsal</RequestId></ErrorResponse>".encode(), error="Throttling")
-    if call.protocol in ("json", "rest-json"):
-        code = "TooManyRequestsException" if call.service == "lambda" else "ThrottlingException"
-        headers = {"Content-Type": "application/x-amz-json-1.1", "x-amzn-ErrorType": code}
-        status = 400 if call.protocol == "json" else 429
-        return Answer(status, json.dumps({"__type": code, "message": "Rate exceeded"}).encode(), headers, code)
-    return None
+    code, message, status = CODES.get(call.protocol, ("ThrottlingException", "Rate exceeded", 400))
+    if call.service == "lambda":
+        code = "TooManyRequestsException"
+    return refused(call, code, message, status)

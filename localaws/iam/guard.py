@@ -1,0 +1,57 @@
+"""Denies what IAM would deny: the calls of nodes, which run other people's code, are judged before they take effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from localaws.iam.questions import Account, Untaught, requests
+from localaws.iam.simulator import LiveSimulator, Policies, Request
+from localaws.refusing import refused
+
+if TYPE_CHECKING:
+    from localaws.recorder import Answer, Call, Environ
+    from localaws.server import LocalAws
+
+MANY = 20_000
+"""Answers that are remembered."""
+
+
+class Guard:
+    """An interceptor of the recorder. `policies` gives those of a role by its ARN, or None for a role that is not guarded."""
+
+    def __init__(self, account: Account, policies: Callable[[str], Policies | None]) -> None:
+        self._account, self._policies = account, policies
+        self._simulator = LiveSimulator()
+        self._known: dict[str, bool] = {}
+        self.denied: list[Call] = []
+        """Calls that were denied, in order."""
+
+    def install(self, aws: LocalAws) -> None:
+        aws.recorder.interceptors.append(self)
+        aws.at_stop(self._simulator.close)
+
+    def __call__(self, call: Call, environ: Environ) -> Answer | None:  # noqa: ARG002
+        policies = self._policies(call.role)
+        if policies is None:
+            return None
+        try:
+            asked = requests(call, self._account)
+        except Untaught:
+            asked = [Request(principal=call.role, action=call.name, resource="*")]
+        why = next((one for one in asked if not self._allows(one, {call.role: policies})), None)
+        if why is None:
+            return None
+        self.denied.append(call)
+        code = "AccessDenied" if call.protocol in ("s3", "query") else "AccessDeniedException"
+        message = f"User: {call.role} is not authorized to perform: {why.action} on resource: {why.resource}"
+        return refused(call, code, message, 400 if call.protocol == "json" else 403)
+
+    def _allows(self, request: Request, policies: Mapping[str, Policies]) -> bool:
+        known = f"{request.identity} {policies}"
+        if known not in self._known:
+            if len(self._known) >= MANY:
+                self._known.clear()
+            (answer,) = self._simulator.ask(policies, [request])
+            self._known[known] = answer.allowed and not answer.error
+        return self._known[known]
