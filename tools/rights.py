@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from contract import tags
-from tools.synthesis import ROOT, Synthesised, synthesise
+from tools.synthesis import ROOT, synthesise
 
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = (
@@ -36,7 +36,7 @@ MARKS = {
 
 def pages() -> dict[Path, str]:
     with tempfile.TemporaryDirectory() as folder:
-        return {PAGE: page(PAGE.read_text("utf-8"), table(synthesise(Path(folder))))}
+        return {PAGE: page(PAGE.read_text("utf-8"), table(synthesise(Path(folder)).stacks.values()))}
 
 
 def page(before: str, lines: list[str]) -> str:
@@ -46,9 +46,10 @@ def page(before: str, lines: list[str]) -> str:
     return "\n".join([f"{head}{BEGIN}", "", *lines, "", f"{END}{tail}"])
 
 
-def table(deployment: Synthesised) -> list[str]:
+def table(templates: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Returns the lines of the table for these templates."""
     found: dict[str, list[str]] = {}
-    for template in deployment.stacks.values():
+    for template in templates:
         for who, statement in _statements(template["Resources"]):
             found.setdefault(who, []).extend(_changes(statement))
     rows = [f"| {who} | {'; '.join(dict.fromkeys(may)) or 'nothing'} |" for who, may in sorted(found.items())]
@@ -70,7 +71,7 @@ def _statements(resources: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str
 
 def _changes(statement: Mapping[str, Any]) -> Iterator[str]:
     """Yields what the statement lets change. Every function writes its own log, of which the page says so once."""
-    actions = _listed(statement["Action"])
+    actions = _listed(statement["Action"]) if statement.get("Effect") != "Deny" else []
     changing = [one for one in actions if not READS.match(one)]
     if not changing or ("Sid" not in statement and set(actions) == OWN_LOG):
         return
