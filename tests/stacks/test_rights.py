@@ -71,6 +71,7 @@ def test_no_right_crosses_regions_but_to_end_what_is_ours_and_to_ask_what_stands
         "sagemaker:StopTrainingJob",
     }
     assert {right.name for right in free if "ssm:GetParameter" in right.actions} == {"ReadRegionParameters"}
+    assert {right.stack for right in free if right.name != "ReadRegionParameters"} == {"trainyard-reaper"}
 
 
 def test_a_pattern_of_buckets_is_of_this_account_alone(granted: list[Right]) -> None:
