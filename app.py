@@ -53,7 +53,8 @@ def build(app: cdk.App, settings: Settings) -> None:
         app,
         f"{deployment}-builds",
         common=common,
-        repositories=settings.every_repository,
+        # Not the platform's own: what people build must never become a part of it.
+        repositories=settings.repositories,
         data_buckets=settings.data_buckets,
         copy_accounts=settings.copy_accounts,
     )
@@ -70,7 +71,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         limits=settings.limits,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
-    images = ImagesStack(app, f"{deployment}-images", common=common)
+    images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, images)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
@@ -139,7 +140,7 @@ def _grid(
         network=network,
         grid=grids,
         settings=settings.grid,
-        child_image=child_tag(),
+        child_image=child_tag(settings.grid.child_base),
     )
 
 

@@ -241,8 +241,13 @@ class ImageBuildEnvironment(DeploymentEnvironment):
 class OwnImagesEnvironment(DeploymentEnvironment):
     """Environment of the function through which a deploy waits for the platform's own images."""
 
+    account: str
+    suffix: str
+    """The partition's domain, usually `amazonaws.com`."""
+    home_region: str
+    regions: tuple[str, ...]
     build_machine: str
-    """ARN."""
+    """ARN of the machine that builds the platform's own images."""
     timing: OwnImagesTiming
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any
 
+from contract import names
+
 GRIDS = "grids/"
 """Prefix of grids: the home bucket has their decisions and records, a region's bucket of bytes has what their trainings write."""
 SHARD = 100
@@ -79,6 +81,19 @@ class GridPrefix:
     def bytes(self, index: int) -> str:
         """Folder of one line's model artifacts and checkpoints, in the bucket of bytes of its region."""
         return f"{self.root}{index:08d}/"
+
+    def checkpoints(self, index: int) -> str:
+        """Folder of one line's checkpoints, without a slash at its end, as SageMaker is given it."""
+        return f"{self.bytes(index)}checkpoints"
+
+
+_CHECKPOINTS = re.compile(rf"{GRIDS}({names.GRID_PATTERN.pattern})/[0-9]{{8}}/checkpoints")
+
+
+def grid_of(folder: str) -> str:
+    """Returns the grid of a key that GridPrefix.checkpoints made; empty for any other key."""
+    found = _CHECKPOINTS.fullmatch(folder)
+    return found[1] if found else ""
 
 
 _ANY = GridPrefix("*")

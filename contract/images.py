@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from contract.codec import decode, encode
 
 REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*")
 """ECR's own pattern of a repository's name; 2 to 256 characters."""
@@ -23,6 +28,10 @@ BASE = "BASE"
 """The build argument that `base` becomes: `ARG BASE`, then `FROM ${BASE}`."""
 ORDER = "ORDER"
 """The environment variable of the build that holds a BuildOrder as JSON."""
+CHILD_BASE = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
+"""The image on which the grid's child is built, unless the settings name another."""
+BASE_DIGEST = "BASE_DIGEST"
+"""The environment variable in which a build keeps the digest of its base image, once it has found it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,23 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """The digest behind a base image's tag when the first build used it; later builds use the same (`keys.own_base`)."""
+
+    address: str
+    digest: str
+
+
+def content_digest(files: Mapping[str, str], base: str) -> str:
+    """Returns the digest of a build context: `files` has the SHA-256 of each file by its path in the context. Another base image makes
+    another digest."""
+    digest = hashlib.sha256(f"{base}\n".encode())
+    for path, content in sorted(files.items()):
+        digest.update(f"{path}\n{content}\n".encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOrder:
     """What a build does, passed in one environment variable; CodeBuild takes 5,500 characters in it."""
 
@@ -100,12 +126,27 @@ class BuildOrder:
     context: Context | None = None
     base: str = ""
     """Full address of the base image, the build argument BASE."""
+    base_digest: str = ""
+    """The base image's digest, where it is known; the build then uses no other image."""
     arguments: dict[str, str] = field(default_factory=dict)
     cache: str = ""
     """Repository in the home region that stores the layers of earlier builds."""
+    records: str = ""
+    """Bucket to which a build of the platform's own image writes what it made (`keys.OWN_RECORDS`), before it sets the tag anywhere;
+    empty for people's images."""
+
+    @classmethod
+    def given(cls, variables: Mapping[str, str] = os.environ) -> BuildOrder:
+        """Returns the order of the build that this process is a part of, with the base image's digest if the build has found it."""
+        order = decode(cls, variables[ORDER])
+        return replace(order, base_digest=order.base_digest or variables.get(BASE_DIGEST, ""))
 
     def target(self, region: str) -> ContainerImage:
         return ContainerImage(registry(self.account, region, self.suffix), self.repository, self.tag)
+
+    def text(self) -> str:
+        """Returns the order as it is passed: one line of ASCII, so that no shell and no console can change it."""
+        return "".join(letter if ord(letter) < 128 else _escaped(letter) for letter in encode(self).decode())
 
     @property
     def built(self) -> ContainerImage:
@@ -120,3 +161,9 @@ class BuildOrder:
             [] if self.source else [self.built]
         )
         return tuple(dict.fromkeys(image.registry for image in read if image.account))
+
+
+def _escaped(letter: str) -> str:
+    """Escapes a letter as JSON does: letters beyond the first plane become two surrogates."""
+    code = letter.encode("utf-16-be")
+    return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))

@@ -6,12 +6,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 
 JOBS = "jobs/"
 UPLOADS = "uploads/"
 """Prefix to which people upload code; Admit copies it from here, or from a data bucket of the settings."""
-OWN_CONTEXTS = f"{UPLOADS}platform/"
+OWN_IMAGES = "platform/"
+"""Prefix of the platform's own images; no person and no job writes here."""
+OWN_CONTEXTS = f"{OWN_IMAGES}contexts/"
 """Prefix to which a deploy uploads the build contexts of the platform's own images."""
+OWN_RECORDS = f"{OWN_IMAGES}images/"
+"""Prefix of what the builds of the platform's own images say of what they made; the role of these builds alone writes here."""
+OWN_BASES = f"{OWN_IMAGES}bases/"
+"""Prefix of the digests of base images; the first build that uses a base writes it, and no build writes it again."""
 AGENTS = "agents/"
 """Prefix of node agents, each under its digest; Admit writes them here, and nodes may read all of them."""
 
@@ -19,7 +26,10 @@ ANY_LIST = f"{JOBS}*/attempts/*/artifacts.json"
 ANY_DESCRIPTION = f"{JOBS}*/job.json"
 ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
+ANY_COMMIT = f"{JOBS}*/commits/*"
 ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
+ANY_OWN_RECORD = f"{OWN_RECORDS}*"
+ANY_OWN_BASE = f"{OWN_BASES}*"
 ANY_AGENT = f"{AGENTS}*"
 """Patterns, for permissions, of these keys of any job and attempt."""
 
@@ -27,6 +37,21 @@ ANY_AGENT = f"{AGENTS}*"
 def own_context(tag: str) -> str:
     """Key of the build context of the platform's own image with that tag."""
     return f"{OWN_CONTEXTS}{tag}.zip"
+
+
+def own_provenance(tag: str, digest: str) -> str:
+    """Key of the provenance of the platform's own image with this tag and digest: it exists if a build of ours made the image."""
+    return f"{OWN_RECORDS}{tag}/{digest.removeprefix('sha256:')}.provenance.json"
+
+
+def own_parts(tag: str, digest: str) -> str:
+    """Key of the list of parts (SBOM) of the same image."""
+    return f"{OWN_RECORDS}{tag}/{digest.removeprefix('sha256:')}.sbom.json"
+
+
+def own_base(address: str) -> str:
+    """Key of the digest of the base image with this address."""
+    return f"{OWN_BASES}{sha256(address.encode()).hexdigest()}.json"
 
 
 def agent(digest: str) -> str:

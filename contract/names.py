@@ -23,6 +23,8 @@ PLATFORM = "platform"
 """The short name of the repository of the platform's own images."""
 AWS_IMAGES = "amazon"
 """What EC2 and IAM call the owner of the machine images that AWS publishes."""
+PLATFORM_CACHE = "platform-cache"
+"""The short name of the repository that builds of the platform's own images push to first; people's builds cannot write it."""
 METRICS = "Trainyard"
 """The CloudWatch namespace of the metrics in contract.metrics."""
 
@@ -115,8 +117,27 @@ def build_log_group(deployment: str) -> str:
     return f"/trainyard/{deployment}/builds"
 
 
+def platform_cache(deployment: str) -> str:
+    """The repository (home region) that builds of the platform's own images push to first."""
+    return repository(deployment, PLATFORM_CACHE)
+
+
+def platform_machine(deployment: str) -> str:
+    """The state machine that brings the platform's own images into every region; a deploy alone starts it."""
+    return f"{deployment}-platform-build"
+
+
+def platform_project(deployment: str) -> str:
+    """Name of the CodeBuild project of the platform's own images."""
+    return f"{deployment}-platform-build"
+
+
+def platform_log_group(deployment: str) -> str:
+    return f"/trainyard/{deployment}/platform-builds"
+
+
 def child_image_tag(digest: str) -> str:
-    """The tag of the grid's child whose context has this digest, in the repository PLATFORM."""
+    """The tag of the grid's child whose context has this digest (contract.images.content_digest), in the repository PLATFORM."""
     return f"grid-child-{digest[:32]}"
 
 
@@ -147,6 +168,11 @@ def child_log_group(deployment: str) -> str:
 def job_role(deployment: str, region: str) -> str:
     """Role whose sessions nodes have for their job alone. Names of roles are an account's, not a region's."""
     return f"{deployment}-job-{region}"
+
+
+def people_policy(deployment: str, region: str) -> str:
+    """Name of the managed policy of people who start and watch jobs; policies have no region, as roles have none."""
+    return f"{deployment}-people-{region}"
 
 
 def training_role(deployment: str, region: str) -> str:

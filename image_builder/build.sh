@@ -39,8 +39,34 @@ find_image() { # file
   echo "Fetching the context"
   aws s3api get-object "${answers[@]}" "$archive" >/dev/null
   python3 "$here/unpack.py" "$archive" "$work/context"
+  if [[ -n $records ]]; then
+    python3 "$here/own.py" verify "$work/context"
+    fix_base
+  fi
   several build
   docker buildx build "${answers[@]}" --metadata-file "$1" "$work/context"
+}
+
+# Finds which image the base's tag names, unless an earlier build has, and records it for all later builds: a tag may move.
+fix_base() {
+  local address
+  address=$(one unfixed)
+  [[ -n $address ]] || return 0
+  docker buildx imagetools inspect --format '{{json .Manifest}}' "$address" >"$work/base.json"
+  BASE_DIGEST=$(one digest <"$work/base.json")
+  export BASE_DIGEST
+  echo "The base image $address is $BASE_DIGEST from now on"
+  put base "$work/base-record.json" --if-none-match '*'
+}
+
+# Writes a document of own.py to the place that own.py names.
+put() { # document file [option ...]
+  local document=$1 file=$2
+  shift 2
+  python3 "$here/own.py" "$document" "$work/context" "$digest" >"$file"
+  python3 "$here/own.py" place "$document" "$digest" >"$work/answers"
+  mapfile -d '' -t answers <"$work/answers"
+  aws s3api put-object "${answers[@]}" --body "$file" --content-type application/json "$@" >/dev/null
 }
 
 # Copies a manifest or an index unchanged: without --prefer-index=false the copy of a manifest would be an index around it.
@@ -57,6 +83,8 @@ standing() { # region
 repository=$(one repository)
 tag=$(one tag)
 source=$(one source)
+records=$(one records)
+digest=
 
 several logins
 for ((i = 0; i < ${#answers[@]}; i += 2)); do
@@ -68,6 +96,11 @@ find_image "$work/image.json"
 digest=$(one digest <"$work/image.json")
 image=$(one pinned "${source:-$(one built)}" "$digest")
 echo "The image is $image"
+# Before any region has the tag: what stands under it is believed only with its record.
+if [[ -n $records && -z $source ]]; then
+  put parts "$work/parts.json"
+  put provenance "$work/provenance.json"
+fi
 
 several targets
 failed=() taken=

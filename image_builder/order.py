@@ -6,13 +6,11 @@ Values from people (arguments, keys) reach the shell as elements of an array and
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from contract.codec import decode
-from contract.images import BASE, ORDER, PRIVATE_REGISTRY, BuildOrder, ContainerImage, Context
+from contract.images import BASE, PRIVATE_REGISTRY, BuildOrder, ContainerImage, Context
 
 PLATFORM = "linux/amd64"
 
@@ -29,9 +27,10 @@ def build(order: BuildOrder) -> list[str]:
 
     Layers come from the image that the last build pushed (inline cache: only the image itself is kept, and Docker's own builder
     supports it, while another builder would first be pulled from Docker Hub). Without attestations an image is one
-    manifest, which SageMaker and older runtimes need.
+    manifest, which SageMaker and older runtimes need; own.py says what the platform's own images are made of.
     """
-    arguments = {**order.arguments, **({BASE: order.base} if order.base else {})}
+    base = pinned(order.base, order.base_digest) if order.base_digest else order.base
+    arguments = {**order.arguments, **({BASE: base} if base else {})}
     given = [part for name, value in arguments.items() for part in ("--build-arg", f"{name}={value}")]
     return [
         *("--platform", PLATFORM, "--provenance=false", "--sbom=false", "--progress=plain"),
@@ -74,11 +73,18 @@ def pinned(address: str, digest: str) -> str:
     return str(ContainerImage(image.registry, image.repository, digest=digest))
 
 
+def unfixed(order: BuildOrder) -> list[str]:
+    """Returns the address of the base image if nothing says yet which image it is."""
+    return [order.base if order.base and not order.base_digest else ""]
+
+
 QUESTIONS: dict[str, Callable[[BuildOrder], Sequence[str]]] = {
     "source": lambda order: [order.source],
     "built": lambda order: [str(order.built)],
     "repository": lambda order: [order.repository],
     "tag": lambda order: [order.tag],
+    "records": lambda order: [order.records],
+    "unfixed": unfixed,
     "archive": lambda order: [f"context{Path(_context(order).key).suffix}"],
     "fetch": fetch,
     "build": build,
@@ -87,13 +93,13 @@ QUESTIONS: dict[str, Callable[[BuildOrder], Sequence[str]]] = {
 }
 
 
-def main(question: str, *given: str) -> None:
+def main(question: str, *values: str) -> None:
     if question == "digest":
         answers: Sequence[str] = [digest(sys.stdin.read())]
     elif question == "pinned":
-        answers = [pinned(*given)]
+        answers = [pinned(*values)]
     else:
-        answers = QUESTIONS[question](decode(BuildOrder, os.environ[ORDER]))
+        answers = QUESTIONS[question](BuildOrder.given())
     sys.stdout.write("".join(f"{answer}\0" for answer in answers))
 
 

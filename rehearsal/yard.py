@@ -14,8 +14,10 @@ from types import TracebackType
 from typing import Any
 
 from contract import keys, names, tags
+from contract.images import CHILD_BASE
 from contract.reports import NodeReport
 from localaws.conditions import Conditions
+from localaws.containers.images import publish
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
 from localaws.server import DEPLOYER, LocalAws
@@ -85,6 +87,7 @@ class Yard:
             undoing.callback(self._using.close)
             with self.parts.part("local AWS"):
                 self.aws.start()
+                publish(self.aws.work / "images", CHILD_BASE)
             undoing.callback(self.aws.stop)
             undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}

@@ -38,7 +38,8 @@ class BuildsStack(cdk.Stack):
         copy_accounts: tuple[str, ...],
         compute: codebuild.ComputeType = codebuild.ComputeType.SMALL,
     ) -> None:
-        """`repositories` are short names, equal in every region; private images of `copy_accounts` may be copied."""
+        """`repositories` are short names, equal in every region, without the platform's own; private images of `copy_accounts` may be
+        copied."""
         rights, regions = common.rights, common.regions
         deployment, home = rights.deployment, rights.home_region
         super().__init__(
@@ -58,11 +59,12 @@ class BuildsStack(cdk.Stack):
         log = log_group(
             self, "BuildLog", days=common.log_retention_days, physical_name=names.build_log_group(deployment)
         )
-        BuildCache(self, "BuildCache", deployment=deployment)
+        BuildCache(self, "BuildCache", physical_name=names.build_cache(deployment))
         project = BuildProject(
             self,
             "Build",
             physical_name=names.build_project(deployment),
+            starter="the Build machine",
             rights=[*reads, *images.push()],
             log=log,
             compute=compute,
@@ -95,6 +97,7 @@ class BuildsStack(cdk.Stack):
             "Images",
             physical_name=names.build_machine(deployment),
             function=function,
+            comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
             project_name=names.build_project(deployment),
             longest_build=LONGEST_BUILD.plus(LONGEST_WAIT),
         )

@@ -14,6 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from contract import names
+from contract.images import DIGEST, REGISTRY, REPOSITORY, TAG, ContainerImage
 
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
 """Partitions where a deployment may live. Nobody has tried the sovereign and the isolated ones."""
@@ -100,6 +101,14 @@ def _no_network(text: str) -> str:
     return ""
 
 
+def _no_base(text: str) -> str:
+    try:
+        image = ContainerImage.parse(text)
+    except ValueError as problem:
+        return f"it {problem}"
+    return "it lies in a private registry" if image.account else ""
+
+
 Deployment = Annotated[
     str,
     Form(
@@ -152,6 +161,14 @@ ImageOwner = Annotated[
     str, Form(r"^([0-9]{12}|aws-marketplace)$", "the twelve digits of an account, in quotes, or aws-marketplace")
 ]
 Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
+BaseImage = Annotated[
+    str,
+    Form(
+        rf"^({REGISTRY.pattern})/({REPOSITORY.pattern})(:{TAG.pattern})?(@{DIGEST.pattern})?$",
+        "an image of a public registry with its tag or its digest, such as public.ecr.aws/docker/library/python:3.13-slim-bookworm",
+        _no_base,
+    ),
+]
 TrainingImage = Annotated[
     str,
     Form(

@@ -16,6 +16,7 @@ from stacks.parts.common import Common
 from stacks.parts.item_rights import own_items
 from stacks.parts.job_rights import instance
 from stacks.parts.logs import log_group
+from stacks.parts.people import people_policy
 from stacks.parts.right import grant
 from stacks.parts.service_roles import ServiceRoles
 from stacks.parts.table import StateTable
@@ -100,6 +101,13 @@ class FoundationStack(cdk.Stack):
             instance_profile=profile,
         )
 
+        people = people_policy(self, "People", rights=rights)
+        cdk.CfnOutput(
+            self,
+            "PeoplePolicy",
+            value=people.managed_policy_arn,
+            description="Attach this to people who start and watch jobs: it allows nothing else",
+        )
         cdk.CfnOutput(self, "HomeBucket", value=home.bucket_name, description="Uploads, jobs and results")
         cdk.CfnOutput(self, "StateTable", value=table.table_name, description="State of jobs: facts and decisions")
         cdk.CfnOutput(

@@ -1,4 +1,6 @@
-"""The Images stack (home region): the Build machine builds the platform's own images during the deploy; no local Docker is needed.
+"""The Images stack (home region): builds the platform's own images during the deploy; no local Docker is needed.
+
+They have a machine, a project, a role, a cache and an S3 prefix of their own, which nothing that people or jobs start can write.
 
 It is deployed last and nothing depends on it: if a build fails, the deploy reports it, and all other stacks stay.
 """
@@ -6,6 +8,7 @@ It is deployed last and nothing depends on it: if a build fails, the deploy repo
 from __future__ import annotations
 
 import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
@@ -16,18 +19,25 @@ from contract.timings import OwnImagesTiming
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting
 from stacks.parts.assembled import Assembled
+from stacks.parts.build_machine import BuildMachine, project_arn
+from stacks.parts.build_project import BuildCache, BuildProject
 from stacks.parts.common import Common
 from stacks.parts.function import Function, Layer
+from stacks.parts.image_rights import ImageRights
+from stacks.parts.logs import log_group
 from stacks.parts.own_images import CHILD, child_tag
 from stacks.parts.right import Right
 from stacks.parts.rights import READ
 
+LONGEST_BUILD = cdk.Duration.minutes(30)
+LONGEST_WAIT = cdk.Duration.hours(1)
+"""The longest wait in CodeBuild's queue: a new account runs one build at a time."""
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 """The longest wait of CloudFormation for a custom resource."""
 
 
 class ImagesStack(cdk.Stack):
-    """Depends on everything that a build uses: the Builds stack, and every region's repositories."""
+    """Depends on every region's repositories, which builds push to."""
 
     def __init__(
         self,
@@ -35,8 +45,9 @@ class ImagesStack(cdk.Stack):
         name: str,
         *,
         common: Common,
+        child_base: str,
     ) -> None:
-        """When a region is added, the deploy copies the images there."""
+        """When a region is added, the deploy copies the images there. `child_base` is the address of the child's base image."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(scope, name, env=common.env, description=f"Trainyard {deployment}: the platform's own images")
         context = assets.Asset(
@@ -46,6 +57,16 @@ class ImagesStack(cdk.Stack):
             asset_hash_type=cdk.AssetHashType.OUTPUT,
             bundling=Assembled(CHILD).options(),
         )
+        images = ImageRights(
+            deployment=deployment,
+            home_region=rights.home_region,
+            regions=common.regions,
+            repositories=(names.PLATFORM,),
+            base_account="",
+            copy_accounts=(),
+            cache=names.PLATFORM_CACHE,
+        )
+        project = self._project(common, images)
         function = Function(
             self,
             "OwnImages",
@@ -54,7 +75,11 @@ class ImagesStack(cdk.Stack):
             environment=OwnImagesEnvironment(
                 deployment=deployment,
                 bucket=rights.home_bucket,
-                build_machine=rights.machine(names.build_machine(deployment)),
+                account=cdk.Aws.ACCOUNT_ID,
+                suffix=cdk.Aws.URL_SUFFIX,
+                home_region=rights.home_region,
+                regions=common.regions,
+                build_machine=rights.machine(names.platform_machine(deployment)),
                 timing=timing.of(OwnImagesTiming),
             ),
             layer=Layer(self, "Libraries"),
@@ -64,9 +89,28 @@ class ImagesStack(cdk.Stack):
                 Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
                 Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
                 rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
+                rights.home(
+                    "ReadRecords", ["s3:GetObject"], keys.ANY_OWN_CONTEXT, keys.ANY_OWN_RECORD, keys.ANY_OWN_BASE
+                ),
+                rights.list_home(),
                 *rights.build_own_images(),
+                images.describe(),
+                Right(
+                    "DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.platform_project(deployment))]
+                ),
+                Right("ReadBuildLogs", ["logs:GetLogEvents"], [self._log.log_group_arn]),
             ],
         )
+        build = BuildMachine(
+            self,
+            "PlatformImages",
+            physical_name=names.platform_machine(deployment),
+            comment="Brings one of the platform's own images into every region. Started by a deploy alone.",
+            function=function,
+            project_name=names.platform_project(deployment),
+            longest_build=LONGEST_BUILD.plus(LONGEST_WAIT),
+        )
+        build.node.add_dependency(project)
         waits = AnsweringMachine(
             self,
             "OwnImagesMachine",
@@ -82,14 +126,38 @@ class ImagesStack(cdk.Stack):
             service_timeout=CLOUDFORMATION_WAITS,
             # A deploy that changes none of these properties asks nobody and builds nothing.
             properties={
-                "Tag": child_tag(),
+                "Tag": child_tag(child_base),
+                "Base": child_base,
                 "Bucket": context.s3_bucket_name,
                 "Key": context.s3_object_key,
                 "Regions": list(common.regions),
             },
         )
-        resource.node.add_dependency(waits, function)
+        resource.node.add_dependency(waits, function, build)
         acknowledge(resource, "The function starts the machine by its name, which no reference says.", "W3005")
+
+    def _project(self, common: Common, images: ImageRights) -> BuildProject:
+        """Reads contexts, writes records, and pushes to the platform's own repositories; nothing else can."""
+        rights, deployment = common.rights, common.deployment
+        self._log = log_group(
+            self, "PlatformLog", days=common.log_retention_days, physical_name=names.platform_log_group(deployment)
+        )
+        BuildCache(self, "PlatformCache", physical_name=names.platform_cache(deployment))
+        return BuildProject(
+            self,
+            "PlatformBuild",
+            physical_name=names.platform_project(deployment),
+            starter="a deploy",
+            rights=[
+                rights.home("ReadContexts", READ, keys.ANY_OWN_CONTEXT),
+                rights.home("WriteRecords", ["s3:PutObject"], keys.ANY_OWN_RECORD, keys.ANY_OWN_BASE),
+                *images.push(),
+            ],
+            log=self._log,
+            compute=codebuild.ComputeType.SMALL,
+            timeout=LONGEST_BUILD,
+            queued_timeout=LONGEST_WAIT,
+        )
 
 
 def waiting(timing: Timing) -> Waiting:
@@ -97,7 +165,7 @@ def waiting(timing: Timing) -> Waiting:
     return Waiting(
         comment="Has one of the platform's own images built and brought into every region. Started by a deploy.",
         step="Build",
-        does="Starts the Build machine with the image's context, and asks until the image stands in every region.",
+        does="Starts a build of the image's context, and asks until the image stands in every region.",
         unfinished=errors.StillBuilding,
         again_s=timing.image_again_s,
         patience_s=timing.image_patience_s,

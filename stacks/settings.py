@@ -12,10 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
-from contract.names import BUILD_CACHE, PLATFORM
+from contract.images import CHILD_BASE
+from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE
 from contract.timing import Timing
 from stacks.forms import (
     Account,
+    BaseImage,
     Bucket,
     Deployment,
     ImageOwner,
@@ -216,6 +218,9 @@ class GridSettings(Block):
     """What a line of a manifest may ask for."""
     defaults: GridDefaultSettings = GridDefaultSettings()
     """Defaults of a manifest's lines; with both set, a file of `region,s3_location` and `{"manifest": ...}` are a whole grid."""
+    child_base: BaseImage = CHILD_BASE
+    """The image on which the children's image is built. Of a tag, the first build keeps the digest, and every later build uses that
+    digest; another tag, or a digest (`...@sha256:...`), brings a newer base."""
     spot_children: bool = False
     """Run children on Fargate Spot, which costs about a third; AWS restarts some of them, without an effect on their trainings."""
 
@@ -304,7 +309,11 @@ class Settings(Block):
         for (one, cidr), (other, another) in combinations([(r.region, r.cidr) for r in self.regions if r.cidr], 2):
             if IPv4Network(cidr).overlaps(IPv4Network(another)):
                 yield f"regions: {cidr} of {one} overlaps {another} of {other}"
-        for taken, what in ((BUILD_CACHE, "builds keep their layers"), (PLATFORM, "the platform's own images are")):
+        for taken, what in (
+            (BUILD_CACHE, "builds keep their layers"),
+            (PLATFORM, "the platform's own images are"),
+            (PLATFORM_CACHE, "builds of the platform's own images keep their layers"),
+        ):
             if taken in self.repositories:
                 yield f"repositories names {taken}, where {what}; allowed: any other name"
         for where, listed in (

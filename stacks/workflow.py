@@ -46,7 +46,6 @@ WALK_AND_REFUSALS = 1.5
 """In patiences of Terminate: a launch may run for five minutes, half a patience, and then EC2 may refuse for a whole one."""
 CHECK_TIMEOUT = cdk.Duration.minutes(5)
 """How long CloudFormation waits for the region check, which asks each region once."""
-EVERY_JOB = f"{keys.JOBS}*"
 
 
 class WorkflowStack(cdk.Stack):
@@ -150,13 +149,12 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(3),
             rights=[
                 rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-                # Copying an object that somebody has tagged needs the tagging actions.
                 rights.home(
                     "CopyCode",
-                    ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:AbortMultipartUpload"],
+                    ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
                     keys.ANY_CODE,
                 ),
-                rights.home("ReadUploads", [*READ, "s3:GetObjectTagging"], f"{keys.UPLOADS}*"),
+                rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
                 item_rights.read_admission(rights),
                 item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
                 rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
@@ -252,7 +250,7 @@ class WorkflowStack(cdk.Stack):
                 *item_rights.read_attempts(rights),
                 item_rights.read_reports(rights, foundation.node_role_id),
                 rights.home("WriteArtifactLists", ["s3:PutObject"], keys.ANY_LIST),
-                rights.bytes("ReadBytes", ["s3:GetObject"], EVERY_JOB),
+                rights.bytes("ReadCommits", ["s3:GetObject"], keys.ANY_COMMIT),
                 rights.list_bytes(),
             ],
         )

@@ -60,9 +60,10 @@ def masked(text: str) -> str:
     return HASH.sub("<hash>", text)
 
 
-def definition(template: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the one state machine of a template, with references replaced by their names."""
-    (machine,) = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
+def definition(template: Mapping[str, Any], name: str = "") -> dict[str, Any]:
+    """Returns the state machine of this name, or the one of a template, with references replaced by their names."""
+    machines = (one for one in template["Resources"].values() if one["Type"] == "AWS::StepFunctions::StateMachine")
+    (machine,) = (one for one in machines if name in ("", one["Properties"]["StateMachineName"]))
     parsed: dict[str, Any] = json.loads(_plain(machine["Properties"]["DefinitionString"]))
     return parsed
 

@@ -7,21 +7,24 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
-from artifact_check.policy import missing, told
+from artifact_check.policy import misplaced, missing, told
 from aws.facts import Heard
 from aws.heard import heard
 from aws.patience import patient
-from aws.s3 import Bucket, as_json
+from aws.s3 import Bucket, TooLarge, as_json
 from aws.state import State
 from contract import keys
-from contract.codec import decode
+from contract.codec import Garbled, decode
 from contract.commits import Commit
 from contract.environments import ArtifactCheckEnvironment
 from contract.errors import SyncIncomplete
 from contract.intents import Step
 from contract.jobs import Job
+from contract.keys import CommitKind
 
 logger = Logger(service="artifact_check")
+MOST_COMMIT = 32 * 1024**2
+"""Bytes of the longest commit that is read: about 100,000 files. A node writes commits, so nothing else bounds them."""
 
 
 @patient
@@ -68,6 +71,16 @@ def _launch(state: State, job: Job, attempt: int) -> Step:
     return step
 
 
+def _commit(bucket: Bucket, key: str, rank: int) -> Commit:
+    try:
+        body = bucket.get(key, most=MOST_COMMIT)
+        if body is None:
+            raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
+        return decode(Commit, body)
+    except (TooLarge, Garbled) as problem:
+        raise SyncIncomplete(f"rank {rank}: its commit {key} cannot be read: {problem}") from None
+
+
 def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[list[Commit], list[Commit]]:
     """Checkpoints and artifacts that the nodes' last reports name."""
     if absent := sorted(set(range(job.nodes)) - reports.keys()):
@@ -75,11 +88,13 @@ def _commits(reports: Mapping[int, Heard], bucket: Bucket, job: Job) -> tuple[li
     checkpoints: list[Commit] = []
     artifacts: list[Commit] = []
     for rank, node in sorted(reports.items()):
-        for key, into in ((node.report.checkpoint, checkpoints), (node.report.artifacts, artifacts)):
+        for kind, key, into in (
+            (CommitKind.CHECKPOINTS, node.report.checkpoint, checkpoints),
+            (CommitKind.ARTIFACTS, node.report.artifacts, artifacts),
+        ):
             if not key:
                 continue
-            body = bucket.get(key)
-            if body is None:
-                raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
-            into.append(decode(Commit, body))
+            if problem := misplaced(key, job.id, kind):
+                raise SyncIncomplete(f"rank {rank}: {problem}")
+            into.append(_commit(bucket, key, rank))
     return checkpoints, artifacts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from contract.commits import Commit
+from contract.keys import BytesPrefix, CommitKind, commit_of
 
 SHOWN = 20
 """The most files that an error names."""
@@ -23,6 +24,14 @@ def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
                     f"rank {commit.rank}: {file.path} has {size} bytes, committed were {file.size} ({file.key})"
                 )
     return lines
+
+
+def misplaced(key: str, job: str, kind: CommitKind) -> str:
+    """Says what is wrong with the key of a commit that a node reported; empty for a commit of its own job, of that kind."""
+    prefix, place = BytesPrefix(job), commit_of(key)
+    if place is not None and key == prefix.commit(kind, *place):
+        return ""
+    return f"its last commit of {kind.value} would be {key[:300]}; allowed: a commit under {prefix.commits(kind)}"
 
 
 def told(lines: Sequence[str]) -> str:

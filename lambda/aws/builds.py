@@ -1,7 +1,9 @@
-"""Every CodeBuild call of the functions, and the last lines of a build's log."""
+"""Every CodeBuild call of the functions, the last lines of a build's log, and how a failed build ended, in words."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +11,18 @@ from botocore.exceptions import ClientError
 
 from aws.clients import client
 from contract.aws_errors import code_of
+from contract.errors import BuildFailed
 
 if TYPE_CHECKING:
     from types_boto3_logs.client import CloudWatchLogsClient
 
 LINES = 30
+LINE = 500
+"""The most characters of a log line that a cause repeats."""
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+"""Control sequences that colour a log and move a cursor."""
+BUILD = re.compile(r'"Id"\s*:\s*"([^":]+:[0-9a-f-]{36})"')
+"""The id of the build in the cause of a failed Build: JSON that Step Functions may have cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,3 +73,17 @@ def last_lines(group: str, stream: str, count: int = LINES) -> list[str]:
             return []
         raise
     return [line for event in events for line in event["message"].splitlines()][-count:]
+
+
+def failure(problem: Mapping[str, Any]) -> BuildFailed:
+    """Returns the failure with the last lines of the build's log, if a build ran; `problem` is the error of the state Build."""
+    error, cause = str(problem.get("Error", "")), str(problem.get("Cause", ""))
+    identity = BUILD.search(cause)
+    found = build(identity[1]) if identity else None
+    if found is None:
+        return BuildFailed(f"The build did not start or could not be followed ({error}): {cause[:2000]}")
+    head = f"Build {found.id} ended with {found.status} in its phase {found.phase}."
+    where = f"Its log is the stream {found.log_stream} of {found.log_group}."
+    lines = [CONTROL.sub("", line)[:LINE] for line in last_lines(found.log_group, found.log_stream)]
+    told = ["The last lines:", *lines] if lines else ["It wrote no log."]
+    return BuildFailed("\n".join([head, *([found.why] if found.why else []), where, *told]))

@@ -25,7 +25,8 @@ def copy(s3: S3Client, source: Object, bucket: str, key: str) -> None:
     if source.version and source.version != "null":
         where["VersionId"] = source.version
     if source.size <= PART_BYTES:
-        s3.copy_object(Bucket=bucket, Key=key, CopySource=where)  # type: ignore[arg-type]
+        # Tags of an upload are somebody's words; policies may rest on tags of ours.
+        s3.copy_object(Bucket=bucket, Key=key, CopySource=where, TaggingDirective="REPLACE")  # type: ignore[arg-type]
         return
     same = s3.head_object(**where)[
         "ETag"

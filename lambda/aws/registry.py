@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from aws.clients import client
 from contract.aws_errors import code_of
+from contract.errors import BuildFailed
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -33,6 +35,28 @@ def standing(repository: str, tag: str, region: str) -> str | None:
             raise NoRepository(repository) from None
         raise
     return str(found[0]["imageDigest"]) if found else None
+
+
+def everywhere(repository: str, tag: str, regions: Sequence[str]) -> tuple[dict[str, str | None], list[str]]:
+    """The image under the tag by region, and the regions without the repository."""
+    found, without = dict[str, str | None](), list[str]()
+    for region in regions:
+        try:
+            found[region] = standing(repository, tag, region)
+        except NoRepository:
+            without.append(region)
+    return found, without
+
+
+def same_everywhere(repository: str, tag: str, regions: Sequence[str]) -> str:
+    """The digest under the tag; raises BuildFailed unless every region has the same image there."""
+    found, without = everywhere(repository, tag, regions)
+    digests = {digest for digest in found.values() if digest}
+    if without or None in found.values() or len(digests) != 1:
+        told = [f"{region} has {digest or 'no such image'}" for region, digest in found.items()]
+        told += [f"{region} has no such repository" for region in without]
+        raise BuildFailed(f"{repository}:{tag} is not the same image in every region: {', '.join(told)}.")
+    return digests.pop()
 
 
 def holds(account: str, repository: str, tag: str, digest: str, region: str) -> bool:

@@ -46,6 +46,10 @@ class Version:
     id: str
 
 
+class TooLarge(Exception):
+    """An object has more bytes than its reader takes; the message has both numbers."""
+
+
 class Bucket:
     """One bucket, by its region's client."""
 
@@ -53,9 +57,15 @@ class Bucket:
         self.name = name
         self._client: S3Client = client("s3", region, config)
 
-    def get(self, key: str) -> bytes | None:
-        found = self.get_tagged(key)
-        return found[0] if found else None
+    def get(self, key: str, *, most: int | None = None) -> bytes | None:
+        """The body, None where there is no such object. Raises TooLarge, before it reads anything, where it has more bytes than `most`."""
+        answer = self._answer(key)
+        if answer is None:
+            return None
+        if most is not None and answer["ContentLength"] > most:
+            answer["Body"].close()
+            raise TooLarge(f"{key} has {answer['ContentLength']:,} bytes; allowed: up to {most:,}")
+        return answer["Body"].read()
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:
         """Body and ETag, None where there is no such object."""
@@ -148,7 +158,13 @@ class Bucket:
     def renew(self, key: str) -> None:
         """Copies an object onto itself: S3 counts its age from now on. The version of before stays as long as any other."""
         where = {"Bucket": self.name, "Key": key}
-        self._client.copy_object(Bucket=self.name, Key=key, CopySource=where, MetadataDirective="REPLACE")  # type: ignore[arg-type]
+        self._client.copy_object(
+            Bucket=self.name,
+            Key=key,
+            CopySource=where,  # type: ignore[arg-type]
+            MetadataDirective="REPLACE",
+            TaggingDirective="REPLACE",
+        )
 
     def listed(self, prefix: str) -> Iterator[tuple[str, int, float]]:
         """Key, size, and age in seconds by S3's own clock, of every object under `prefix`."""

@@ -42,7 +42,7 @@ class Undecided(Exception):
 
 def decide(training: Wanted, answers: Answers) -> Decision:
     """Decides for a training about which everything is known. Raises Undecided with every reason."""
-    candidates, problems = list(training.regions), list(_unreadable(training, answers))
+    candidates, problems = list(training.regions), [*_unreadable(training, answers), *_checkpoint(training, answers)]
     if training.spec.region == AUTO and not candidates:
         problems.append(
             "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
@@ -72,6 +72,16 @@ def _unreadable(training: Wanted, answers: Answers) -> Iterator[str]:
             yield f"{name}: {plain(address)} cannot be read: {denial(code)}; allowed: what the deployment may read"
         elif stand and not stand.there:
             yield f"{name}: there is nothing at {plain(address)}; allowed: objects and folders that exist"
+
+
+def _checkpoint(training: Wanted, answers: Answers) -> Iterator[str]:
+    """Refuses checkpoints of a grid that may still write them: two trainings in one folder destroy each other's."""
+    report = training.report_of_checkpoint
+    if report and not answers.locations[report].there:
+        yield (
+            f"checkpoint: {plain(training.spec.checkpoint or '')} is of a grid that has not ended; "
+            "allowed: a folder of a grid whose report.json is there"
+        )
 
 
 def _copy(copies: list[str], region: str, answers: Answers) -> str:

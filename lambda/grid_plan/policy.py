@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from contract import keys, names
 from contract.environments import GridEnvironment
-from contract.grid import GRIDS
+from contract.grid import GRIDS, grid_of
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
 from grid_plan.images import is_ours
 from grid_plan.limits import MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
@@ -18,6 +18,8 @@ from refusals.wording import plain
 
 PROSE_VALUE = 256
 """The most characters of a hyperparameter's value in SageMaker's prose; its model says 2,500, which is what it takes today."""
+CHECKPOINTS = f"{GRIDS}<grid>/<index, 8 digits>/checkpoints"
+"""The form of a line's folder of checkpoints."""
 
 
 def problems(training: Wanted, types: Collection[str], excused: Collection[str] = ()) -> Iterator[str]:
@@ -152,11 +154,11 @@ def _checkpoint(training: Wanted) -> Iterator[str]:
     place, ours = Address.parse(spec.checkpoint), bytes_buckets(env)
     home = {bucket: region for region, bucket in ours.items()}.get(place.bucket, "")
     where = f"checkpoint: {plain(spec.checkpoint)}"
-    if not home or not place.key.startswith(GRIDS):
+    if not home or not grid_of(place.key):
         any_region = names.bytes_bucket(env.deployment, env.account, "<region>")
-        yield f"{where} is not a place that trainings may write to; allowed: s3://{any_region}/{GRIDS}..."
+        yield f"{where} is no line's folder of checkpoints; allowed: s3://{any_region}/{CHECKPOINTS}"
     elif spec.region not in (AUTO, home):
-        yield f"{where} lies in {home}; allowed: s3://{ours.get(spec.region or '', '...')}/{GRIDS}..."
+        yield f"{where} lies in {home}; allowed: s3://{ours.get(spec.region or '', '...')}/{CHECKPOINTS}"
 
 
 def warnings(training: Wanted) -> Iterator[str]:

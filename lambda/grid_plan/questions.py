@@ -36,6 +36,8 @@ def ask(training: Wanted, known: Answers, asked: Questions) -> None:
             asked.buckets.add(bucket)
         elif (region := known.region(address)) and address not in known.locations:
             asked.locations.add((address, region))
+    if (ended := training.report_of_checkpoint) and ended not in known.locations:
+        asked.locations.add((ended, training.env.home_region))
     if training.image:
         asked.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
     for region in regions if spec.region == AUTO else training.regions:

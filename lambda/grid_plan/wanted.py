@@ -9,10 +9,12 @@ from functools import cached_property
 
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
+from contract.grid import GridPrefix, grid_of
 from contract.images import ContainerImage
 from grid_plan.answers import bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
 from grid_plan.images import is_ours, parsed, standing_in
+from refusals.addresses import Address
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,12 @@ class Wanted:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)
         return left
+
+    @property
+    def report_of_checkpoint(self) -> str:
+        """Address of the report, written at its end, of the grid whose checkpoints the line continues; empty where it names none."""
+        grid = grid_of(Address.parse(self.spec.checkpoint).key) if self.spec.checkpoint else ""
+        return f"s3://{self.env.bucket}/{GridPrefix(grid).report}" if grid else ""
 
     @cached_property
     def image(self) -> ContainerImage | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,23 +13,16 @@ from aws.errors import OVERWRITTEN, S3_DENIED
 from contract import names
 from contract.aws_errors import code_of
 from contract.environments import ImageBuildEnvironment
-from contract.errors import BuildFailed
 from contract.images import ContainerImage
 from contract.images import registry as host
 from image_build.archive import problems as archive_problems
-from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, Plan, decide, order_text, questions
+from image_build.policy import MOST_CONTEXT, How, ImageFacts, ImageQuestions, decide, questions
 from image_build.request import read
 from refusals.addresses import Address
 
 logger = Logger(service="image-build")
 DENIED_OR_OVERWRITTEN = S3_DENIED | OVERWRITTEN
 """S3's errors that say something about the context: it may not be read, or it changed while it was read."""
-LINE = 500
-"""The most characters of a log line that a cause repeats."""
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
-"""Control sequences that colour a log and move a cursor."""
-BUILD = re.compile(r'"Id"\s*:\s*"([^":]+:[0-9a-f-]{36})"')
-"""The id of the build in the cause of a failed Build: JSON that Step Functions may have cut."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -49,18 +41,13 @@ def _check(raw: object, env: ImageBuildEnvironment) -> dict[str, Any]:
         "repository": plan.repository,
         "tag": plan.tag,
         "how": plan.how.value,
-        "order": _order(plan),
+        "order": plan.order.text() if plan.order else "",
     }
-
-
-def _order(plan: Plan) -> str:
-    """Returns the order as text; empty when there is nothing to do."""
-    return order_text(plan.order) if plan.order else ""
 
 
 def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvironment) -> ImageFacts:
     standing, without = (
-        _standing(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
+        registry.everywhere(names.repository(env.deployment, repository), tag, env.regions) if asked.tag else ({}, [])
     )
     found, denied, inside = _context(asked.context)
     return ImageFacts(
@@ -71,17 +58,6 @@ def _facts(asked: ImageQuestions, repository: str, tag: str, env: ImageBuildEnvi
         archive=tuple(inside),
         absent=frozenset(image for image in asked.images if not _there(image)),
     )
-
-
-def _standing(repository: str, tag: str, regions: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
-    """Returns the image under the tag by region, and the regions without the repository."""
-    found, without = dict[str, str | None](), list[str]()
-    for region in regions:
-        try:
-            found[region] = registry.standing(repository, tag, region)
-        except registry.NoRepository:
-            without.append(region)
-    return found, without
 
 
 def _context(address: str) -> tuple[pinned.Pinned | None, str, list[str]]:
@@ -114,16 +90,9 @@ def _there(image: ContainerImage) -> bool:
 def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: ImageBuildEnvironment) -> dict[str, Any]:
     """Asks every region which image it has, and does not rely on memory. Raises BuildFailed unless all have the same one."""
     if problem is not None:
-        raise _failed(problem)
+        raise builds.failure(problem)
     repository, tag = plan["repository"], plan["tag"]
-    standing, without = _standing(repository, tag, env.regions)
-    missing = [*(region for region, digest in standing.items() if digest is None), *without]
-    digests = {digest for digest in standing.values() if digest}
-    if missing or len(digests) != 1:
-        told = [f"{region} has {digest or 'no such image'}" for region, digest in standing.items()]
-        told += [f"{region} has no such repository" for region in without]
-        raise BuildFailed(f"{repository}:{tag} is not the same image in every region: {', '.join(told)}.")
-    (digest,) = digests
+    digest = registry.same_everywhere(repository, tag, env.regions)
     logger.info("collected", repository=repository, tag=tag, digest=digest, build=build or "")
     return {
         "repository": repository,
@@ -137,17 +106,3 @@ def _collect(plan: Mapping[str, Any], build: str | None, problem: Any, env: Imag
         "how": plan["how"],
         "unchanged": plan["how"] == How.UNCHANGED.value,
     }
-
-
-def _failed(problem: Mapping[str, Any]) -> BuildFailed:
-    """Returns the failure with the last lines of the build's log, if a build ran."""
-    error, cause = str(problem.get("Error", "")), str(problem.get("Cause", ""))
-    identity = BUILD.search(cause)
-    build = builds.build(identity[1]) if identity else None
-    if build is None:
-        return BuildFailed(f"The build did not start or could not be followed ({error}): {cause[:2000]}")
-    head = f"Build {build.id} ended with {build.status} in its phase {build.phase}."
-    where = f"Its log is the stream {build.log_stream} of {build.log_group}."
-    lines = [CONTROL.sub("", line)[:LINE] for line in builds.last_lines(build.log_group, build.log_stream)]
-    told = ["The last lines:", *lines] if lines else ["It wrote no log."]
-    return BuildFailed("\n".join([head, *([build.why] if build.why else []), where, *told]))

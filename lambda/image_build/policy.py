@@ -8,7 +8,6 @@ from enum import Enum
 
 from aws.pinned import Pinned
 from contract import keys, names
-from contract.codec import encode
 from contract.environments import ImageBuildEnvironment
 from contract.images import BuildOrder, ContainerImage, Context, registry
 from image_build.request import ImageRequest
@@ -17,6 +16,8 @@ from refusals.places import is_offered
 from refusals.wording import plain, refusal
 
 MOST_CONTEXT = 1024**3
+OF_DEPLOYS = (names.PLATFORM, names.PLATFORM_CACHE, names.BUILD_CACHE)
+"""Repositories that no request may name, whatever the settings say: what people build must never become a part of the platform."""
 MOST_ORDER = 5000
 """The most characters of an order as JSON: CodeBuild takes 5,500 for all variables of a build together."""
 
@@ -84,7 +85,7 @@ def questions(request: ImageRequest, env: ImageBuildEnvironment) -> ImageQuestio
     source = ContainerImage.parse(request.image) if request.image else None
     private = [one for one in (base_image(request, env), source) if one and one.account]
     return ImageQuestions(
-        tag=bool(request.tag) and request.repository in env.repositories,
+        tag=bool(request.tag) and request.repository in env.repositories and request.repository not in OF_DEPLOYS,
         context=request.context if request.context and not _foreign(Address.parse(request.context), env) else "",
         images=tuple(one for one in private if one.account in _accounts(env)),
     )
@@ -101,7 +102,7 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
         *_copy_problems(request, facts, env),
     ]
     plan = None if found else _plan(request, facts, env)
-    if plan and plan.order and (size := len(order_text(plan.order))) > MOST_ORDER:
+    if plan and plan.order and (size := len(plan.order.text())) > MOST_ORDER:
         found = [
             f"build_arguments: make an order of {size:,} characters; allowed: up to {MOST_ORDER:,} with everything else "
             "in it (what is long belongs into a file of the context)"
@@ -109,17 +110,6 @@ def decide(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment,
     if found or plan is None:
         raise refusal(found)
     return plan
-
-
-def order_text(order: BuildOrder) -> str:
-    """Returns the order as it is passed: one line of ASCII, so that no shell and no console can change it."""
-    return "".join(letter if ord(letter) < 128 else _escaped(letter) for letter in encode(order).decode())
-
-
-def _escaped(letter: str) -> str:
-    """Escapes a letter as JSON does: letters beyond the first plane become two surrogates."""
-    code = letter.encode("utf-16-be")
-    return "".join(f"\\u{code[place : place + 2].hex()}" for place in range(0, len(code), 2))
 
 
 def _plan(request: ImageRequest, facts: ImageFacts, env: ImageBuildEnvironment) -> Plan:
@@ -161,6 +151,8 @@ def _repository_problems(request: ImageRequest, facts: ImageFacts, env: ImageBui
     if not request.repository:
         return []
     ours = ", ".join(env.repositories)
+    if request.repository in OF_DEPLOYS:
+        return [f"repository: {request.repository} is written by deploys alone; allowed: {ours}"]
     if request.repository not in env.repositories:
         return [f"repository: {plain(request.repository)} is not a repository of {env.deployment}; allowed: {ours}"]
     return [

@@ -1,13 +1,17 @@
-"""Decides what the status of a build of one of the platform's own images means."""
+"""Decides how one of the platform's own images gets into every region, and what the status of its build means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from aws.facts import GONE, Status
+from aws.pinned import Pinned
 from contract import names
+from contract.environments import OwnImagesEnvironment
 from contract.errors import BuildFailed, StillBuilding
+from contract.images import Base, BuildOrder, Context
 
 AGAIN = (
     'Deploy again once the reason is gone; until then no grid can start. docs/images.md, "The platform\'s own images".'
@@ -15,19 +19,108 @@ AGAIN = (
 SUCCEEDED = "SUCCEEDED"
 
 
+class How(str, Enum):
+    """How an image gets into every region."""
+
+    BUILT = "built"
+    COMPLETED = "completed"
+    """An earlier push reached some regions: their image is copied to the others, and nothing is built."""
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An image that a deploy asks for."""
+
+    tag: str
+    base: str
+    """Address of the base image, from the settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of the image, its context and its base."""
+
+    standing: Mapping[str, str] = field(default_factory=dict)
+    """Digest under the tag by region; regions without the tag are left out."""
+    no_repository: tuple[str, ...] = ()
+    """Regions without the repository."""
+    ours: Collection[str] = ()
+    """Digests that a build of ours has recorded under the tag."""
+    context: Pinned | None = None
+    base: Base | None = None
+    """The digest behind the base's address that the first build recorded."""
+
+
 def execution(tag: str, request: str) -> str:
-    """Returns the name of the Build machine's execution for a CloudFormation request: a repeated request gives the same build."""
+    """Returns the name of the build's execution for a CloudFormation request: a repeated request gives the same build."""
     return f"{tag}-{request.replace('-', '')}"
-
-
-def order(tag: str, context: str) -> Mapping[str, Any]:
-    """Returns the Build machine's input; an image that every region has is not built again."""
-    return {"context": context, "repository": names.PLATFORM, "tag": tag, "if_absent": True}
 
 
 def missing(status: Status) -> bool:
     """Whether the build does not exist yet."""
     return status.name == GONE
+
+
+def plan(asked: Asked, facts: Facts, env: OwnImagesEnvironment) -> tuple[How, BuildOrder | None]:
+    """Returns what to do, and the build for it. Raises BuildFailed rather than believe an image that no build of ours recorded."""
+    repository = names.repository(env.deployment, names.PLATFORM)
+    if facts.no_repository:
+        raise BuildFailed(f"{', '.join(facts.no_repository)} has no repository {repository}: deploy the region first.")
+    _believe(asked, facts, repository)
+    absent = tuple(region for region in env.regions if region not in facts.standing)
+    if not absent:
+        return How.UNCHANGED, None
+    order = BuildOrder(
+        account=env.account,
+        suffix=env.suffix,
+        home_region=env.home_region,
+        repository=repository,
+        tag=asked.tag,
+        regions=absent,
+    )
+    if facts.standing:
+        region = next(one for one in env.regions if one in facts.standing)
+        return How.COMPLETED, replace(
+            order, source=str(replace(order.target(region), tag="", digest=facts.standing[region]))
+        )
+    if facts.context is None:
+        raise BuildFailed(f"The context of {asked.tag} is gone: deploy again, which uploads it.")
+    return How.BUILT, replace(
+        order,
+        context=Context(
+            bucket=facts.context.bucket,
+            key=facts.context.key,
+            version=facts.context.version,
+            etag=facts.context.etag,
+        ),
+        base=asked.base,
+        base_digest=_base_digest(asked, facts),
+        cache=names.platform_cache(env.deployment),
+        records=env.bucket,
+    )
+
+
+def _believe(asked: Asked, facts: Facts, repository: str) -> None:
+    """Raises BuildFailed unless what stands under the tag is one image, and a build of ours made it."""
+    told = ", ".join(f"{region} has {digest}" for region, digest in sorted(facts.standing.items()))
+    command = f"aws ecr batch-delete-image --repository-name {repository} --image-ids imageTag={asked.tag}"
+    delete = f"Delete the tag there ({command}), and deploy again."
+    if strange := sorted(set(facts.standing.values()) - set(facts.ours)):
+        raise BuildFailed(
+            f"{repository}:{asked.tag} stands already, and no build of the platform recorded {', '.join(strange)}: {told}. {delete}"
+        )
+    if len(set(facts.standing.values())) > 1:
+        raise BuildFailed(f"{repository}:{asked.tag} is a different image in different regions: {told}. {delete}")
+
+
+def _base_digest(asked: Asked, facts: Facts) -> str:
+    """Returns the base image's digest; empty for the first build with this base, which records it."""
+    if facts.base is None:
+        return asked.base.partition("@")[2]
+    if facts.base.address != asked.base:
+        raise BuildFailed(f"The record of the base image {asked.base} is of another one, {facts.base.address}.")
+    return facts.base.digest
 
 
 def judge(tag: str, status: Status, *, now: float, since: float, patience_s: float) -> None:

@@ -36,6 +36,15 @@ def keep(images: Path, digest: str, context: Path, arguments: Mapping[str, str])
         (place / ARGUMENTS).write_text(json.dumps(dict(arguments)))
 
 
+def publish(images: Path, address: str) -> None:
+    """Puts an image into a public registry, as the stand-in for Docker reads it; `address` has a tag, and may have a digest."""
+    address = address.partition("@")[0]
+    name, _, tag = address.rpartition(":")
+    file = images / name / tag
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"schemaVersion": 2, "public": address}))
+
+
 @dataclass(slots=True)
 class Image:
     """The last stage of a Dockerfile."""

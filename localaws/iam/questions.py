@@ -245,10 +245,10 @@ def _sts(call: Call, _: Account) -> Asked:
         call.parameters["RoleArn"],
         dict(zip(numbered(call, "Tags.member.", ".Key"), numbered(call, "Tags.member.", ".Value"), strict=True)),
     )
-    asking = asking(tags)
-    yield call.name, role, asking | {"sts:RoleSessionName": call.parameters["RoleSessionName"]}
+    asked = asking(tags)
+    yield call.name, role, asked | {"sts:RoleSessionName": call.parameters["RoleSessionName"]}
     if tags:
-        yield "sts:TagSession", role, asking
+        yield "sts:TagSession", role, asked
 
 
 def _codebuild(call: Call, _: Account) -> Asked:

@@ -127,6 +127,7 @@ class Run:
             "AWS_REGION": self._region,
             "AWS_DEFAULT_REGION": self._region,
             "CODEBUILD_BUILD_ID": self.build.id,
+            "CODEBUILD_BUILD_ARN": self.build.arn,
             "CODEBUILD_SRC_DIR": str(self._folder),
             "IMAGES": str(self._aws.work / "images"),
             **self._aws.environment(),

@@ -31,7 +31,7 @@ BUILD_MARGIN = cdk.Duration.minutes(10)
 
 
 class BuildMachine(Construct):
-    """`machine` brings an image into every region, or says why it cannot."""
+    """`machine` brings an image into every region, or says why it cannot; `function` answers `check` with an order, and `collect`."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class BuildMachine(Construct):
         name: str,
         *,
         physical_name: str,
+        comment: str,
         function: lambda_.Function,
         project_name: str,
         longest_build: cdk.Duration,
@@ -63,7 +64,7 @@ class BuildMachine(Construct):
             self,
             physical_name=physical_name,
             begins_with=check,
-            comment="Brings one image into every region: builds it from a context in S3, or copies it from another registry.",
+            comment=comment,
             timeout=longest.plus(cdk.Duration.hours(1)),
             runs_as=self._role(function, project_name),
         )

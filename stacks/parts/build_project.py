@@ -11,7 +11,6 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
-from contract import names
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, ROOT, Assembled
 from stacks.parts.right import Right, grant, role
@@ -29,11 +28,11 @@ KEPT_DAYS = 30
 class BuildCache(ecr.Repository):
     """The repository to which builds push their image first, and in which they find earlier layers; its tags move."""
 
-    def __init__(self, scope: Construct, name: str, *, deployment: str) -> None:
+    def __init__(self, scope: Construct, name: str, *, physical_name: str) -> None:
         super().__init__(
             scope,
             name,
-            repository_name=names.build_cache(deployment),
+            repository_name=physical_name,
             image_scan_on_push=False,
             image_tag_mutability=ecr.TagMutability.MUTABLE,
             encryption=ecr.RepositoryEncryption.AES_256,
@@ -65,6 +64,7 @@ class BuildProject(Construct):
         name: str,
         *,
         physical_name: str,
+        starter: str,
         rights: Sequence[Right],
         log: logs.LogGroup,
         compute: codebuild.ComputeType,
@@ -72,6 +72,7 @@ class BuildProject(Construct):
         queued_timeout: cdk.Duration,
     ) -> None:
         super().__init__(scope, name)
+        """`starter` is the machine that starts the project's builds, in words."""
         script = assets.Asset(
             self,
             "Script",
@@ -93,7 +94,7 @@ class BuildProject(Construct):
             self,
             "Project",
             project_name=physical_name,
-            description="Builds or copies one image and pushes it to every region; started by the Build machine",
+            description=f"Builds or copies one image and pushes it to every region; started by {starter}",
             source=codebuild.Source.s3(bucket=script.bucket, path=script.s3_object_key),
             build_spec=codebuild.BuildSpec.from_object_to_yaml(SCRIPT),
             environment=codebuild.BuildEnvironment(build_image=IMAGE, compute_type=compute, privileged=True),

@@ -13,7 +13,7 @@ from contract.records import LOG_GROUP
 from stacks.parts.image_rights import LOG_IN, PULL
 from stacks.parts.item_rights import note_regions, read_admission
 from stacks.parts.right import Right
-from stacks.parts.rights import READ, UNPROTECTED, Rights, arn_of, within
+from stacks.parts.rights import READ, UNPROTECTED, Rights, arn_of, below, within
 
 SAGEMAKER = "sagemaker.amazonaws.com"
 NAMES = "Names of trainings begin with the deployment's; the condition keeps to the regions of the settings."
@@ -106,8 +106,10 @@ class GridRights:
         rights = self.rights
         read = (f"{keys.UPLOADS}*", grid.ANY_GRID)
         streams = (
-            "Each training has its own streams in SageMaker's own group, which is called the same in every region."
+            "Each training has its own streams in SageMaker's own group, which is called the same in every region; their names "
+            "begin with the training's."
         )
+        ours = grid.training_prefix(rights.deployment)
         group = self._arn("logs", "*", f"log-group:{LOG_GROUP}")
         making, writing = (
             ["logs:CreateLogGroup", "logs:DescribeLogStreams"],
@@ -115,15 +117,15 @@ class GridRights:
         )
         return [
             rights.home("ReadUploads", ["s3:GetObject"], f"{keys.UPLOADS}*"),
-            rights.list_home(),
+            below(rights.list_home(), f"{keys.UPLOADS}*"),
             rights.bytes("ReadBytes", ["s3:GetObject"], *read),
             rights.bytes("WriteModelsAndCheckpoints", ["s3:PutObject", "s3:DeleteObject"], grid.ANY_GRID),
-            rights.list_bytes(),
+            below(rights.list_bytes(), *read),
             *rights.data(self.data_buckets),
             LOG_IN,
             self._images("PullImages", *PULL),
             Right("CreateTheLogGroup", making, [group, f"{group}:*"], streams, self._here()),
-            Right("WriteTrainingLogs", writing, [f"{group}:log-stream:*"], streams),
+            Right("WriteTrainingLogs", writing, [f"{group}:log-stream:{ours}*"], streams, self._here()),
             Right(
                 "WriteMetrics",
                 ["cloudwatch:PutMetricData"],

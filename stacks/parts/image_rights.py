@@ -31,10 +31,12 @@ class ImageRights:
     base_account: str
     """Account of AWS's Deep Learning Containers in the home region; empty where it is unknown."""
     copy_accounts: tuple[str, ...]
+    cache: str = names.BUILD_CACHE
+    """Short name of the repository that builds push to first."""
 
     def push(self) -> list[Right]:
         """Everything that a build may do in registries: log in, read the allowed images, write to the deployment's own repositories."""
-        cache = _repository(self.home_region, cdk.Aws.ACCOUNT_ID, names.build_cache(self.deployment))
+        cache = _repository(self.home_region, cdk.Aws.ACCOUNT_ID, names.repository(self.deployment, self.cache))
         return [
             LOG_IN,
             self._ours("PushImages", *PULL, *PUSH, "ecr:DescribeImages"),
@@ -48,6 +50,10 @@ class ImageRights:
             self._ours("CheckImages", "ecr:DescribeImages", "ecr:BatchGetImage"),
             *self.read_sources(),
         ]
+
+    def describe(self) -> Right:
+        """Allows to ask which image each region has under a tag."""
+        return self._ours("DescribeImages", "ecr:DescribeImages")
 
     def read_sources(self) -> list[Right]:
         """Allows to read AWS's containers of the home region, and the registries that the settings name."""

@@ -38,18 +38,35 @@ def role(scope: Construct, name: str, service: str, description: str, *rights: R
 def grant(role: iam.Role, *rights: Right) -> None:
     """Adds the rights to the role's policy, and acknowledges each wildcard with the reason of its right."""
     for right in rights:
-        role.add_to_policy(
-            iam.PolicyStatement(
-                sid=right.name,
-                actions=list(right.actions),
-                resources=list(right.resources),
-                conditions=dict(right.conditions) or None,
-            )
-        )
-        for resource in right.resources:
-            if "*" in resource:
-                assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
-                acknowledge(role, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
+        role.add_to_policy(_statement(right))
+        _explain(role, right)
+
+
+def offer(scope: Construct, name: str, description: str, *rights: Right, **options: Any) -> iam.ManagedPolicy:
+    """Returns a managed policy with these rights, which nobody has before an administrator attaches it."""
+    made = iam.ManagedPolicy(
+        scope, name, description=description, statements=[_statement(right) for right in rights], **options
+    )
+    for right in rights:
+        _explain(made, right)
+    return made
+
+
+def _statement(right: Right) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=right.name,
+        actions=list(right.actions),
+        resources=list(right.resources),
+        conditions=dict(right.conditions) or None,
+    )
+
+
+def _explain(owner: Construct, right: Right) -> None:
+    """Acknowledges each wildcard of a right with its reason."""
+    for resource in right.resources:
+        if "*" in resource:
+            assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
+            acknowledge(owner, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
 
 
 def _readable(resource: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aws_cdk as cdk
 
@@ -19,7 +19,7 @@ PRICE_LIST = "us-east-1"
 UNPROTECTED = {f"aws:ResourceTag/{tags.PROTECTED}": "true"}
 """For the operator Null: the resource lacks this tag. IAM itself then denies ending what a person protected after the function looked."""
 OF_THIS_ACCOUNT = {"StringEquals": {"aws:ResourceAccount": cdk.Aws.ACCOUNT_ID}}
-"""Needed because another account's bucket may have a name that fits our pattern."""
+"""Needed because another account's bucket may have a name that fits our pattern, or our own once ours is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +59,13 @@ class Rights:
     def home(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """Allows `actions` on objects of the home bucket whose keys fit a pattern."""
         reason = "Jobs, attempts and uploads come and go: what is fixed in a key says which kind of document it is."
-        return Right(name, actions, [objects_arn(self.home_bucket, pattern) for pattern in patterns], reason)
+        return Right(
+            name, actions, [objects_arn(self.home_bucket, pattern) for pattern in patterns], reason, OF_THIS_ACCOUNT
+        )
 
     def list_home(self) -> Right:
         """Lists the home bucket; with this right S3 answers "no such key", not "forbidden", for an object that does not exist."""
-        return Right("ListHome", ["s3:ListBucket"], [bucket_arn(self.home_bucket)])
+        return Right("ListHome", ["s3:ListBucket"], [bucket_arn(self.home_bucket)], conditions=OF_THIS_ACCOUNT)
 
     def bytes(self, name: str, actions: Sequence[str], *patterns: str) -> Right:
         """Allows `actions` on objects of every region's bucket of bytes."""
@@ -127,7 +129,7 @@ class Rights:
 
     def build_own_images(self) -> list[Right]:
         """Allows to start and follow builds of the platform's own images, and to start the machine that waits for them during a deploy."""
-        build = names.build_machine(self.deployment)
+        build = names.platform_machine(self.deployment)
         every = arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{build}:*")
         started = [self.machine(build), self.machine(names.image_machine(self.deployment))]
         return [
@@ -231,6 +233,12 @@ def arn_of(service: str, region: str, account: str, resource: str) -> str:
 
 def within(*regions: str) -> dict[str, dict[str, object]]:
     return {"StringEquals": {"aws:RequestedRegion": list(regions)}}
+
+
+def below(listing: Right, *prefixes: str) -> Right:
+    """Returns the right to list a bucket, below these prefixes only. S3 then answers "forbidden" for an object that does not exist."""
+    operators = {"StringLike": {"s3:prefix": list(prefixes)}}
+    return replace(listing, conditions={**listing.conditions, **operators})
 
 
 def bucket_arn(name: str) -> str:

@@ -68,7 +68,7 @@ TIMEOUTS = {
     "grid_cleanup": 900.0,
     "own_images": 60.0,
 }
-BUILD = MACHINE.replace(names.machine(JOB.deployment), names.build_machine(JOB.deployment))
+BUILD = MACHINE.replace(names.machine(JOB.deployment), names.platform_machine(JOB.deployment))
 CLOCK_S = 60.0
 TOLD = {"stopping", "stopped", "shutting-down", "terminated"}
 """States for which the workflow's rule wakes the attendant."""
@@ -145,7 +145,14 @@ class Functions:
                 timing=timing.of(AttendantTiming),
             ).write()
             | OwnImagesEnvironment(
-                deployment=self.deployment, bucket=self.bucket, build_machine=BUILD, timing=timing.of(OwnImagesTiming)
+                deployment=self.deployment,
+                bucket=self.bucket,
+                account="123456789012",
+                suffix="amazonaws.com",
+                home_region=JOB.home_region,
+                regions=tuple(self.aws.ec2),
+                build_machine=BUILD,
+                timing=timing.of(OwnImagesTiming),
             ).write()
             | TerminatorEnvironment(**ending, timing=timing.of(TerminatorTiming)).write()
             | ZoneLookupEnvironment(deployment=self.deployment, region=JOB.home_region).write()

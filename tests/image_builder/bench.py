@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from contract.images import ORDER, BuildOrder, ContainerImage, Context
-from image_build.policy import order_text
 
 ROOT = Path(__file__).parents[2]
 REGIONS = ("eu-central-1", "us-east-1", "ap-south-1")
@@ -48,6 +47,12 @@ elif given[:2] == ["s3api", "get-object"]:
     if not source.exists():
         sys.exit("An error occurred (NoSuchKey) when calling the GetObject operation: The specified key does not exist.")
     shutil.copyfile(source, given[-1])
+elif given[:2] == ["s3api", "put-object"]:
+    place = images / "objects" / option["--bucket"] / option["--key"]
+    if option.get("--if-none-match") == "*" and place.exists():
+        sys.exit("An error occurred (PreconditionFailed) when calling the PutObject operation")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(option["--body"], place)
 elif given[:2] == ["ecr", "describe-images"]:
     name = images / f"111122223333.dkr.ecr.{option['--region']}.amazonaws.com" / option["--repository-name"]
     stands = name / option["--image-ids"].partition("=")[2]
@@ -101,7 +106,7 @@ class Bench:
             env={
                 "PATH": f"{self.folder / 'programs'}:{os.environ['PATH']}",
                 "IMAGES": str(self.images),
-                ORDER: order_text(order),
+                ORDER: order.text(),
             },
             capture_output=True,
             text=True,

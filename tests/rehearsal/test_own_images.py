@@ -11,6 +11,7 @@ from contract import names
 from rehearsal.deployment import ACCOUNT
 from rehearsal.yard import Yard
 from stacks.parts.own_images import child_tag
+from stacks.settings import GridSettings
 from tests.rehearsal.conftest import REGIONS
 
 pytestmark = [pytest.mark.rehearsal]
@@ -19,12 +20,11 @@ REPOSITORY = names.repository("trainyard", names.PLATFORM)
 
 
 def builds(yard: Yard) -> list[dict[str, Any]]:
-    """Executions of the Build machine for the platform's own repository."""
+    """Executions of the machine of the platform's own images."""
     client = yard.client("stepfunctions")
-    machine = f"arn:aws:states:{yard.region}:{ACCOUNT}:stateMachine:{names.build_machine('trainyard')}"
+    machine = f"arn:aws:states:{yard.region}:{ACCOUNT}:stateMachine:{names.platform_machine('trainyard')}"
     found = client.list_executions(stateMachineArn=machine)["executions"]
-    described = [client.describe_execution(executionArn=one["executionArn"]) for one in found]
-    return [one for one in described if json.loads(one["input"])["repository"] == names.PLATFORM]
+    return [client.describe_execution(executionArn=one["executionArn"]) for one in found]
 
 
 def test_the_childs_image_stands_in_every_region_under_the_tag_of_its_context(yard: Yard) -> None:
@@ -33,7 +33,7 @@ def test_the_childs_image_stands_in_every_region_under_the_tag_of_its_context(ya
         (image,) = yard.client("ecr", place["region"]).describe_images(
             repositoryName=names.repository("trainyard", names.PLATFORM)
         )["imageDetails"]
-        assert image["imageTags"] == [child_tag()]
+        assert image["imageTags"] == [child_tag(GridSettings().child_base)]
         digests.add(image["imageDigest"])
     assert len(digests) == 1
 

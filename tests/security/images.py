@@ -33,12 +33,20 @@ RULE = f"arn:aws:events:{REGION}:{ACCOUNT}:rule/StepFunctionsGetEventForCodeBuil
 STACK = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/trainyard-workflow/1"
 CONTEXT = f"{HOME}/{keys.UPLOADS}image.tar.gz"
 BUILD = f"{STATES}:{names.build_machine('trainyard')}"
-BUILDING = f"{EXECUTIONS}:{names.build_machine('trainyard')}:grid-child-0-1"
+OWN_BUILD = f"{STATES}:{names.platform_machine('trainyard')}"
+BUILDING = f"{EXECUTIONS}:{names.platform_machine('trainyard')}:grid-child-0-1"
+OWN_PROJECT = f"arn:aws:codebuild:{REGION}:{ACCOUNT}:project/{names.platform_project('trainyard')}"
+OWN_LOG = names.platform_log_group("trainyard")
+PLATFORM = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{names.repository('trainyard', names.PLATFORM)}"
+OWN_CACHE = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{names.platform_cache('trainyard')}"
+CHILD_TAG = names.child_image_tag("0" * 32)
+RECORD = f"{HOME}/{keys.own_provenance(CHILD_TAG, 'sha256:' + 'a' * 64)}"
+BASE = f"{HOME}/{keys.own_base('public.ecr.aws/docker/library/python:3.13')}"
 LINKED = f"arn:aws:iam::{ACCOUNT}:role/aws-service-role"
 ECS_ROLE = f"{LINKED}/ecs.amazonaws.com/AWSServiceRoleForECS"
 BATCH_ROLE = f"{LINKED}/batch.amazonaws.com/AWSServiceRoleForBatch"
 ASSETS = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
-OWN_CONTEXT = f"{HOME}/{keys.own_context(names.child_image_tag('0' * 32))}"
+OWN_CONTEXT = f"{HOME}/{keys.own_context(CHILD_TAG)}"
 
 ALLOWED = [
     Ask("Build", "s3:GetObject", CONTEXT),
@@ -76,15 +84,69 @@ ALLOWED = [
     Ask("RegionCheck", "logs:PutLogEvents", log_stream("RegionCheckLog", "x")),
     Ask("OwnImages", "s3:ListBucket", ASSETS),
     Ask("OwnImages", "s3:PutObject", OWN_CONTEXT),
-    Ask("OwnImages", "states:StartExecution", BUILD),
+    Ask("OwnImages", "states:StartExecution", OWN_BUILD),
+    Ask("OwnImages", "s3:GetObject", OWN_CONTEXT),
+    Ask("OwnImages", "s3:GetObject", RECORD),
+    Ask("OwnImages", "s3:GetObject", BASE),
+    Ask("OwnImages", "s3:ListBucket", HOME),
+    Ask("OwnImages", "ecr:DescribeImages", PLATFORM),
+    Ask("OwnImages", "codebuild:BatchGetBuilds", OWN_PROJECT),
+    Ask("OwnImages", "logs:GetLogEvents", log_stream(OWN_LOG, "x")),
     Ask("OwnImages", "states:StartExecution", f"{STATES}:{names.image_machine('trainyard')}"),
     Ask("OwnImages", "states:DescribeExecution", BUILDING),
     Ask("OwnImages", "logs:PutLogEvents", log_stream("OwnImagesLog", "x")),
     Ask("OwnImagesMachine", "lambda:InvokeFunction", function("OwnImages")),
-    Ask("Build", "s3:GetObject", OWN_CONTEXT),
+    Ask("PlatformBuild", "s3:GetObjectVersion", OWN_CONTEXT),
+    Ask("PlatformBuild", "s3:PutObject", RECORD),
+    Ask("PlatformBuild", "s3:PutObject", BASE),
+    Ask("PlatformBuild", "s3:GetBucketAcl", ASSETS),
+    Ask("PlatformBuild", "ecr:GetAuthorizationToken", "*"),
+    Ask("PlatformBuild", "ecr:PutImage", PLATFORM),
+    Ask("PlatformBuild", "ecr:PutImage", OWN_CACHE),
+    Ask("PlatformBuild", "logs:PutLogEvents", log_stream(OWN_LOG, "x")),
+    Ask("PlatformImages", "lambda:InvokeFunction", function("OwnImages")),
+    Ask("PlatformImages", "codebuild:StartBuild", OWN_PROJECT),
+    Ask("PlatformImages", "events:PutRule", RULE),
 ]
 
+PUSHES = ("ecr:PutImage", "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload")
 DENIED = [
+    # What people build can become no part of the platform: not by its tag, its cached layers, its context, its base or its record.
+    *(Ask("Build", action, one) for action in PUSHES for one in (PLATFORM, OWN_CACHE)),
+    Ask("Build", "ecr:BatchGetImage", OWN_CACHE),
+    Ask("Build", "ecr:BatchDeleteImage", PLATFORM),
+    Ask("Build", "s3:GetObject", OWN_CONTEXT),
+    *(Ask("Build", "s3:PutObject", one) for one in (OWN_CONTEXT, RECORD, BASE)),
+    Ask("Build", "logs:PutLogEvents", log_stream(OWN_LOG, "x")),
+    Ask("ImageBuild", "ecr:DescribeImages", PLATFORM),
+    Ask("ImageBuild", "s3:GetObject", OWN_CONTEXT),
+    Ask("Images", "codebuild:StartBuild", OWN_PROJECT),
+    Ask("Images", "lambda:InvokeFunction", function("OwnImages")),
+    *(
+        Ask(one, "s3:PutObject", place)
+        for one in ("Node", "Training", "Child", "Admission", "GridPlan", "ImageBuild")
+        for place in (OWN_CONTEXT, RECORD, BASE)
+    ),
+    # And a build of the platform touches nothing else.
+    Ask("PlatformBuild", "ecr:PutImage", OURS_OF_IMAGES),
+    Ask("PlatformBuild", "ecr:PutImage", CACHE),
+    Ask("PlatformBuild", "ecr:BatchGetImage", CACHE),
+    Ask("PlatformBuild", "ecr:BatchDeleteImage", PLATFORM),
+    Ask("PlatformBuild", "ecr:PutImage", PLATFORM.replace(REGION, AWAY)),
+    Ask("PlatformBuild", "ecr:BatchGetImage", f"{CONTAINERS}/pytorch-training"),
+    Ask("PlatformBuild", "s3:GetObject", CONTEXT),
+    Ask("PlatformBuild", "s3:PutObject", OWN_CONTEXT),
+    Ask("PlatformBuild", "s3:DeleteObject", RECORD),
+    Ask("PlatformBuild", "s3:PutObject", f"{HOME}/{JOB.description}"),
+    Ask("PlatformBuild", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
+    Ask("PlatformImages", "codebuild:StartBuild", PROJECT),
+    Ask("PlatformImages", "lambda:InvokeFunction", function("ImageBuild")),
+    Ask("PlatformImages", "events:PutRule", RULE.replace("StepFunctions", "Other")),
+    Ask("OwnImages", "s3:PutObject", RECORD),
+    Ask("OwnImages", "s3:PutObject", BASE),
+    Ask("OwnImages", "states:StartExecution", BUILD),
+    Ask("OwnImages", "codebuild:StartBuild", OWN_PROJECT),
+    Ask("OwnImages", "ecr:PutImage", PLATFORM),
     Ask("Build", "ecr:PutImage", THEIRS_OF_IMAGES),
     Ask("Build", "ecr:PutImage", OURS_OF_IMAGES.replace(REGION, AWAY)),
     Ask("Build", "ecr:PutImage", CACHE.replace(REGION, AWAY)),

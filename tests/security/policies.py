@@ -55,6 +55,13 @@ def of_roles(deployment: Synthesised) -> dict[str, Policies]:
     return dict(found)
 
 
+def of_people(deployment: Synthesised) -> dict[str, Policies]:
+    """The managed policy of people, as that of a role `People` which has no other."""
+    template = deployment.template("foundation")
+    (policy,) = resources(template, "AWS::IAM::ManagedPolicy").values()
+    return {role("People"): {"People": _resolved(policy["PolicyDocument"], template, {})}}
+
+
 def of_resource(deployment: Synthesised, kind: str) -> dict[str, Any]:
     """The policy of the one key (`AWS::KMS::Key`), or of the one topic (`AWS::SNS::TopicPolicy`), of a deployment."""
     template = deployment.template("foundation")

@@ -49,11 +49,9 @@ ALLOWED = [
     Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter{ARM_IMAGE}"),
     Ask("Admission", "ssm:GetParameter", f"{SSM}::parameter{X86_IMAGE}"),
     Ask("Admission", "s3:GetObjectVersion", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
-    Ask("Admission", "s3:GetObjectTagging", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
     Ask("Admission", "s3:GetObject", f"{HOME}/{JOB.description}"),
     Ask("Admission", "s3:GetObject", f"{HOME}/{JOB.code('code.zip')}"),
     Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.code('code.tar.gz')}"),
-    Ask("Admission", "s3:PutObjectTagging", f"{HOME}/{JOB.code('code.tar')}"),
     Ask("Admission", "ec2:DescribeInstanceTypeOfferings", "*", HERE),
     Ask("Admission", "ec2:GetEbsDefaultKmsKeyId", "*", HERE),
     Ask("Admission", "s3:AbortMultipartUpload", f"{HOME}/{JOB.code('code.tar.gz')}"),
@@ -187,6 +185,31 @@ DENIED = [
     Ask("Admission", "ec2:RunInstances", f"{EC2}:instance/*", TAGGED),
     Ask("Admission", "ec2:ModifyEbsDefaultKmsKeyId", "*", HERE),
     Ask("Admission", "s3:AbortMultipartUpload", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:GetObjectTagging", f"{HOME}/{keys.UPLOADS}ann/code.zip"),
+    Ask("Admission", "s3:PutObjectTagging", f"{HOME}/{JOB.code('code.tar')}"),
+    *(
+        Ask("Attendant", action, f"{HOME}/control/{key}")
+        for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject")
+        for key in ("admission.json", "tokens/resnet/1.json")
+    ),
+    *(
+        Ask("ArtifactCheck", "s3:GetObject", f"{BYTES}/{key}")
+        for key in (
+            keys.BytesPrefix("resnet").checkpoint(0, "f" * 64, "model.pt"),
+            keys.BytesPrefix("resnet").artifact(0, "model.pt"),
+            "grids/sweep/00000000/output/model.tar.gz",
+        )
+    ),
+    *(
+        Ask(one, "s3:PutObject", f"{HOME}/{key}", {"aws:ResourceAccount": "444455556666"})
+        for one, key in (
+            ("Admission", JOB.description),
+            ("ArtifactCheck", JOB.artifacts(1)),
+            ("Terminator", JOB.result),
+        )
+    ),
+    Ask("Admission", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip", {"aws:ResourceAccount": "444455556666"}),
+    Ask("Admission", "s3:ListBucket", HOME, {"aws:ResourceAccount": "444455556666"}),
     Ask("ArtifactCheck", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/rank-0000/model.pt"),
     Ask("ArtifactCheck", "s3:DeleteObject", f"{BYTES}/jobs/resnet/checkpoints/x"),
     Ask("Train", "states:StartExecution", f"{STATES}:trainyard-train"),
@@ -264,6 +287,7 @@ def test_every_statement_is_what_allows_some_request_of_the_table(
         (role("Admission"), "ReadTheAgentAsset"),
         (role("Build"), "ReadTheScript"),
         (role("OwnImages"), "ReadContexts"),
+        (role("PlatformBuild"), "ReadTheScript"),
     ]
 
 

@@ -24,6 +24,7 @@ from app import build
 from stacks.parts.acknowledged import acknowledge
 from stacks.settings import BLOCK, Settings
 from tests.security.conftest import WIDE
+from tests.stacks.test_machines import MACHINES
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"
@@ -155,9 +156,9 @@ def validated(machine: dict[str, Any], folder: Path) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("stack", ["workflow", "reaper", "builds", "grid", "images"])
-def test_the_asl_validator_finds_nothing(deployment: Synthesised, stack: str, tmp_path: Path) -> None:
-    machine = definition(deployment.template(stack))
+@pytest.mark.parametrize(("name", "stack"), MACHINES.items())
+def test_the_asl_validator_finds_nothing(deployment: Synthesised, name: str, stack: str, tmp_path: Path) -> None:
+    machine = definition(deployment.template(stack), name)
     named = json.loads(json.dumps(machine).replace("<AWS::Partition>", "aws"))
     for state in named["States"].values():
         if "FunctionName" in state.get("Arguments", {}):

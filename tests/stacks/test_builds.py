@@ -122,7 +122,7 @@ def test_a_build_runs_the_script_of_the_asset_and_nothing_else(
     assert specification["phases"] == {"build": {"commands": ["bash build.sh"]}}
     assets = json.loads((folders["default"] / "yard-builds.assets.json").read_text())["files"].values()
     (folder,) = (Path(one["source"]["path"]) for one in assets if one["displayName"].startswith("Build/Script"))
-    assert {file.name for file in folder.iterdir()} == {"build.sh", "order.py", "unpack.py", "contract"}
+    assert {file.name for file in folder.iterdir()} == {"build.sh", "order.py", "own.py", "unpack.py", "contract"}
     assert not list(folder.rglob("*.pyc"))
 
 

@@ -12,8 +12,11 @@ from contract.environments import OwnImagesEnvironment
 from stacks.parts import own_images
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.own_images import child_tag
+from stacks.settings import GridSettings
 from tests.stacks.synth import artifacts, function, only, plain, variables
 from tools.synthesis import Synthesised, definition
+
+BASE = GridSettings().child_base
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +26,8 @@ def images(deployment: Synthesised) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def machine(images: dict[str, Any]) -> dict[str, Any]:
-    return definition(images)
+    """The machine that waits."""
+    return definition(images, names.image_machine("trainyard"))
 
 
 def asked(images: dict[str, Any]) -> dict[str, Any]:
@@ -32,14 +36,14 @@ def asked(images: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_changes_a_build_changes_the_request_and_nothing_else_does(images: dict[str, Any]) -> None:
     given = asked(images)
-    assert given["Tag"] == child_tag()
+    assert given["Tag"] == child_tag(BASE)
     assert given["Regions"] == ["eu-central-1"]
-    assert set(given) == {"ServiceToken", "ServiceTimeout", "Tag", "Bucket", "Key", "Regions"}
+    assert set(given) == {"ServiceToken", "ServiceTimeout", "Tag", "Base", "Bucket", "Key", "Regions"}
 
 
 def test_the_batch_job_pulls_the_image_that_the_deploy_builds(deployment: Synthesised) -> None:
     image = plain(only(deployment.template("grid"), "AWS::Batch::JobDefinition")["ContainerProperties"]["Image"])
-    assert image.endswith(f"/{names.repository('trainyard', names.PLATFORM)}:{child_tag()}")
+    assert image.endswith(f"/{names.repository('trainyard', names.PLATFORM)}:{child_tag(BASE)}")
 
 
 def test_a_deploy_is_answered_in_the_time_that_cloudformation_waits(
@@ -74,18 +78,18 @@ def test_nothing_depends_on_the_images_and_they_on_all_else(deployment: Synthesi
 def test_the_tag_is_of_the_contents_and_not_of_compiled_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "code.py").write_text("a = 1\n")
     monkeypatch.setattr(own_images, "CHILD", {".": tmp_path})
-    before = child_tag()
+    before = child_tag(BASE)
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "code.cpython-311.pyc").write_bytes(b"compiled")
-    assert child_tag() == before
+    assert child_tag(BASE) == before
     (tmp_path / "code.py").write_text("a = 2\n")
-    changed = child_tag()
+    changed = child_tag(BASE)
     assert changed != before
     (tmp_path / "code.py").rename(tmp_path / "other.py")
-    assert child_tag() not in {before, changed}
+    assert child_tag(BASE) not in {before, changed}
 
 
 def test_a_context_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_images, "CHILD", {".": Path(__file__).parent / "no-such-folder"})
     with pytest.raises(NotSetUp):
-        child_tag()
+        child_tag(BASE)

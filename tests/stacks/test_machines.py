@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from contract import names
-from tests.stacks.synth import only
+from tests.stacks.synth import resources
 from tools.diagrams import DRAIN_PAGE, GRID_PAGE, PAGE, page
 from tools.synthesis import Synthesised, definition
 
-MACHINES: dict[str, Callable[[str], str]] = {
-    "workflow": names.machine,
-    "reaper": names.drain_machine,
-    "builds": names.build_machine,
-    "images": names.image_machine,
-    "grid": names.grid_machine,
+MACHINES = {
+    names.machine("trainyard"): "workflow",
+    names.drain_machine("trainyard"): "reaper",
+    names.build_machine("trainyard"): "builds",
+    names.image_machine("trainyard"): "images",
+    names.platform_machine("trainyard"): "images",
+    names.grid_machine("trainyard"): "grid",
 }
-"""Stack to its machine's name."""
+"""Each machine's stack."""
 OF_JSONPATH = ("$$.", '.$"', "ResultPath", "TimeoutSecondsPath", "InputPath", "OutputPath")
-every_machine = pytest.mark.parametrize("stack", MACHINES)
+every_machine = pytest.mark.parametrize(("name", "stack"), MACHINES.items())
 
 
 def tasks(states: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -35,21 +36,30 @@ def tasks(states: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 @every_machine
-def test_a_machine_has_the_contracts_name(deployment: Synthesised, stack: str) -> None:
-    machine = only(deployment.template(stack), "AWS::StepFunctions::StateMachine")
-    assert (machine["StateMachineName"], machine["StateMachineType"]) == (MACHINES[stack]("trainyard"), "STANDARD")
+def test_a_machine_has_the_contracts_name_and_keeps_its_history(deployment: Synthesised, name: str, stack: str) -> None:
+    machines = resources(deployment.template(stack), "AWS::StepFunctions::StateMachine").values()
+    assert [one["StateMachineType"] for one in machines if one["StateMachineName"] == name] == ["STANDARD"]
+
+
+def test_each_machine_of_a_deployment_is_looked_at_here(deployment: Synthesised) -> None:
+    found = {
+        one["StateMachineName"]
+        for template in deployment.stacks.values()
+        for one in resources(template, "AWS::StepFunctions::StateMachine").values()
+    }
+    assert found == MACHINES.keys()
 
 
 @every_machine
-def test_no_expression_is_of_the_other_query_language(deployment: Synthesised, stack: str) -> None:
-    machine = definition(deployment.template(stack))
+def test_no_expression_is_of_the_other_query_language(deployment: Synthesised, name: str, stack: str) -> None:
+    machine = definition(deployment.template(stack), name)
     assert machine["QueryLanguage"] == "JSONata"
     assert [word for word in OF_JSONPATH if word in json.dumps(machine)] == []
 
 
 @every_machine
-def test_no_task_and_no_machine_waits_for_ever(deployment: Synthesised, stack: str) -> None:
-    machine = definition(deployment.template(stack))
+def test_no_task_and_no_machine_waits_for_ever(deployment: Synthesised, name: str, stack: str) -> None:
+    machine = definition(deployment.template(stack), name)
     assert machine["TimeoutSeconds"]
     assert [name for name, state in tasks(machine["States"]) if not state.get("TimeoutSeconds")] == []
 

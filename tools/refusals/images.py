@@ -177,6 +177,16 @@ ROWS = (
         "repository: lab/images is not a repository of yard; allowed: images, grid",
     ),
     Row(
+        "the repository of the platform's own images",
+        {"repository": "platform", "if_absent": True},
+        "repository: platform is written by deploys alone; allowed: images, grid",
+    ),
+    Row(
+        "the repository where builds of the platform's own images keep their layers",
+        {"repository": "platform-cache"},
+        "repository: platform-cache is written by deploys alone; allowed: images, grid",
+    ),
+    Row(
         "a repository that ECR would not take", {"repository": "Images"}, "repository: Images is not a repository name"
     ),
     Row(
@@ -220,7 +230,7 @@ ROWS = (
     Row(
         "arguments that CodeBuild would not take",
         {"build_arguments": {"A": "x" * 3000, "B": "x" * 3000}},
-        "build_arguments: make an order of 6,403 characters; allowed: up to 5,000 with everything else in it "
+        "build_arguments: make an order of 6,437 characters; allowed: up to 5,000 with everything else in it "
         "(what is long belongs into a file of the context)",
     ),
     Row(

@@ -149,3 +149,48 @@ def test_no_trouble_of_aws_is_a_verdict_about_artifacts(trained: Trained, call: 
     outcome = trained.sync(Mishap(call, nth, times=math.inf, fault=kind))
     assert outcome.error not in errors.BY_NAME
     assert trained.sync().error == ""
+
+
+OTHERS = BytesPrefix("job-10")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        OTHERS.commit(CommitKind.CHECKPOINTS, 1, 3, 1),
+        OTHERS.checkpoint(1, "ab", "model"),
+        BYTES.checkpoint(1, "ab", "model"),
+        BYTES.commit(CommitKind.ARTIFACTS, 1, 3, 1),
+        f"{BYTES.checkpoints(1)}{BYTES.commit(CommitKind.CHECKPOINTS, 1, 3, 1)}",
+        BYTES.commit(CommitKind.CHECKPOINTS, 1, 3, 1) + "x",
+        f"{BYTES.commits(CommitKind.CHECKPOINTS)}../../../job-10/commits/checkpoints/a0001/s000000000003/r0001.json",
+        JobPrefix("job-10").description,
+    ],
+)
+def test_a_report_cannot_have_anything_read_but_a_commit_of_its_own_job(trained: Trained, key: str) -> None:
+    whole = trained.aws.s3.read(PLACE.bucket, BYTES.commit(CommitKind.CHECKPOINTS, 1, 3, 1))
+    assert whole is not None
+    trained.aws.s3.write(PLACE.bucket, key, whole)
+    trained.report(1, checkpoint=key)
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert "rank 1: its last commit of checkpoints would be" in outcome.cause
+    read = {call.params["Key"] for call in trained.aws.calls if call.operation == "GetObject"}
+    assert key not in read
+
+
+@pytest.mark.parametrize("size", [33 * 1024**2, 5 * 1024**4])
+def test_a_commit_that_fills_the_functions_memory_is_not_read(trained: Trained, size: int) -> None:
+    key = BYTES.commit(CommitKind.CHECKPOINTS, 1, 3, 1)
+    trained.aws.s3.write(PLACE.bucket, key, b"{", size=size)
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert f"has {size:,} bytes; allowed: up to" in outcome.cause
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff\xfe", b'{"job": 7}'])
+def test_a_commit_that_is_none_is_a_verdict_about_its_own_job(trained: Trained, body: bytes) -> None:
+    trained.aws.s3.write(PLACE.bucket, BYTES.commit(CommitKind.ARTIFACTS, 1, 3, 0), body)
+    outcome = trained.sync()
+    assert outcome.error == "SyncIncomplete"
+    assert "rank 0: its commit" in outcome.cause

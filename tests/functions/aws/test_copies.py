@@ -43,11 +43,12 @@ def run(s3: S3, size: int, version: str = "v1") -> None:
     copy(cast(Any, s3), Object(bucket="from", key="a.tar.gz", size=size, version=version), "to", "code.tar.gz")
 
 
-def test_a_small_archive_is_one_call() -> None:
+def test_a_small_archive_is_one_call_that_leaves_its_tags_behind() -> None:
     s3 = S3()
     run(s3, PART_BYTES)
     source = {"Bucket": "from", "Key": "a.tar.gz", "VersionId": "v1"}
-    assert s3.calls == [("copy_object", {"Bucket": "to", "Key": "code.tar.gz", "CopySource": source})]
+    copied = {"Bucket": "to", "Key": "code.tar.gz", "CopySource": source, "TaggingDirective": "REPLACE"}
+    assert s3.calls == [("copy_object", copied)]
 
 
 @pytest.mark.parametrize("size", [PART_BYTES + 1, 3 * PART_BYTES, LARGEST - 1, LARGEST])

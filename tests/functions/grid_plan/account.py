@@ -74,6 +74,7 @@ class Account(Aws):
         for name, region in DATA.items():
             self.s3.buckets[name] = Bucket(region)
             self.s3.write(name, "train/part-0", b"0123456789")
+        self.s3.write(BUCKET, GridPrefix("old").report, b"{}")
         self.s3.buckets["partner"] = Bucket("us-east-1", forbidden=("",))
         ours = {(ACCOUNT, names.repository("yard", name)): {"v1": DIGEST} for name in ENVIRONMENT.repositories}
         self.ecr = {region: FakeEcr(ACCOUNT, {key: dict(tags) for key, tags in ours.items()}) for region in REGIONS}

@@ -13,7 +13,6 @@ import image_build.handler
 from contract.codec import decode
 from contract.errors import BuildFailed, InvalidRequest
 from contract.images import BuildOrder, ContainerImage
-from image_build.policy import order_text
 from tests.archives import tarred
 from tests.functions.image_build.account import ENVIRONMENT, HOME, REPOSITORY, Account, account, check, collect
 from tools.refusals.images import ACCOUNT, BASE, DIGEST, LEAST, OTHER_DIGEST, PARTNER, REGIONS
@@ -162,7 +161,7 @@ def test_an_order_is_ascii_that_reads_back_as_it_was(there: Account) -> None:
 
 
 def test_an_order_that_codebuild_would_not_take_is_refused(there: Account) -> None:
-    assert len(order_text(ordered({**LEAST, "build_arguments": {"A": "x" * 3900}}))) < 5000
+    assert len(ordered({**LEAST, "build_arguments": {"A": "x" * 3900}}).text()) < 5000
     with pytest.raises(InvalidRequest, match="build_arguments: make an order of"):
         check({**LEAST, "build_arguments": {"A": "x" * 3000, "B": "x" * 3000}})
     assert there.changes == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contract.errors import InvalidRequest
 from image_build.request import ALLOWED, ImageRequest
-from tests.functions.image_build.account import Account, check
+from tests.functions.image_build.account import ENVIRONMENT, Account, check
 from tests.functions.image_build.troubles import THERE
 from tools.refusals.images import LEAST, ROWS, Row
 
@@ -45,3 +47,14 @@ def test_every_field_says_what_it_may_be() -> None:
 
 def test_what_the_account_has_belongs_to_a_refusal() -> None:
     assert set(THERE) <= {row.what for row in ROWS}
+
+
+@pytest.mark.parametrize("name", ["platform", "platform-cache", "build-cache"])
+def test_no_settings_open_the_platforms_repositories_to_requests(
+    there: Account, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for variable, value in replace(ENVIRONMENT, repositories=("images", name)).write().items():
+        monkeypatch.setenv(variable, value)
+    with pytest.raises(InvalidRequest, match=f"repository: {name} is written by deploys alone"):
+        check({**LEAST, "repository": name})
+    assert there.asked("ecr") == []

@@ -25,7 +25,8 @@ from tests.fakes.yard import deployed
 TAG = names.child_image_tag("c0ffee" * 8)
 CONTEXT = b"the archive of a context"
 ASSETS, ASSET = "assets-123456789012", "c0ffee.zip"
-WAITS = BUILD.replace(names.build_machine("yard"), names.image_machine("yard"))
+BASE = "public.ecr.aws/docker/library/python:3.13-slim-bookworm"
+WAITS = BUILD.replace(names.platform_machine("yard"), names.image_machine("yard"))
 NOW, PATIENCE_S = 1_000_000.0, 3000.0
 
 
@@ -39,7 +40,7 @@ class Deploy:
     given: dict[str, Any] = field(default_factory=dict)
 
     def ask(self, kind: str = "Create", number: int = 1, *mishaps: Mishap) -> Outcome:
-        wanted = {"Tag": TAG, "Bucket": ASSETS, "Key": ASSET, "Regions": ["eu-central-1"]}
+        wanted = {"Tag": TAG, "Base": BASE, "Bucket": ASSETS, "Key": ASSET, "Regions": ["eu-central-1"]}
         request = self.cloudformation.request(kind, wanted, stack="yard-images", number=number)
         return self.functions.invoke("own_images", request, mishaps)
 
@@ -91,12 +92,7 @@ def test_the_build_is_of_the_context_that_the_deploy_uploaded(deploy: Deploy) ->
     deploy.look()
     (build,) = deploy.executions(BUILD)
     given = json.loads(build.input)
-    assert given == {
-        "context": f"s3://{JOB.home_bucket}/{keys.own_context(TAG)}",
-        "repository": names.PLATFORM,
-        "tag": TAG,
-        "if_absent": True,
-    }
+    assert given == {"tag": TAG, "base": BASE}
     assert deploy.aws.s3.read(JOB.home_bucket, keys.own_context(TAG)) == CONTEXT
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grid_plan.manifest import JSON_FORM
+from grid_plan.policy import CHECKPOINTS
 from tools.refusals.grids.row import BYTES, FOLDER, Row, line
 from tools.refusals.grids.yard import ACCOUNT
 
@@ -122,14 +123,31 @@ ROWS = (
     Row(
         "a checkpoint in a bucket of data",
         line(checkpoint="s3://data-eu/checkpoints"),
-        "line 1: checkpoint: s3://data-eu/checkpoints is not a place that trainings may write to; allowed: "
-        f"s3://{BYTES}-<region>/grids/...",
+        "line 1: checkpoint: s3://data-eu/checkpoints is no line's folder of checkpoints; allowed: "
+        f"s3://{BYTES}-<region>/{CHECKPOINTS}",
+    ),
+    Row(
+        "a checkpoint that is a whole grid",
+        line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/old"),
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old is no line's folder of checkpoints; allowed: s3://{BYTES}-<region>/{CHECKPOINTS}",
+    ),
+    Row(
+        "a checkpoint that is another line's model",
+        line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/old/00000001/output"),
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/output is no line's folder of checkpoints; "
+        f"allowed: s3://{BYTES}-<region>/{CHECKPOINTS}",
+    ),
+    Row(
+        "a checkpoint of a grid that runs",
+        line(checkpoint=f"s3://{BYTES}-eu-central-1/grids/young/00000001/checkpoints"),
+        f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/young/00000001/checkpoints is of a grid that has not ended; "
+        "allowed: a folder of a grid whose report.json is there",
     ),
     Row(
         "a checkpoint in another region",
         line(region="us-east-1", data="s3://data-us/train/", checkpoint=FOLDER),
         f"line 1: checkpoint: s3://{BYTES}-eu-central-1/grids/old/00000001/checkpoints lies in "
-        f"eu-central-1; allowed: s3://{BYTES}-us-east-1/grids/...",
+        f"eu-central-1; allowed: s3://{BYTES}-us-east-1/{CHECKPOINTS}",
     ),
     Row(
         "a distribution that there is not",
