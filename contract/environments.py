@@ -161,6 +161,14 @@ class ZoneLookupEnvironment(Environment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultGroupEnvironment(Environment):
+    """Environment of the function that closes the default security group of a region's network."""
+
+    deployment: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupEnvironment(JobsEnvironment):
     """Environment of the cleanup, which reads the queue of executions that failed, timed out or were aborted."""
 

@@ -10,9 +10,11 @@ from constructs import Construct
 
 from contract import agents, keys, names
 from stacks.parts import interfaces
+from stacks.parts.access_logs import AccessLogs
 from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
+from stacks.parts.customer_key import CustomerKey
 from stacks.parts.item_rights import own_items
 from stacks.parts.logs import log_group
 from stacks.parts.node_rights import measure
@@ -45,7 +47,9 @@ class FoundationStack(cdk.Stack):
         common: Common,
         data_buckets: tuple[str, ...],
         keep_data: bool,
+        compliance: bool = False,
     ) -> None:
+        """With `compliance` the foundation has the key of the home region's stacks (stacks.compliance)."""
         rights, deployment = common.rights, common.deployment
         super().__init__(
             scope,
@@ -94,6 +98,12 @@ class FoundationStack(cdk.Stack):
                 "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
                 "late; a table on demand grows within minutes, unless a quota of the account is reached.",
             )
+        self.key: CustomerKey | None = None
+        """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
+        if compliance:
+            self.key = CustomerKey(self, "Key", deployment=deployment, region=rights.home_region, keep=keep_data)
+            self.key.let_rules_send()
+            AccessLogs(self, "AccessLogs", buckets=[home], days=common.log_retention_days)
         self.exports = FoundationExports(
             home=home,
             table=table,

@@ -256,6 +256,8 @@ class Settings(Block):
     """Many SageMaker trainings from one manifest."""
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
+    compliance: bool = False
+    """Customer keys for what is stored, flow logs, access logs and closed default security groups; docs/compliance.md has the price."""
     log_retention_days: DaysOfLogs = 30
     """How long the logs of nodes, builds and functions are kept."""
 

@@ -48,6 +48,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, profile: str) -> 
                     "VolumeType": VOLUME_TYPE,
                     "Encrypted": True,
                     "DeleteOnTermination": True,
+                    **({"KmsKeyId": place.volume_key} if place.volume_key else {}),
                 },
             }
         ],

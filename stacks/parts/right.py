@@ -8,7 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
@@ -38,18 +38,30 @@ def role(scope: Construct, name: str, service: str, description: str, *rights: R
 def grant(role: iam.Role, *rights: Right) -> None:
     """Adds the rights to the role's policy, and acknowledges each wildcard with the reason of its right."""
     for right in rights:
-        role.add_to_policy(
-            iam.PolicyStatement(
-                sid=right.name,
-                actions=list(right.actions),
-                resources=list(right.resources),
-                conditions=dict(right.conditions) or None,
-            )
-        )
-        for resource in right.resources:
-            if "*" in resource:
-                assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
-                acknowledge(role, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
+        role.add_to_policy(_statement(right))
+        _acknowledge_wildcards(role, right)
+
+
+def add_to(policy: iam.Policy | iam.ManagedPolicy, right: Right) -> None:
+    """Adds a right to a policy that exists, and acknowledges its wildcards."""
+    policy.add_statements(_statement(right))
+    _acknowledge_wildcards(policy, right)
+
+
+def _statement(right: Right) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        sid=right.name,
+        actions=list(right.actions),
+        resources=list(right.resources),
+        conditions=dict(right.conditions) or None,
+    )
+
+
+def _acknowledge_wildcards(construct: IConstruct, right: Right) -> None:
+    for resource in right.resources:
+        if "*" in resource:
+            assert right.wildcards, f"{right.name} has a wildcard without a reason: {resource}"
+            acknowledge(construct, right.wildcards, f"AwsSolutions-IAM5[Resource::{_readable(resource)}]")
 
 
 def _readable(resource: str) -> str:
