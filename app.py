@@ -142,6 +142,7 @@ def _grid(
         grid=grids,
         settings=settings.grid,
         child_image=child_tag(),
+        output_key=names.region_key(settings.deployment) if settings.compliance else "",
     )
 
 

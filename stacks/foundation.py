@@ -101,7 +101,14 @@ class FoundationStack(cdk.Stack):
         self.key: CustomerKey | None = None
         """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
         if compliance:
-            self.key = CustomerKey(self, "Key", deployment=deployment, region=rights.home_region, keep=keep_data)
+            self.key = CustomerKey(
+                self,
+                "Key",
+                alias=names.home_key(deployment),
+                deployment=deployment,
+                region=rights.home_region,
+                keep=keep_data,
+            )
             self.key.let_rules_send()
             AccessLogs(self, "AccessLogs", buckets=[home], days=common.log_retention_days)
         self.exports = FoundationExports(

@@ -79,7 +79,9 @@ class RegionStack(cdk.Stack):
         if training:
             place = self._trains(place, deployment, training)
         if compliance:
-            self.key = CustomerKey(self, "Key", deployment=deployment, region=region, keep=keep_data)
+            self.key = CustomerKey(
+                self, "Key", alias=names.region_key(deployment), deployment=deployment, region=region, keep=keep_data
+            )
             AccessLogs(self, "AccessLogs", buckets=[bucket], days=log_retention_days)
             if self.network:
                 place = replace(place, volume_key=self.key.key_arn)

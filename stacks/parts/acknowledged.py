@@ -12,7 +12,8 @@ PACKS = ("AwsSolutions", "HIPAA.Security", "NIST.800.53.R5")
 
 
 def acknowledge(construct: IConstruct, reason: str, *findings: str) -> None:
-    """Takes `findings` by the scanners' own names: `AwsSolutions-S1`, `HIPAA.Security-LambdaDLQ` (cdk-nag), `CKV_AWS_18` (Checkov), `W3005` (cfn-lint).
+    """Takes `findings` by the scanners' own names: `AwsSolutions-S1` and `HIPAA.Security-LambdaDLQ` (cdk-nag), `CKV_AWS_18` (Checkov),
+    `W3005` (cfn-lint).
 
     Findings of Checkov and cfn-lint apply to the construct's own resource, those of cdk-nag to everything below it as well.
     """

@@ -81,7 +81,7 @@ FINDINGS = (
         rule="S3BucketReplicationEnabled",
         on="every bucket",
         is_on=lambda one: isinstance(one, s3.CfnBucket),
-        reason="S3 stores each object in three zones and keeps overwritten ones for days; a copy elsewhere would double the price of checkpoints.",
+        reason="S3 stores each object in three zones, and overwritten ones for days; a copy elsewhere would double what checkpoints cost.",
     ),
     Finding(
         rule="S3DefaultEncryptionKMS",

@@ -25,10 +25,11 @@ class CustomerKey(kms.Key):
     Roles of the account use it with their own policies (stacks.parts.key_rights); a service that writes for nobody needs the key's.
     """
 
-    def __init__(self, scope: Construct, name: str, *, deployment: str, region: str, keep: bool) -> None:
+    def __init__(self, scope: Construct, name: str, *, alias: str, deployment: str, region: str, keep: bool) -> None:
         super().__init__(
             scope,
             name,
+            alias=alias,
             description=f"Trainyard {deployment}: what its stacks store in {region}",
             enable_key_rotation=True,
             removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if keep else cdk.RemovalPolicy.DESTROY,

@@ -19,9 +19,9 @@ from stacks.parts.rights import Rights, arn_of
 
 VIA = "kms:ViaService"
 DECRYPT = ("kms:Decrypt",)
-ENCRYPT = ("kms:Decrypt", "kms:GenerateDataKey")
-"""Decrypt as well: S3 decrypts the parts of an upload in parts, and SQS the data key that it uses again."""
-WRITE_ITEMS = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
+ENCRYPT = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
+"""Decrypt as well: S3 decrypts the parts of an upload in parts, and SQS the data key that it uses again. Encrypt, because SageMaker's and
+DynamoDB's pages ask for it."""
 VOLUMES = ("kms:Decrypt", "kms:DescribeKey", "kms:GenerateDataKeyWithoutPlaintext")
 """What EC2 asks, with the rights of who launches, to make an encrypted volume, beside the grant for itself
 (https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html)."""
@@ -64,7 +64,7 @@ def key_rights(rights: Rights, allowed: Iterable[tuple[str, str]], home_key: str
         writes = may("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem")
         yield Right(
             "UseTheKeyOfTheTable",
-            WRITE_ITEMS if writes else DECRYPT,
+            ENCRYPT if writes else DECRYPT,
             [_keys(rights.home_region)],
             TAGGED,
             _conditions(
@@ -103,7 +103,9 @@ def _allowed(document: Mapping[str, object] | None) -> Iterator[tuple[str, str]]
     assert isinstance(statements, list)
     for one in statements:
         if one["Effect"] == "Allow":
-            yield from ((action, resource) for action in _listed(one["Action"]) for resource in _listed(one["Resource"]))
+            yield from (
+                (action, resource) for action in _listed(one["Action"]) for resource in _listed(one["Resource"])
+            )
 
 
 def _listed(value: str | list[str]) -> list[str]:
