@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from contract import names
 from stacks.parts import interfaces
 from stacks.parts.access_logs import AccessLogs
 from stacks.parts.rights import arn_of
@@ -67,8 +68,9 @@ class CustomerKey(kms.Key):
 
 def _log_groups(deployment: str, region: str) -> list[str]:
     """Those that we name, and those that CloudFormation names after their stack."""
-    names = (f"{deployment}-*", f"/trainyard/{deployment}/*")
-    return [arn_of("logs", region, cdk.Aws.ACCOUNT_ID, f"log-group:{name}") for name in names]
+    ours = (names.log_group, names.build_log_group, names.child_log_group)
+    groups = (f"{deployment}-*", *(one(deployment) for one in ours))
+    return [arn_of("logs", region, cdk.Aws.ACCOUNT_ID, f"log-group:{group}") for group in groups]
 
 
 def encrypt(stack: cdk.Stack, key: kms.IKey) -> None:

@@ -96,9 +96,11 @@ class FakeEc2(Ec2):
     def _revoke(self, way: str, params: Mapping[str, Any]) -> None:
         found = self.rules[params["GroupId"]][way]
         for rule in params["IpPermissions"]:
-            if rule not in found:
+            # On its way a rule gains and loses empty lists.
+            same = [one for one in found if _without_empty(one) == _without_empty(rule)]
+            if not same:
                 raise Refused("InvalidPermission.NotFound", "The specified rule does not exist in this security group.")
-            found.remove(rule)
+            found.remove(same[0])
 
     def _kinds(self, params: Mapping[str, Any]) -> list[Any]:
         """By name: an unknown one fails the call. By filter: it is left out."""
@@ -128,3 +130,7 @@ class FakeEc2(Ec2):
         ebs = {"VolumeSize": image.snapshot_gb, "VolumeType": "gp3"}
         root = {"RootDeviceName": image.root_device, "State": "available"}
         return {"ImageId": identity, **root, "BlockDeviceMappings": [{"DeviceName": image.root_device, "Ebs": ebs}]}
+
+
+def _without_empty(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if value != []}
