@@ -49,7 +49,6 @@ class FoundationStack(cdk.Stack):
         keep_data: bool,
         compliance: bool = False,
     ) -> None:
-        """With `compliance` the foundation has the key of the home region's stacks (stacks.compliance)."""
         rights, deployment = common.rights, common.deployment
         super().__init__(
             scope,
@@ -98,19 +97,8 @@ class FoundationStack(cdk.Stack):
                 "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
                 "late; a table on demand grows within minutes, unless a quota of the account is reached.",
             )
-        self.key: CustomerKey | None = None
+        self.key = self._key(home, common, keep=keep_data) if compliance else None
         """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
-        if compliance:
-            self.key = CustomerKey(
-                self,
-                "Key",
-                alias=names.home_key(deployment),
-                deployment=deployment,
-                region=rights.home_region,
-                keep=keep_data,
-            )
-            self.key.let_rules_send()
-            AccessLogs(self, "AccessLogs", buckets=[home], days=common.log_retention_days)
         self.exports = FoundationExports(
             home=home,
             table=table,
@@ -132,3 +120,12 @@ class FoundationStack(cdk.Stack):
         cdk.CfnOutput(
             self, "NotificationTopic", value=topic.topic_arn, description="Subscribe here to hear what needs a person"
         )
+
+    def _key(self, home: Bucket, common: Common, *, keep: bool) -> CustomerKey:
+        deployment, region = common.deployment, common.rights.home_region
+        key = CustomerKey(
+            self, "Key", alias=names.home_key(deployment), deployment=deployment, region=region, keep=keep
+        )
+        key.let_rules_send()
+        AccessLogs(self, "AccessLogs", buckets=[home], days=common.log_retention_days)
+        return key

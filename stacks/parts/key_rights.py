@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import IConstruct
 
 from contract import names, tags
-from stacks.parts.right import Right, add_to
+from stacks.parts.right import Right, add_to, grant_apart
 from stacks.parts.rights import Rights, arn_of
 
 VIA = "kms:ViaService"
@@ -29,11 +29,19 @@ TAGGED = "Keys of other regions, and of data that was kept, have ids that no tem
 
 
 def let_use_keys(app: IConstruct, rights: Rights, home_key: str) -> None:
-    """Adds the rights on keys to every policy of the app, whoever made it: a role that is added later is not forgotten."""
-    for policy in app.node.find_all():
-        if isinstance(policy, iam.Policy | iam.ManagedPolicy):
-            for right in key_rights(rights, _allowed(policy.document.to_json()), home_key):
-                add_to(policy, right)
+    """Adds the rights on keys to every role and managed policy of the app: one that is added later is not forgotten."""
+    for one in app.node.find_all():
+        if not isinstance(one, iam.Policy | iam.ManagedPolicy):
+            continue
+        needed = list(key_rights(rights, _allowed(one.document.to_json()), home_key))
+        role = one.node.scope
+        if needed and isinstance(one, iam.ManagedPolicy):
+            add_to(one, *needed)
+        elif needed:
+            assert isinstance(role, iam.Role), (
+                f"{one.node.path} reads or writes something, and is not its role's own policy"
+            )
+            grant_apart(role, "Keys", *needed)
 
 
 def key_rights(rights: Rights, allowed: Iterable[tuple[str, str]], home_key: str) -> Iterator[Right]:

@@ -42,10 +42,19 @@ def grant(role: iam.Role, *rights: Right) -> None:
         _acknowledge_wildcards(role, right)
 
 
-def add_to(policy: iam.Policy | iam.ManagedPolicy, right: Right) -> None:
-    """Adds a right to a policy that exists, and acknowledges its wildcards."""
-    policy.add_statements(_statement(right))
-    _acknowledge_wildcards(policy, right)
+def grant_apart(role: iam.Role, name: str, *rights: Right) -> None:
+    """Adds the rights in a further policy of the role. The CDK estimates the size of a role's first policy generously, and turns what
+    it thinks too much into a managed policy."""
+    policy = iam.Policy(role, name, statements=[_statement(right) for right in rights], roles=[interfaces.role(role)])
+    for right in rights:
+        _acknowledge_wildcards(policy, right)
+
+
+def add_to(policy: iam.ManagedPolicy, *rights: Right) -> None:
+    """Adds the rights to a policy that people attach to whom they like."""
+    policy.add_statements(*(_statement(right) for right in rights))
+    for right in rights:
+        _acknowledge_wildcards(policy, right)
 
 
 def _statement(right: Right) -> iam.PolicyStatement:
