@@ -77,7 +77,6 @@ def test_buckets_and_the_table_were_made_with_keys_of_the_account(complying: Yar
     assert place.volume_key in used
     assert len(used) == 2
     for key in used:
-        assert kms.describe_key(KeyId=key)["KeyMetadata"]["KeyManager"] == "CUSTOMER"
         assert kms.get_key_rotation_status(KeyId=key)["KeyRotationEnabled"] is True
         policy = json.dumps(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
         assert f"logs.{complying.region}.amazonaws.com" in policy
