@@ -8,6 +8,7 @@ import aws_cdk as cdk
 
 from contract import names, tags
 from stacks.builds import BuildsStack
+from stacks.compliance import comply
 from stacks.foundation import FoundationStack
 from stacks.grid import GridStack
 from stacks.images import ImagesStack
@@ -39,6 +40,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         common=common,
         data_buckets=settings.data_buckets,
         keep_data=settings.keep_data,
+        compliance=settings.compliance,
     )
     grids = GridRights(
         rights=common.rights,
@@ -73,6 +75,8 @@ def build(app: cdk.App, settings: Settings) -> None:
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)
     _order(foundation, reaper, regions, builds, workflow, grid, images)
+    if settings.compliance:
+        comply(app, common.rights, foundation, [reaper, builds, workflow, grid, images], regions)
     cdk.Tags.of(app).add(tags.DEPLOYMENT, deployment)
 
 
@@ -141,6 +145,7 @@ def _grid(
         grid=grids,
         settings=settings.grid,
         child_image=child_tag(settings.grid.child_base),
+        output_key=names.region_key(settings.deployment) if settings.compliance else "",
     )
 
 
@@ -158,13 +163,14 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
                 zones=place.zones,
                 settings=settings.network,
                 placement_groups_per_zone=settings.placement_groups_per_zone,
-                log_retention_days=settings.log_retention_days,
             )
             if place.cidr
             else None,
             repositories=settings.every_repository,
             image_readers=readers,
             keep_data=settings.keep_data,
+            log_retention_days=settings.log_retention_days,
+            compliance=settings.compliance,
         )
         for place in settings.regions
     ]

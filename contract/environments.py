@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, TypeVar, get_type_hints
 
 from contract.codec import build
@@ -27,16 +27,19 @@ VARIABLE_PREFIX = "TRAINYARD_"
 
 
 class Environment:
-    """Each field becomes a variable `TRAINYARD_<FIELD>`; values other than text are written as JSON."""
+    """Each field becomes a variable `TRAINYARD_<FIELD>`; values other than text are written as JSON. A field that has its default
+    becomes none."""
 
     __slots__ = ()
 
     def write(self) -> dict[str, str]:
         """Returns the function's variables; the stack calls this."""
+        defaults = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
         values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {
             VARIABLE_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
             for name, value in values.items()
+            if value != defaults[name]
         }
 
     @classmethod
@@ -45,6 +48,8 @@ class Environment:
         hints, values = get_type_hints(cls), {}
         for field in fields(cls):  # type: ignore[arg-type]
             name = VARIABLE_PREFIX + field.name.upper()
+            if name not in variables and field.default is not MISSING:
+                continue
             text = variables[name]
             values[field.name] = text if hints[field.name] is str else build(hints[field.name], json.loads(text), name)
         return cls(**values)
@@ -167,6 +172,14 @@ class ServiceRolesEnvironment(Environment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneLookupEnvironment(Environment):
     """Environment of the function that looks up a region's availability zones."""
+
+    deployment: str
+    region: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultGroupEnvironment(Environment):
+    """Environment of the function that closes the default security group of a region's network."""
 
     deployment: str
     region: str
@@ -312,6 +325,9 @@ class GridEnvironment(JobsEnvironment):
     """Tag of the child's image in the repository `names.PLATFORM`."""
     limits: GridLimits
     defaults: GridDefaults
+    output_key: str = ""
+    """Alias of the key, the same in every region, under which SageMaker writes what trainings make, unless their lines name another;
+    empty for SageMaker's own choice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,16 @@ def bytes_bucket(deployment: str, account: str, region: str) -> str:
     return f"{deployment}-bytes-{account}-{region}"
 
 
+def region_key(deployment: str) -> str:
+    """Alias of a region's customer key, the same in every region."""
+    return f"alias/{deployment}-region"
+
+
+def home_key(deployment: str) -> str:
+    """Alias of the customer key of the home region's stacks."""
+    return f"alias/{deployment}-home"
+
+
 def repository(deployment: str, name: str = "images") -> str:
     """An image repository: the same name in every region."""
     return f"{deployment}/{name}"

@@ -30,6 +30,8 @@ class Place:
     launch_template: str = ""
     launch_template_version: str = ""
     """A version number, because `$Default` stays 1 under CloudFormation."""
+    volume_key: str = ""
+    """ARN of the key of this region under which nodes' disks are encrypted; empty for the account's own choice."""
     zones: tuple[Zone, ...] = ()
     security_group: str = ""
     """The first of `security_groups`, which versions before had for all nodes: they wrote no other, and read no other during a deploy."""

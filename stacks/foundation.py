@@ -10,9 +10,11 @@ from constructs import Construct
 
 from contract import agents, keys, names
 from stacks.parts import interfaces
+from stacks.parts.access_logs import AccessLogs
 from stacks.parts.alarms import Alarms
 from stacks.parts.bucket import Bucket
 from stacks.parts.common import Common
+from stacks.parts.customer_key import CustomerKey
 from stacks.parts.item_rights import own_items
 from stacks.parts.job_rights import instance
 from stacks.parts.logs import log_group
@@ -46,6 +48,7 @@ class FoundationStack(cdk.Stack):
         common: Common,
         data_buckets: tuple[str, ...],
         keep_data: bool,
+        compliance: bool = False,
     ) -> None:
         rights, deployment = common.rights, common.deployment
         super().__init__(
@@ -92,6 +95,8 @@ class FoundationStack(cdk.Stack):
                 "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
                 "late; a table on demand grows within minutes, unless a quota of the account is reached.",
             )
+        self.key = self._key(home, common, keep=keep_data) if compliance else None
+        """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
         self.exports = FoundationExports(
             home=home,
             table=table,
@@ -120,3 +125,12 @@ class FoundationStack(cdk.Stack):
         cdk.CfnOutput(
             self, "NotificationTopic", value=topic.topic_arn, description="Subscribe here to hear what needs a person"
         )
+
+    def _key(self, home: Bucket, common: Common, *, keep: bool) -> CustomerKey:
+        deployment, region = common.deployment, common.rights.home_region
+        key = CustomerKey(
+            self, "Key", alias=names.home_key(deployment), deployment=deployment, region=region, keep=keep
+        )
+        key.let_rules_send()
+        AccessLogs(self, "AccessLogs", buckets=[home], days=common.log_retention_days)
+        return key

@@ -59,9 +59,10 @@ class GridStack(cdk.Stack):
         grid: GridRights,
         settings: GridSettings,
         child_image: str,
+        output_key: str = "",
     ) -> None:
         """`drain` ends what runs before a destroy deletes anything; `network` is the home region's; `child_image` is a tag in the
-        home region's repository names.PLATFORM."""
+        home region's repository names.PLATFORM; `output_key` is the alias of a key in every region."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope,
@@ -89,6 +90,7 @@ class GridStack(cdk.Stack):
             child_image=child_image,
             limits=settings.limits,
             defaults=settings.defaults,
+            output_key=output_key,
         )
         collecting = GridCollectEnvironment(
             **_fields(planning), topic=foundation.topic.topic_arn, timing=timing.of(CollectTiming)

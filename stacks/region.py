@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -16,7 +17,11 @@ from constructs import Construct
 from contract import names
 from contract.codec import encode
 from contract.places import Place, Zone
+from stacks.parts.access_logs import AccessLogs
 from stacks.parts.bucket import Bucket
+from stacks.parts.customer_key import CustomerKey
+from stacks.parts.default_group import ClosedDefaultGroup
+from stacks.parts.flow_logs import FlowLogs
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
 from stacks.parts.repository import Readers, Repository
@@ -33,7 +38,6 @@ class TrainingRegion:
     """Names of the zones; empty for a look-up at deploy."""
     settings: NetworkSettings
     placement_groups_per_zone: int
-    log_retention_days: int
 
 
 class RegionStack(cdk.Stack):
@@ -50,9 +54,11 @@ class RegionStack(cdk.Stack):
         repositories: tuple[str, ...],
         image_readers: Readers,
         keep_data: bool,
+        log_retention_days: int,
+        compliance: bool = False,
     ) -> None:
         """Without `training` the region serves only the grid, and costs nothing while idle. `repositories` are short
-        names."""
+        names. With `compliance` the region has a key, access logs, and for a network flow logs and a closed default security group."""
         region = env.region
         assert region is not None
         what = "where nodes run" if training else "bytes and images"
@@ -64,16 +70,27 @@ class RegionStack(cdk.Stack):
             days=1,  # thinned checkpoints are large, and were thinned on purpose
             keep=keep_data,
         )
+        self._log_retention_days = log_retention_days
         self.network: Network | None = None
         """None where no nodes run."""
+        self.key: CustomerKey | None = None
+        """Encrypts what the region stores, and the disks of its nodes; None where nobody asked for customer keys."""
         place = Place(region=region, bucket=bucket.bucket_name)
         if training:
             place = self._trains(place, deployment, training)
+        if compliance:
+            self.key = CustomerKey(
+                self, "Key", alias=names.region_key(deployment), deployment=deployment, region=region, keep=keep_data
+            )
+            AccessLogs(self, "AccessLogs", buckets=[bucket], days=log_retention_days)
+            if self.network:
+                place = replace(place, volume_key=self.key.key_arn)
+                self._watch(self.network, deployment, region)
         ssm.StringParameter(
             self,
             "Place",
             parameter_name=names.region_parameter(deployment, region),
-            string_value=self.to_json_string(json.loads(encode(place))),
+            string_value=self.to_json_string(_described(place)),
             description="What a launch in this region needs to know (contract.places.Place)",
         )
         cdk.CfnOutput(self, "BytesBucket", value=bucket.bucket_name, description="Checkpoints and artifacts")
@@ -116,6 +133,17 @@ class RegionStack(cdk.Stack):
             ),
         )
 
+    def _watch(self, network: Network, deployment: str, region: str) -> None:
+        FlowLogs(self, "FlowLogs", vpc=network.vpc, log_retention_days=self._log_retention_days)
+        ClosedDefaultGroup(
+            self,
+            "ClosedDefaultGroup",
+            vpc=network.vpc,
+            deployment=deployment,
+            region=region,
+            log_retention_days=self._log_retention_days,
+        )
+
     def _looked_up(self, region: str, deployment: str, training: TrainingRegion) -> tuple[str, ...]:
         lookup = ZoneLookup(
             self,
@@ -123,7 +151,7 @@ class RegionStack(cdk.Stack):
             deployment=deployment,
             region=region,
             count=looked_up(region, training.cidr),
-            log_retention_days=training.log_retention_days,
+            log_retention_days=self._log_retention_days,
         )
         return lookup.names
 
@@ -133,3 +161,9 @@ class RegionStack(cdk.Stack):
             ec2.CfnPlacementGroup(self, f"Zone{zone}Group{number}", strategy="cluster").ref
             for number in range(1, count + 1)
         )
+
+
+def _described(place: Place) -> dict[str, Any]:
+    """Leaves out a key that there is not: the templates of a deployment without customer keys say nothing of keys."""
+    described: dict[str, Any] = json.loads(encode(place))
+    return described if place.volume_key else {name: value for name, value in described.items() if name != "volume_key"}

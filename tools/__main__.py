@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import diagrams, faults, manifests, rights, schemas, settings
+from tools import compliance, diagrams, faults, manifests, rights, schemas, settings
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs
@@ -19,6 +19,7 @@ WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "image-refusals": images.pages,
     "grid-refusals": grids.pages,
     "faults": faults.pages,
+    "compliance": compliance.pages,
     "diagrams": diagrams.pages,
     "rights": rights.pages,
 }

@@ -120,7 +120,7 @@ def admit(
         *problems,
         *_limit_problems(request, env),
         *against,
-        *volumes.problems(facts.volume_key, _region(request, env)),
+        *volumes.problems(facts.volume_key, _region(request, env), facts.place.volume_key if facts.place else ""),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
         *_data_problems(request, facts, env),

@@ -40,7 +40,9 @@ def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> d
         "HyperParameters": {name: sent(value) for name, value in (spec.hyperparameters or {}).items()}
         | training.launcher,
         "InputDataConfig": _inputs(training, decision),
-        "OutputDataConfig": _without_empty({"S3OutputPath": folder, "KmsKeyId": spec.kms_key}),
+        "OutputDataConfig": _without_empty(
+            {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}
+        ),
         "CheckpointConfig": {"S3Uri": spec.checkpoint or f"{folder}/checkpoints", "LocalPath": CHECKPOINTS},
         "ResourceConfig": _without_empty(
             {

@@ -50,6 +50,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
                     "VolumeType": VOLUME_TYPE,
                     "Encrypted": True,
                     "DeleteOnTermination": True,
+                    **({"KmsKeyId": place.volume_key} if place.volume_key else {}),
                 },
             },
             *(

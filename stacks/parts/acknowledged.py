@@ -7,14 +7,18 @@ from typing import Any
 import aws_cdk as cdk
 from constructs import IConstruct
 
+PACKS = ("AwsSolutions", "HIPAA.Security", "NIST.800.53.R5")
+"""Rule packs of cdk-nag by their prefixes; deployments with the setting `compliance` are checked with all of them."""
+
 
 def acknowledge(construct: IConstruct, reason: str, *findings: str) -> None:
-    """Takes `findings` by the scanners' own names: `AwsSolutions-S1` (cdk-nag), `CKV_AWS_18` (Checkov), `W3005` (cfn-lint).
+    """Takes `findings` by the scanners' own names: `AwsSolutions-S1` and `HIPAA.Security-LambdaDLQ` (cdk-nag), `CKV_AWS_18` (Checkov),
+    `W3005` (cfn-lint).
 
     Findings of Checkov and cfn-lint apply to the construct's own resource, those of cdk-nag to everything below it as well.
     """
     for finding in findings:
-        if finding.startswith("AwsSolutions-"):
+        if finding.startswith(PACKS):
             cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))
         elif finding.startswith("CKV_"):
             resource, checkov = _metadata(construct, "checkov")

@@ -8,7 +8,7 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
@@ -52,6 +52,21 @@ def offer(scope: Construct, name: str, description: str, *rights: Right, **optio
     return made
 
 
+def grant_apart(role: iam.Role, name: str, *rights: Right) -> None:
+    """Adds the rights in a further policy of the role. The CDK estimates the size of a role's first policy generously, and turns what
+    it thinks too much into a managed policy."""
+    policy = iam.Policy(role, name, statements=[_statement(right) for right in rights], roles=[interfaces.role(role)])
+    for right in rights:
+        _explain(policy, right)
+
+
+def add_to(policy: iam.ManagedPolicy, *rights: Right) -> None:
+    """Adds the rights to a policy that people attach to whom they like."""
+    policy.add_statements(*(_statement(right) for right in rights))
+    for right in rights:
+        _explain(policy, right)
+
+
 def _statement(right: Right) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         sid=right.name,
@@ -61,7 +76,7 @@ def _statement(right: Right) -> iam.PolicyStatement:
     )
 
 
-def _explain(owner: Construct, right: Right) -> None:
+def _explain(owner: IConstruct, right: Right) -> None:
     """Acknowledges each wildcard of a right with its reason."""
     for resource in right.resources:
         if "*" in resource:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from contract.codec import Garbled, decode, encode
-from contract.environments import AdmissionEnvironment
+from contract.environments import AdmissionEnvironment, GridEnvironment
 from contract.intents import Intent
 from contract.jobs import Job
 from tests.builders import ADMISSION, INTENT, JOB, LAUNCHED
+from tests.functions.grid_plan.account import ENVIRONMENT
 
 
 def changed(**fields: Any) -> bytes:
@@ -23,8 +25,6 @@ def test_a_job_survives_the_journey() -> None:
 
 
 def test_an_intent_with_answers_survives_the_journey() -> None:
-    from dataclasses import replace
-
     answered = replace(INTENT, steps=(replace(INTENT.steps[0], answer=LAUNCHED), *INTENT.steps[1:]))
     assert decode(Intent, encode(answered)) == answered
     assert decode(Intent, encode(answered)).launched is not None
@@ -73,3 +73,11 @@ def test_a_missing_variable_is_named() -> None:
     del variables["TRAINYARD_BUCKET"]
     with pytest.raises(KeyError, match="TRAINYARD_BUCKET"):
         AdmissionEnvironment.read(variables)
+
+
+def test_a_field_with_its_default_is_no_variable_and_comes_back_as_the_default() -> None:
+    variables = ENVIRONMENT.write()
+    assert "TRAINYARD_OUTPUT_KEY" not in variables
+    assert GridEnvironment.read(variables).output_key == ""
+    keyed = replace(ENVIRONMENT, output_key="alias/yard-region")
+    assert GridEnvironment.read(keyed.write()).output_key == "alias/yard-region"

@@ -34,6 +34,8 @@ class FakeEc2(Ec2):
     ) -> None:
         super().__init__(region, clock, catalogue, number)
         self._publish = publish
+        self.rules: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        """Of security groups, by their ids: `Ingress` and `Egress`."""
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         self.clock.at(when, action)
@@ -77,9 +79,29 @@ class FakeEc2(Ec2):
                 return {"AvailabilityZones": described(self.catalogue.every_zone(), params)}
             case "GetEbsDefaultKmsKeyId":
                 return {"KmsKeyId": self.volume_key}
+            case "DescribeSecurityGroups":
+                return {"SecurityGroups": [self._rules(group) for group in params["GroupIds"]]}
+            case "RevokeSecurityGroupIngress" | "RevokeSecurityGroupEgress":
+                self._revoke(operation.removeprefix("RevokeSecurityGroup"), params)
+                return {"Return": True}
             case "DescribeImages":
                 return {"Images": [self._image(identity) for identity in params.get("ImageIds", [])]}
         return super().answer(operation, params)
+
+    def _rules(self, group: str) -> dict[str, Any]:
+        if group not in self.rules:
+            raise Refused("InvalidGroup.NotFound", f"The security group '{group}' does not exist")
+        found = self.rules[group]
+        return {"GroupId": group, "IpPermissions": found["Ingress"], "IpPermissionsEgress": found["Egress"]}
+
+    def _revoke(self, way: str, params: Mapping[str, Any]) -> None:
+        found = self.rules[params["GroupId"]][way]
+        for rule in params["IpPermissions"]:
+            # On its way a rule gains and loses empty lists.
+            same = [one for one in found if _without_empty(one) == _without_empty(rule)]
+            if not same:
+                raise Refused("InvalidPermission.NotFound", "The specified rule does not exist in this security group.")
+            found.remove(same[0])
 
     def _kinds(self, params: Mapping[str, Any]) -> list[Any]:
         """By name: an unknown one fails the call. By filter: it is left out."""
@@ -113,3 +135,7 @@ class FakeEc2(Ec2):
         devices = (image.root_device, *self.catalogue.further_devices.get(identity, ()))
         mapped = [{"DeviceName": device, "Ebs": ebs} for device in devices]
         return {"ImageId": identity, **root, **whose, "BlockDeviceMappings": mapped}
+
+
+def _without_empty(rule: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in rule.items() if value != []}

@@ -64,6 +64,7 @@ TIMEOUTS = {
     "region_check": 120.0,
     "service_roles": 120.0,
     "zone_lookup": 120.0,
+    "default_group": 120.0,
     "grid_collect": 900.0,
     "grid_cleanup": 900.0,
     "own_images": 60.0,

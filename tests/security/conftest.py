@@ -39,6 +39,12 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def complying(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    """The deployment that cdk.json describes, with customer keys, flow logs and access logs."""
+    return synthesise(tmp_path_factory.mktemp("complying"), compliance=True)
+
+
+@pytest.fixture(scope="session")
 def policies(deployment: Synthesised) -> dict[str, Policies]:
     return of_roles(deployment)
 

@@ -114,6 +114,7 @@ ALLOWED = [
     Ask("GridCleanup", "states:DescribeExecution", GRID_EXECUTION),
     Ask("GridCleanup", "sqs:ReceiveMessage", queue("GridQueue")),
     Ask("GridCleanup", "sqs:ChangeMessageVisibility", queue("GridQueue")),
+    Ask("GridCleanup", "sqs:SendMessage", queue("GridQueue")),
     Ask("Child", "s3:GetObject", f"{HOME}/{GRID.lines(0)}"),
     Ask("Child", "s3:GetObject", f"{HOME}/{GRID.stopped}"),
     Ask("Child", "s3:GetObject", f"{HOME}/{GRID.work(2)}"),

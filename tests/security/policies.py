@@ -8,7 +8,7 @@ from typing import Any
 
 from contract import names
 from localaws.iam.simulator import Policies
-from tests.stacks.synth import resources
+from tests.stacks.synth import only, resources
 from tools.synthesis import Synthesised
 
 ACCOUNT, REGION = "111122223333", "eu-central-1"
@@ -17,9 +17,12 @@ PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/node"
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:Notifications"
 TOPIC_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 """There is one of each in a deployment."""
+HOME_KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/Key"
+"""The customer key of the home region's stacks, in deployments with `compliance`."""
 TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{names.state_table('trainyard')}"
 STREAM = f"{TABLE}/stream/2026-01-01T00:00:00.000"
 NODE_ROLE_ID = "AROAEXAMPLEOFANODE01"
+DEFAULT_GROUP = "sg-0default"
 KNOWN_BY_ARN = ("AWS::SNS::Topic", "AWS::StepFunctions::StateMachine")
 """Types whose Ref is an ARN."""
 PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Partition": "aws", "AWS::Region": REGION}
@@ -78,6 +81,13 @@ def trust(deployment: Synthesised, name: str) -> dict[str, Any]:
     return resolved
 
 
+def customer_key(deployment: Synthesised, stack: str) -> dict[str, Any]:
+    """The policy of a stack's customer key."""
+    template = deployment.template(stack)
+    resolved: dict[str, Any] = _resolved(only(template, "AWS::KMS::Key", "Key")["KeyPolicy"], template, {})
+    return resolved
+
+
 def _exports(deployment: Synthesised) -> dict[str, Any]:
     return {
         output["Export"]["Name"]: _resolved(output["Value"], template, {})
@@ -109,6 +119,8 @@ def _resolved(value: Any, template: Mapping[str, Any], exports: Mapping[str, Any
             return NODE_ROLE_ID
         case {"Fn::GetAtt": [name, "StreamArn"]}:
             return STREAM
+        case {"Fn::GetAtt": [_, "DefaultSecurityGroup"]}:
+            return DEFAULT_GROUP
     return {key: _resolved(inner, template, exports) for key, inner in value.items()}
 
 
@@ -128,5 +140,5 @@ def _arn(logical_id: str, resource: Mapping[str, Any]) -> str:
         case "AWS::SNS::Topic":
             return TOPIC
         case "AWS::KMS::Key":
-            return TOPIC_KEY
+            return TOPIC_KEY if name.startswith("Notifications") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{name}"
     return f"<{name}.Arn>"

@@ -9,19 +9,21 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_s3 as s3
-from cdk_nag import AwsSolutionsChecks
+from cdk_nag import AwsSolutionsChecks, HIPAASecurityChecks, NagPack, NIST80053R5Checks
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
+import stacks.compliance
 from app import build
 from stacks.parts.acknowledged import acknowledge
+from stacks.parts.compliance_findings import FINDINGS
 from stacks.settings import BLOCK, Settings
 from tests.security.conftest import WIDE
 from tests.stacks.test_machines import MACHINES
@@ -53,9 +55,10 @@ def linted(template: str) -> list[str]:
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_cfn_lint_finds_nothing(deployment: Synthesised, wide: Synthesised, stack: str) -> None:
+def test_cfn_lint_finds_nothing(deployment: Synthesised, wide: Synthesised, complying: Synthesised, stack: str) -> None:
     assert linted(deployment.text(stack)) == []
     assert linted(wide.text(stack)) == []
+    assert linted(complying.text(stack)) == []
 
 
 @pytest.mark.parametrize("stack", ELSEWHERE)
@@ -70,15 +73,17 @@ def test_cfn_lint_finds_what_is_wrong() -> None:
 # cdk-nag
 
 
-def nagged(make: Callable[[cdk.App], None], folder: Path) -> list[str]:
-    """What AwsSolutions says of an app; on the tree itself, so that no other synthesis has to wait for it."""
+def nagged(
+    make: Callable[[cdk.App], None], folder: Path, packs: Sequence[type[NagPack]] = (AwsSolutionsChecks,)
+) -> list[str]:
+    """What rule packs say of an app; on the tree itself, so that no other synthesis has to wait for it."""
     app = cdk.App(context=CONTEXT | {"aws:cdk:disable-asset-staging": True}, outdir=str(folder))
     make(app)
     app.synth()
-    report = AwsSolutionsChecks(app).validate_scope(app)
     return [
         f"{violation.rule_name} {resource.construct_path}"
-        for violation in report.violations
+        for pack in packs
+        for violation in pack(app).validate_scope(app).violations
         for resource in violation.violating_resources
     ]
 
@@ -86,6 +91,26 @@ def nagged(make: Callable[[cdk.App], None], folder: Path) -> list[str]:
 @pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
 def test_cdk_nag_finds_nothing(changes: dict[str, Any], tmp_path: Path) -> None:
     assert nagged(lambda app: build(app, Settings.parse(CONTEXT[BLOCK] | changes)), tmp_path) == []
+
+
+EVERY_PACK = (AwsSolutionsChecks, HIPAASecurityChecks, NIST80053R5Checks)
+
+
+@pytest.mark.parametrize("changes", [{}, WIDE], ids=["default", "wide"])
+def test_the_packs_of_hipaa_and_nist_find_nothing_where_the_settings_ask_for_compliance(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    complying = Settings.parse(CONTEXT[BLOCK] | changes | {"compliance": True})
+    assert nagged(lambda app: build(app, complying), tmp_path, EVERY_PACK) == []
+
+
+def test_no_finding_of_hipaa_and_nist_is_acknowledged_that_they_do_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stacks.compliance, "acknowledge_findings", lambda _: None)
+    complying = Settings.parse(CONTEXT[BLOCK] | WIDE | {"compliance": True})
+    found = {line.partition(" ")[0] for line in nagged(lambda app: build(app, complying), tmp_path, EVERY_PACK)}
+    assert found == {f"{pack}-{one.rule}" for one in FINDINGS for pack in one.packs}
 
 
 def test_cdk_nag_finds_what_is_wrong_and_takes_an_acknowledgement(tmp_path: Path) -> None:
@@ -106,13 +131,18 @@ Checked = dict[tuple[str, str], set[tuple[str, str]]]
 
 
 @pytest.fixture(scope="module")
-def checked(deployment: Synthesised, wide: Synthesised, tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def checked(
+    deployment: Synthesised,
+    wide: Synthesised,
+    complying: Synthesised,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Checked:
     """(folder, `failed` or `skipped`) to (finding, resource); one process for all templates, for it takes long to start."""
     if not CHECKOV.exists():
         pytest.fail("Checkov is not installed: run `make setup`")
     wrong = tmp_path_factory.mktemp("wrong")
     (wrong / "wrong.template.json").write_text(json.dumps(WRONG_BUCKETS))
-    folders = {"default": deployment.folder, "wide": wide.folder, "wrong": wrong}
+    folders = {"default": deployment.folder, "wide": wide.folder, "complying": complying.folder, "wrong": wrong}
     # File by file: an assembly has its assets beside its templates.
     files = [file for folder in folders.values() for file in sorted(folder.glob("*.template.json"))]
     given = [argument for file in files for argument in ("-f", str(file))]
@@ -132,7 +162,7 @@ def checked(deployment: Synthesised, wide: Synthesised, tmp_path_factory: pytest
     }
 
 
-@pytest.mark.parametrize("name", ["default", "wide"])
+@pytest.mark.parametrize("name", ["default", "wide", "complying"])
 def test_checkov_finds_nothing(checked: Checked, name: str) -> None:
     assert len(checked[name, "passed"]) > 100
     assert checked[name, "failed"] == set()
@@ -185,4 +215,5 @@ def test_every_acknowledgement_has_its_reason_in_a_sentence(deployment: Synthesi
         for entry in resource.get("Metadata", {}).get("checkov", {}).get("skip", [])
     }
     assert len(comments) >= 8
+    comments |= {one.reason for one in FINDINGS}
     assert [one for one in comments if len(one) < SENTENCE or not one.endswith(".")] == []

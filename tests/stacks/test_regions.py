@@ -70,6 +70,7 @@ def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
             repositories=[f"repository-of-quite-a-long-name-{n}" for n in range(10)],
             placement_groups_per_zone=1,  # a region by itself, whose size test_resources.py measures
             keep_data=False,
+            compliance=True,
             data_buckets=["imagenet", "laion"],
             copy_accounts=[f"{n:012}" for n in range(20)],
             image_readers={

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contract.errors import InvalidRequest
+from tests.builders import PLACE
 from tests.fakes.faults import Kind
-from tests.fakes.yard import home
+from tests.fakes.yard import admits, home
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
@@ -39,3 +42,12 @@ def test_a_region_in_which_the_deployment_does_not_train_is_not_asked(there: Acc
         start({**LEAST, "region": "us-west-2"})
     assert OWN not in str(problem.value)
     assert there.asked("ec2:GetEbsDefaultKmsKeyId") == []
+
+
+def test_a_deployment_with_a_key_of_its_own_in_the_region_does_not_mind_the_accounts(there: Account) -> None:
+    home(there).volume_key = OWN
+    admits(there, [replace(PLACE, volume_key=OWN.replace("1234abcd", "aaaaaaaa"))])
+    start(LEAST)
+    job = there.job("job-1")
+    assert job is not None
+    assert job.places[PLACE.region].volume_key.endswith("aaaaaaaa-12ab-34cd-56ef-1234567890ab")

@@ -135,6 +135,17 @@ def test_the_request_is_one_that_sagemaker_takes_and_holds_what_the_line_says(th
     assert found.hourly_usd == pytest.approx(3.5)
 
 
+@pytest.mark.parametrize("key", ["", "alias/yard-region"])
+def test_models_are_written_under_the_deployments_key_where_it_has_one_and_a_line_names_no_other(
+    there: Account, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    if key:
+        monkeypatch.setenv("TRAINYARD_OUTPUT_KEY", key)
+    found = [one.request for one in planned(there, line() + line(kms_key="alias/ours"))]
+    assert [one["OutputDataConfig"].get("KmsKeyId", "") for one in found] == [key, "alias/ours"]
+    assert [training_model.problems(one) for one in found] == [[], []]
+
+
 @pytest.mark.parametrize(
     "value", ['a "quoted" one', "two\nlines", "{% $states.input %}", "אבג ‮abc", "'; rm -rf /", "a,b;c"]
 )
