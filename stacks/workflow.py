@@ -93,7 +93,15 @@ class WorkflowStack(cdk.Stack):
             max_hours=limits.max_hours,
             timing=timing,
         )
-        self._wake(attendant, endings, missed)
+        Wakes(
+            self,
+            "Wakes",
+            attendant=attendant,
+            stream_arn=foundation.table.stream_arn,
+            endings=endings,
+            letters=missed,
+            alarms=self._alarms,
+        )
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -388,29 +396,4 @@ class WorkflowStack(cdk.Stack):
             rights=rights,
             files=files,
             reserved=reserved,
-        )
-
-    def _wake(self, attendant: Function, endings: Queue, letters: DeadLetters) -> None:
-        """Wakes the attendant, and raises an alarm where it fails or looks late."""
-        Wakes(
-            self,
-            "Wakes",
-            attendant=attendant,
-            stream_arn=self._foundation.table.stream_arn,
-            endings=endings,
-            letters=letters,
-        )
-        self._alarms.on_any(
-            "attendant-letters",
-            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            "The attendant failed again and again when urgent reports of nodes woke it. The clock wakes it every minute all the same, "
-            "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
-        )
-        self._alarms.on_any(
-            "attendant-errors",
-            attendant.metric_errors(statistic="Sum"),
-            "For ten minutes the attendant did not look at every running job in time, or its looks failed. A job at which it does not "
-            "look for five minutes loses a heartbeat. Its log says which jobs and why.",
-            steps=2,
-            of=3,  # an error of AWS that passes is no alarm: the next minute's look does what this one did not
         )

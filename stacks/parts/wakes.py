@@ -12,6 +12,7 @@ from constructs import Construct
 
 from contract import items
 from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from stacks.parts.function import Function
 from stacks.parts.queue import DeadLetters, Queue
 
@@ -34,10 +35,19 @@ OLDEST = cdk.Duration.minutes(5)
 
 class Wakes(Construct):
     """The clock wakes it every minute, and what it has to do is done by that alone; the others only make it look sooner.
-    `endings` keeps the instances that end; `letters` get the batches of the stream at which the attendant failed again and again."""
+    `endings` keeps the instances that end; `letters` get the batches of the stream at which the attendant failed again and again.
+    `alarms` tell where it fails or looks late."""
 
     def __init__(
-        self, scope: Construct, name: str, *, attendant: Function, stream_arn: str, endings: Queue, letters: DeadLetters
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        attendant: Function,
+        stream_arn: str,
+        endings: Queue,
+        letters: DeadLetters,
+        alarms: Alarms,
     ) -> None:
         super().__init__(scope, name)
         # A missed minute is made up by the next one, so neither EventBridge nor Lambda tries a tick again.
@@ -88,4 +98,18 @@ class Wakes(Construct):
             destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
                 on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=letters.queue_arn)
             ),
+        )
+        alarms.on_any(
+            "attendant-letters",
+            letters.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            "The attendant failed again and again when urgent reports of nodes woke it. The clock wakes it every minute all the same, "
+            "so jobs learn later what their nodes reported. Its log says why; purge the queue once it is corrected.",
+        )
+        alarms.on_any(
+            "attendant-errors",
+            attendant.metric_errors(statistic="Sum"),
+            "For ten minutes the attendant did not look at every running job in time, or its looks failed. A job at which it does not "
+            "look for five minutes loses a heartbeat. Its log says which jobs and why.",
+            steps=2,
+            of=3,  # an error of AWS that passes is no alarm: the next minute's look does what this one did not
         )
