@@ -30,7 +30,7 @@ class Guard:
         """Calls that were denied, in order."""
 
     def install(self, aws: LocalAws) -> None:
-        aws.recorder.interceptors.append(self)
+        aws.recorder.interceptors.insert(0, self)  # ahead of the services that answer calls themselves
         aws.at_stop(self._simulator.close)
 
     def __call__(self, call: Call, environ: Environ) -> Answer | None:  # noqa: ARG002
