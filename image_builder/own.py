@@ -21,7 +21,7 @@ from contract.images import Base, BuildOrder, content_digest
 
 REQUIRED = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^ ;\\\n]+)", re.MULTILINE)
 """A pinned package of requirements.txt."""
-BUILD_TYPE = "urn:trainyard:image-builder:1"
+BUILD_TYPE = "urn:trainyard-image-builder:1"
 """The meaning of `externalParameters` in the provenance."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from contract import agents, keys, names
@@ -83,18 +84,9 @@ class FoundationStack(cdk.Stack):
         account = ServiceRoles(self, "Account", deployment=deployment, log_retention_days=common.log_retention_days)
         table = StateTable(self, "State", physical_name=names.state_table(deployment), keep=keep_data)
         # The last one, because a table under deletion protection stays when a later resource cannot be created.
-        table.node.add_dependency(home, log, topic, role, profile, account)
-        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
-        for name, metric in (
-            ("table-reads-throttled", "ReadThrottleEvents"),
-            ("table-writes-throttled", "WriteThrottleEvents"),
-        ):
-            alarms.on_any(
-                name,
-                table.metric(metric, statistic="Sum"),
-                "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
-                "late; a table on demand grows within minutes, unless a quota of the account is reached.",
-            )
+        people = people_policy(self, "People", rights=rights)
+        table.node.add_dependency(home, log, topic, role, profile, account, people)
+        self._alarm(deployment, table, topic)
         self.key = self._key(home, common, keep=keep_data) if compliance else None
         """Encrypts what the stacks of the home region store; None where nobody asked for customer keys."""
         self.exports = FoundationExports(
@@ -106,7 +98,24 @@ class FoundationStack(cdk.Stack):
             instance_profile=profile,
         )
 
-        people = people_policy(self, "People", rights=rights)
+        self._tell(home, log, table, topic, people)
+
+    def _alarm(self, deployment: str, table: StateTable, topic: Topic) -> None:
+        alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(topic))
+        for name, metric in (
+            ("table-reads-throttled", "ReadThrottleEvents"),
+            ("table-writes-throttled", "WriteThrottleEvents"),
+        ):
+            alarms.on_any(
+                name,
+                table.metric(metric, statistic="Sum"),
+                "DynamoDB refused requests to the table of state for want of throughput. Callers try again, so looks and reports come "
+                "late; a table on demand grows within minutes, unless a quota of the account is reached.",
+            )
+
+    def _tell(
+        self, home: Bucket, log: logs.LogGroup, table: StateTable, topic: Topic, people: iam.ManagedPolicy
+    ) -> None:
         cdk.CfnOutput(
             self,
             "PeoplePolicy",

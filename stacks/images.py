@@ -67,40 +67,7 @@ class ImagesStack(cdk.Stack):
             cache=names.PLATFORM_CACHE,
         )
         project = self._project(common, images)
-        function = Function(
-            self,
-            "OwnImages",
-            package="own_images",
-            description="Has the platform's own images built, and waits for them",
-            environment=OwnImagesEnvironment(
-                deployment=deployment,
-                bucket=rights.home_bucket,
-                account=cdk.Aws.ACCOUNT_ID,
-                suffix=cdk.Aws.URL_SUFFIX,
-                home_region=rights.home_region,
-                regions=common.regions,
-                build_machine=rights.machine(names.platform_machine(deployment)),
-                timing=timing.of(OwnImagesTiming),
-            ),
-            layer=Layer(self, "Libraries"),
-            timeout=cdk.Duration.minutes(1),
-            log_retention_days=common.log_retention_days,
-            rights=[
-                Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
-                Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
-                rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
-                rights.home(
-                    "ReadRecords", ["s3:GetObject"], keys.ANY_OWN_CONTEXT, keys.ANY_OWN_RECORD, keys.ANY_OWN_BASE
-                ),
-                rights.list_home(),
-                *rights.build_own_images(),
-                images.describe(),
-                Right(
-                    "DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.platform_project(deployment))]
-                ),
-                Right("ReadBuildLogs", ["logs:GetLogEvents"], [self._log.log_group_arn]),
-            ],
-        )
+        function = self._function(common, images, context)
         build = BuildMachine(
             self,
             "PlatformImages",
@@ -135,6 +102,43 @@ class ImagesStack(cdk.Stack):
         )
         resource.node.add_dependency(waits, function, build)
         acknowledge(resource, "The function starts the machine by its name, which no reference says.", "W3005")
+
+    def _function(self, common: Common, images: ImageRights, context: assets.Asset) -> Function:
+        rights, deployment = common.rights, common.deployment
+        return Function(
+            self,
+            "OwnImages",
+            package="own_images",
+            description="Has the platform's own images built, and waits for them",
+            environment=OwnImagesEnvironment(
+                deployment=deployment,
+                bucket=rights.home_bucket,
+                account=cdk.Aws.ACCOUNT_ID,
+                suffix=cdk.Aws.URL_SUFFIX,
+                home_region=rights.home_region,
+                regions=common.regions,
+                build_machine=rights.machine(names.platform_machine(deployment)),
+                timing=common.timing.of(OwnImagesTiming),
+            ),
+            layer=Layer(self, "Libraries"),
+            timeout=cdk.Duration.minutes(1),
+            log_retention_days=common.log_retention_days,
+            rights=[
+                Right("ReadContexts", READ, [context.bucket.arn_for_objects(context.s3_object_key)]),
+                Right("ListAssets", ["s3:ListBucket"], [context.bucket.bucket_arn]),
+                rights.home("PutContexts", ["s3:PutObject"], keys.ANY_OWN_CONTEXT),
+                rights.home(
+                    "ReadRecords", ["s3:GetObject"], keys.ANY_OWN_CONTEXT, keys.ANY_OWN_RECORD, keys.ANY_OWN_BASE
+                ),
+                rights.list_home(),
+                *rights.build_own_images(),
+                images.describe(),
+                Right(
+                    "DescribeBuilds", ["codebuild:BatchGetBuilds"], [project_arn(names.platform_project(deployment))]
+                ),
+                Right("ReadBuildLogs", ["logs:GetLogEvents"], [self._log.log_group_arn]),
+            ],
+        )
 
     def _project(self, common: Common, images: ImageRights) -> BuildProject:
         """Reads contexts, writes records, and pushes to the platform's own repositories; nothing else can."""

@@ -11,7 +11,7 @@ from artifact_check.policy import misplaced, missing, told
 from aws.facts import Heard
 from aws.heard import heard
 from aws.patience import patient
-from aws.s3 import Bucket, TooLarge, as_json
+from aws.s3 import Bucket, ObjectTooLarge, as_json
 from aws.state import State
 from contract import keys
 from contract.codec import Garbled, decode
@@ -77,7 +77,7 @@ def _commit(bucket: Bucket, key: str, rank: int) -> Commit:
         if body is None:
             raise SyncIncomplete(f"rank {rank}: its commit {key} is not in {bucket.name}")
         return decode(Commit, body)
-    except (TooLarge, Garbled) as problem:
+    except (ObjectTooLarge, Garbled) as problem:
         raise SyncIncomplete(f"rank {rank}: its commit {key} cannot be read: {problem}") from None
 
 

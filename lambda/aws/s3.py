@@ -46,7 +46,7 @@ class Version:
     id: str
 
 
-class TooLarge(Exception):
+class ObjectTooLarge(Exception):
     """An object has more bytes than its reader takes; the message has both numbers."""
 
 
@@ -58,13 +58,13 @@ class Bucket:
         self._client: S3Client = client("s3", region, config)
 
     def get(self, key: str, *, most: int | None = None) -> bytes | None:
-        """The body, None where there is no such object. Raises TooLarge, before it reads anything, where it has more bytes than `most`."""
+        """The body, None where there is no such object. Raises ObjectTooLarge, unread, where it has more bytes than `most`."""
         answer = self._answer(key)
         if answer is None:
             return None
         if most is not None and answer["ContentLength"] > most:
             answer["Body"].close()
-            raise TooLarge(f"{key} has {answer['ContentLength']:,} bytes; allowed: up to {most:,}")
+            raise ObjectTooLarge(f"{key} has {answer['ContentLength']:,} bytes; allowed: up to {most:,}")
         return answer["Body"].read()
 
     def get_tagged(self, key: str) -> tuple[bytes, str] | None:

@@ -63,6 +63,8 @@ def test_what_functions_or_stacks_share_is_written_in_one_file(text: str, place:
 SHARED = {
     "Action": "what a policy's verdict asks for; no module reads two policies",
     "Bucket": "a bucket of S3, which a stack deploys and a function calls",
+    "Facts": "what a policy judges; no module reads two policies",
+    "How": "a way to a result that a policy chooses; no module reads two policies",
     "Queue": "a queue of SQS, which a stack deploys and a function calls",
     "Verdict": "a policy's decision with its reason; no module reads two policies",
 }

@@ -42,7 +42,7 @@ def own(tmp_path: Path) -> Bench:
     bench.upload(files, "child.tar.gz")
     stored = bench.images / "objects" / "yard-home"
     (stored / keys.OWN_CONTEXTS).mkdir(parents=True)
-    shutil.unpack_archive(stored / "child.tar.gz", bench.folder / "child", filter="data")
+    shutil.unpack_archive(stored / "child.tar.gz", bench.folder / "child")
     shutil.make_archive(str(stored / keys.own_context(TAG).removesuffix(".zip")), "zip", bench.folder / "child")
     bench.put(BASE, '{"python": "of today"}')
     return bench

@@ -26,7 +26,7 @@ from stacks.parts.acknowledged import acknowledge
 from stacks.parts.compliance_findings import FINDINGS
 from stacks.settings import BLOCK, Settings
 from tests.security.conftest import WIDE
-from tests.stacks.test_machines import MACHINES
+from tests.stacks.machines import MACHINES
 from tools.synthesis import CONTEXT, ROOT, Synthesised, definition
 
 VALIDATOR = ROOT / "node_modules" / ".bin" / "asl-validator"

@@ -13,6 +13,8 @@ OF_ALL = {"region", "query", "output", "cli-binary-format"}
 """Arguments of the command line itself."""
 RENAMED = {"notification-endpoint": "endpoint"}
 """`--endpoint` would look like the command line's own `--endpoint-url`."""
+NAMED = {"s3api": "s3"}
+"""What the command line calls a service otherwise."""
 OWN = {("s3", "ls"), ("s3", "cp"), ("s3", "rm")}
 """What the command line adds to the services' operations."""
 
@@ -61,7 +63,7 @@ def problems(words: list[str]) -> list[str]:
 
 def _operation(service: str, command: str) -> tuple[set[str], set[str]]:
     """Arguments that the operation takes and those that it wants, as the command line spells them."""
-    model = botocore.session.get_session().get_service_model(service)
+    model = botocore.session.get_session().get_service_model(NAMED.get(service, service))
     (name,) = [one for one in model.operation_names if xform_name(one, "-") == command]
     shape = model.operation_model(name).input_shape
     if shape is None:

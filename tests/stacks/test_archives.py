@@ -84,7 +84,7 @@ def test_a_function_imports_nothing_of_ours_that_its_archive_lacks(function: str
     [
         ("terminator/policy.py", {"terminator"}),
         ("grid_collect/handler.py", {"grid_collect"}),
-        ("ending/policy.py", {"cleanup", "drain", "grid_cleanup", "reaper", "terminator"}),
+        ("ending/policy.py", {"cleanup", "drain", "grid_cleanup", "launcher", "reaper", "terminator"}),
         ("messages/work.py", {"cleanup", "grid_cleanup"}),
         ("grids/policy.py", {"grid_cleanup", "grid_collect"}),
     ],

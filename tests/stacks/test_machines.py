@@ -9,20 +9,11 @@ from typing import Any
 
 import pytest
 
-from contract import names
+from tests.stacks.machines import MACHINES
 from tests.stacks.synth import resources
 from tools.diagrams import DRAIN_PAGE, GRID_PAGE, PAGE, page
 from tools.synthesis import Synthesised, definition
 
-MACHINES = {
-    names.machine("trainyard"): "workflow",
-    names.drain_machine("trainyard"): "reaper",
-    names.build_machine("trainyard"): "builds",
-    names.image_machine("trainyard"): "images",
-    names.platform_machine("trainyard"): "images",
-    names.grid_machine("trainyard"): "grid",
-}
-"""Each machine's stack."""
 OF_JSONPATH = ("$$.", '.$"', "ResultPath", "TimeoutSecondsPath", "InputPath", "OutputPath")
 every_machine = pytest.mark.parametrize(("name", "stack"), MACHINES.items())
 

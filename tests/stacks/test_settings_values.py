@@ -41,6 +41,14 @@ FORMS: dict[str, tuple[str, ...]] = {
     "Account": ("", "1", "1234567890123", "12345678901x", "*"),
     "Organization": ("", "acme", "o-1", "o-A1B2C3D4E5"),
     "TrainingImage": ("my image:v1", "a\n", "ü", "x" * 256),
+    "ImageOwner": ("amazon", "12345678901", "1234567890123", "self", "*"),
+    "BaseImage": (
+        "python",
+        "python:3.13",
+        "public.ecr.aws/x@sha256:1",
+        "https://public.ecr.aws/x:1",
+        "public.ecr.aws/x:1 ",
+    ),
     "TrainingType": ("g5.xlarge", "ml.g5", "ml.", "ML.g5.xlarge", "ml.g5.xlarge "),
 }
 """Form to texts that it does not take."""

@@ -219,7 +219,9 @@ def test_a_launch_names_its_subnet_in_the_network_interface_alone() -> None:
 
 def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_accounts_default() -> None:
     place = replace(JOB.places[rung().region], volume_key="arn:aws:kms:eu-central-1:123456789012:key/1")
-    own = request(replace(JOB, places={place.region: place}), 1, rung(), group="", security_group="sg-1", profile="arn:p")
+    own = request(
+        replace(JOB, places={place.region: place}), 1, rung(), group="", security_group="sg-1", profile="arn:p"
+    )
     plain = request(JOB, 1, rung(), group="", security_group="sg-1", profile="arn:p")
     (disk,), (plain_disk,) = (one["BlockDeviceMappings"] for one in (own, plain))
     assert disk["Ebs"] == plain_disk["Ebs"] | {"KmsKeyId": place.volume_key}
