@@ -35,7 +35,7 @@ from stacks.parts.logs import log_group
 from stacks.parts.network import Network
 from stacks.parts.outputs import started_here
 from stacks.parts.queue import DeadLetters, Queue
-from stacks.parts.right import Right, role
+from stacks.parts.right import Right, grant_apart, role
 from stacks.settings import GridSettings
 
 FUNCTION_TIMEOUT = cdk.Duration.minutes(15)
@@ -121,7 +121,7 @@ class GridStack(cdk.Stack):
         self._outputs(machine.state_machine_arn, letters, training)
 
     def _training_role(self) -> iam.Role:
-        return role(
+        made = role(
             self,
             "TrainingRole",
             SAGEMAKER,
@@ -129,6 +129,8 @@ class GridStack(cdk.Stack):
             *self._grid.training(),
             role_name=names.training_role(self._rights.deployment, self._rights.home_region),
         )
+        grant_apart(made, "Logs", *self._grid.training_logs())
+        return made
 
     def _children(self, training: iam.Role, network: Network, settings: GridSettings, child_image: str) -> Children:
         rights, deployment = self._rights, self._rights.deployment

@@ -105,16 +105,6 @@ class GridRights:
         right could not be limited to them; Plan refuses lines that ask for a network."""
         rights = self.rights
         read = (f"{keys.UPLOADS}*", grid.ANY_GRID)
-        streams = (
-            "Each training has its own streams in SageMaker's own group, which is called the same in every region; their names "
-            "begin with the training's."
-        )
-        ours = grid.training_prefix(rights.deployment)
-        group = self._arn("logs", "*", f"log-group:{LOG_GROUP}")
-        making, writing = (
-            ["logs:CreateLogGroup", "logs:DescribeLogStreams"],
-            ["logs:CreateLogStream", "logs:PutLogEvents"],
-        )
         return [
             rights.home("ReadUploads", ["s3:GetObject"], f"{keys.UPLOADS}*"),
             below(rights.list_home(), f"{keys.UPLOADS}*"),
@@ -124,8 +114,6 @@ class GridRights:
             *rights.data(self.data_buckets),
             LOG_IN,
             self._images("PullImages", *PULL),
-            Right("CreateTheLogGroup", making, [group, f"{group}:*"], streams, self._here()),
-            Right("WriteTrainingLogs", writing, [f"{group}:log-stream:{ours}*"], streams, self._here()),
             Right(
                 "WriteMetrics",
                 ["cloudwatch:PutMetricData"],
@@ -133,6 +121,23 @@ class GridRights:
                 "Metrics are not resources; the condition keeps to SageMaker's own namespace.",
                 {"StringEquals": {"cloudwatch:namespace": LOG_GROUP}},
             ),
+        ]
+
+    def training_logs(self) -> list[Right]:
+        """Lets trainings write their own streams."""
+        streams = (
+            "Each training has its own streams in SageMaker's own group, which is called the same in every region; their names "
+            "begin with the training's."
+        )
+        ours = grid.training_prefix(self.rights.deployment)
+        group = self._arn("logs", "*", f"log-group:{LOG_GROUP}")
+        making, writing = (
+            ["logs:CreateLogGroup", "logs:DescribeLogStreams"],
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+        )
+        return [
+            Right("CreateTheLogGroup", making, [group, f"{group}:*"], streams, self._here()),
+            Right("WriteTrainingLogs", writing, [f"{group}:log-stream:{ours}*"], streams, self._here()),
         ]
 
     def machine(self) -> list[Right]:

@@ -104,6 +104,7 @@ TABLE_READERS = (
     _item("error that waits", items.awaited(OWNER)),
     Reader("launched region", TABLE, items.REGIONS, ANYTHING),
     Reader("marks", TABLE, items.MARKS, ANYTHING),
+    Reader("groups", TABLE, items.GROUPS, ANYTHING),
     Reader("report of another node", TABLE, ANOTHERS, items.REPORT),
     Reader("own item", TABLE, OWN, ANYTHING),
 )
@@ -119,6 +120,6 @@ READ_BY = {
 }
 """What makes keys in the contract; each is in the table above."""
 ITEMS = {
-    *("job", "launch", "closed", "order", "session", "waiting", "awaited", "region", "marks"),
+    *("job", "launch", "closed", "order", "session", "waiting", "awaited", "region", "marks", "groups"),
     *("node_report", "node_order", "node_keys"),
 }

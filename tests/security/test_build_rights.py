@@ -94,13 +94,14 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Policies]:
 
 
 def asked(table: list[tuple[str, str, str]]) -> list[Request]:
-    """With the region that a call goes to, which IAM always knows."""
+    """With the region that a call goes to, and the account of a bucket, which IAM always knows."""
     return [
         Request(
             principal=who,
             action=action,
             resource=resource,
-            context={"aws:RequestedRegion": (resource.split(":") + [""] * 4)[3] or REGION},
+            context={"aws:RequestedRegion": (resource.split(":") + [""] * 4)[3] or REGION}
+            | ({"aws:ResourceAccount": ACCOUNT} if action.startswith("s3:") else {}),
         )
         for who, action, resource in table
     ]

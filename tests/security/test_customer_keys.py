@@ -121,8 +121,10 @@ MAY: dict[str, set[str]] = {
     "GridPlan": WRITES | TABLE,
     "ImageBuild": READS,
     "Launcher": TABLE | {"make volumes", "grant"},
-    "Node": READS | TABLE | {"read bytes", "write bytes"},
+    "Job": READS | {"read bytes", "write bytes"},
+    "Node": READS | TABLE,
     "OwnImages": WRITES,
+    "PlatformBuild": WRITES,
     "Reaper": TABLE | QUEUES,
     "RegionCheck": TABLE,
     "Schedule": QUEUES,
@@ -183,7 +185,7 @@ def test_bytes_and_volumes_of_every_region_have_the_keys_of_their_regions(
 ) -> None:
     bucket = f"arn:aws:s3:::{names.bytes_bucket('trainyard', ACCOUNT, 'us-east-1')}"
     there = [
-        Ask("Node", DECRYPT, ELSEWHERE, objects(bucket, "us-east-1")),
+        Ask("Job", DECRYPT, ELSEWHERE, objects(bucket, "us-east-1")),
         Ask("Training", ENCRYPT, ELSEWHERE, objects(f"{bucket}/grids/a/0/model.tar.gz", "us-east-1")),
         Ask("Launcher", "kms:CreateGrant", ELSEWHERE, OURS | via("ec2", "us-east-1") | GRANT),
     ]

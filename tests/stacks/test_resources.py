@@ -219,7 +219,7 @@ def test_no_function_shares_a_role_reserves_concurrency_or_runs_in_a_network(
 
 def test_no_log_is_kept_for_ever(deployment: Synthesised) -> None:
     retentions = {name: one.get("RetentionInDays") for name, one in every(deployment, "AWS::Logs::LogGroup")}
-    assert len(retentions) == len(ENVIRONMENTS) + 3, "one a function, the nodes', the builds', and the children's"
+    assert len(retentions) == len(ENVIRONMENTS) + 4, "one a function, the nodes', both builds', and the children's"
     assert set(retentions.values()) == {30}
 
 
