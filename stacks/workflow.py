@@ -183,7 +183,7 @@ class WorkflowStack(cdk.Stack):
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:
         rights, foundation = self._rights, self._foundation
-        return self._function(
+        function = self._function(
             "Launcher",
             "launcher",
             "Starts the nodes of an attempt",
@@ -201,15 +201,15 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *item_rights.launch(rights),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-                *ec2_rights.launch(
-                    rights,
-                    instance_profile=foundation.instance_profile.instance_profile_arn,
-                    image_owners=image_owners,
-                ),
                 *ec2_rights.launch_spot(rights),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )
+        profile = foundation.instance_profile.instance_profile_arn
+        function.grant_apart(
+            "Launches", *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners)
+        )
+        return function
 
     def _attendant(self, letters: DeadLetters, endings: Queue) -> Function:
         rights, foundation = self._rights, self._foundation
