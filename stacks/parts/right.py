@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,4 +55,5 @@ def grant(role: iam.Role, *rights: Right) -> None:
 
 def _readable(resource: str) -> str:
     """Returns the resource as cdk-nag writes it."""
-    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")
+    resource = resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>").replace(cdk.Aws.ACCOUNT_ID, "<AWS::AccountId>")
+    return re.sub(r"\$\{(aws:[^}]+)\}", r"<\1>", resource)
