@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -64,9 +65,14 @@ def needed(verdicts: Iterable[Verdict], policies: Mapping[str, Policies]) -> set
             found |= {
                 Granted(request.principal, name(statement), request.action, resource)
                 for resource in listed(statement["Resource"])
-                if fnmatchcase(request.resource, resource)
+                if fnmatchcase(request.resource, _filled(resource, request))
             }
     return found
+
+
+def _filled(resource: str, request: Request) -> str:
+    """The resource with the request's own values in the place of policy variables."""
+    return re.sub(r"\$\{([^}]+)\}", lambda variable: str(request.context.get(variable[1], variable[0])), resource)
 
 
 def name(statement: Mapping[str, Any]) -> str:

@@ -41,7 +41,7 @@ def let_use_keys(app: IConstruct, rights: Rights, home_key: str) -> None:
             assert isinstance(role, iam.Role), (
                 f"{one.node.path} reads or writes something, and is not its role's own policy"
             )
-            grant_apart(role, "Keys", *needed)
+            grant_apart(role, "Keys" if one.node.id == "DefaultPolicy" else f"{one.node.id}Keys", *needed)
 
 
 def key_rights(rights: Rights, allowed: Iterable[tuple[str, str]], home_key: str) -> Iterator[Right]:

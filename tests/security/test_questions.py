@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from contract import tags
+from contract import sessions, tags
 from localaws.iam.permissions import granted, judge, needed
 from localaws.iam.questions import Untaught, requests
 from localaws.iam.simulator import Policies
-from localaws.recorder import Call
+from localaws.recorder import Call, Session
 from tests.security.policies import ACCOUNT, PROFILE, REGION, TOPIC, TOPIC_KEY, role
 
 OURS = {tags.DEPLOYMENT: "trainyard"}
@@ -395,3 +395,27 @@ def test_what_no_call_needed_is_left_over(policies: dict[str, Policies]) -> None
         "TagWhileLaunching",
         "PassTheNodeRole",
     }
+
+
+def test_a_right_under_a_policy_variable_is_needed_by_the_job_that_it_stands_for(policies: dict[str, Policies]) -> None:
+    by = Session(role=role("Job"), tags={sessions.TAG: "resnet"})
+    made = replace(call("Job", "s3:GetObject", Bucket=BUCKET, Key="jobs/resnet/job.json"), by=by)
+    judged = judge([made], policies, Account())
+    assert [one.answer.allowed for one in judged] == [True]
+    assert {(one.statement, one.resource.rpartition("/")[2]) for one in needed(judged, policies)} == {
+        ("ReadTheJob", "job.json")
+    }
+
+
+def test_a_session_without_its_tag_may_do_nothing(policies: dict[str, Policies]) -> None:
+    assert denied(policies, call("Job", "s3:GetObject", Bucket=BUCKET, Key="jobs/resnet/job.json")) != set()
+
+
+def test_what_the_own_policy_of_a_session_leaves_out_is_denied(policies: dict[str, Policies]) -> None:
+    made = call("Job", "secretsmanager:GetSecretValue", SecretId="trainyard/trainyard/wandb")
+    arn = Account().secret(REGION, "trainyard/trainyard/wandb")
+    tagged = {sessions.TAG: "resnet"}
+    for named, allowed in (([arn], True), ([], False), ([arn.replace("wandb", "other")], False)):
+        by = Session(role=role("Job"), tags=tagged, policy=sessions.policy(named))
+        (verdict,) = judge([replace(made, by=by)], policies, Account())
+        assert verdict.answer.allowed is allowed
