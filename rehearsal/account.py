@@ -52,6 +52,16 @@ class DeployedAccount:
             if not any(word in role["Arn"] for word in NOT_OURS)
         }
 
+    def exists(self, bucket: str, key: str) -> bool:
+        """Returns whether there is such an object."""
+        try:
+            self._yard.client("s3").head_object(Bucket=bucket, Key=key)
+        except ClientError as problem:
+            if code_of(problem) != "404":
+                raise
+            return False
+        return True
+
     def of_role(self, role: str) -> Policies:
         """Returns the policies of a role of the product, by its name."""
         iam = self._yard.client("iam")
@@ -153,6 +163,6 @@ def guard(yard: Yard) -> Guard:
         name = role.rpartition("/")[2]
         return account.of_role(name) if name == of_job or re.match(rf"{deployment}-foundation-NodeRole", name) else None
 
-    made = Guard(account, policies)
+    made = Guard(account, policies, account.exists)
     made.install(yard.aws)
     return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from aws import breaker
 from aws.state import State
 from aws.sts import job_session
 from contract.jobs import Job
@@ -22,5 +23,7 @@ def renew(
     """Gives every node new keys if it is time; whether it was. May run twice at once: nodes then have the keys of either."""
     if not is_due(state.session_until(job.id, attempt), now):
         return False
-    state.give_keys(job, attempt, node_role, instances, job_session(job_role, job, attempt))
+    # STS that does not answer must not hold up the looks at all jobs: the next look asks again.
+    keys = breaker.asked("STS", lambda: job_session(job_role, job, attempt))
+    state.give_keys(job, attempt, node_role, instances, keys)
     return True

@@ -1,4 +1,4 @@
-"""Remembers which regions do not answer, so that one silent region does not hold up the work of all others."""
+"""Remembers which regions, and which services that all jobs need, do not answer, so that one silence does not hold up all work."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aws.clients import client
+from aws.clients import IN_PASSING, client
 from contract import sessions
 from contract.jobs import Job
 from contract.sessions import SessionKeys
@@ -10,7 +10,7 @@ from contract.sessions import SessionKeys
 
 def job_session(role: str, job: Job, attempt: int) -> SessionKeys:
     """Keys for everything of the job, and for nothing of another; `role` is the job role's ARN."""
-    found = client("sts").assume_role(
+    found = client("sts", None, IN_PASSING).assume_role(
         RoleArn=role,
         RoleSessionName=sessions.name(job.id, attempt),
         DurationSeconds=sessions.LASTS_S,

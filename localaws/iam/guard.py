@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localaws.iam.questions import Account, Untaught, requests
@@ -20,10 +21,13 @@ MANY = 20_000
 
 
 class Guard:
-    """An interceptor of the recorder. `policies` gives those of a role by its ARN, or None for a role that is not guarded."""
+    """An interceptor of the recorder. `policies` gives those of a role by its ARN, or None for a role that is not guarded; `exists` says
+    whether a bucket has a key."""
 
-    def __init__(self, account: Account, policies: Callable[[str], Policies | None]) -> None:
-        self._account, self._policies = account, policies
+    def __init__(
+        self, account: Account, policies: Callable[[str], Policies | None], exists: Callable[[str, str], bool]
+    ) -> None:
+        self._account, self._policies, self._exists = account, policies, exists
         self._simulator = LiveSimulator()
         self._known: dict[str, bool] = {}
         self.denied: list[Call] = []
@@ -33,10 +37,13 @@ class Guard:
         aws.recorder.interceptors.insert(0, self)  # ahead of the services that answer calls themselves
         aws.at_stop(self._simulator.close)
 
-    def __call__(self, call: Call, environ: Environ) -> Answer | None:  # noqa: ARG002
+    def __call__(self, call: Call, environ: Environ) -> Answer | None:
         policies = self._policies(call.role)
         if policies is None or call.name in FREE:
             return None
+        reads = call.name in ("s3:GetObject", "s3:HeadObject")
+        if reads and not self._exists(call.parameters["Bucket"], call.parameters.get("Key", "")):
+            call = replace(call, status=404)  # for which IAM is asked one thing more
         try:
             asked = requests(call, self._account)
         except Untaught:
@@ -47,7 +54,8 @@ class Guard:
         self.denied.append(call)
         code = "AccessDenied" if call.protocol in ("s3", "query") else "AccessDeniedException"
         message = f"User: {call.role} is not authorized to perform: {why.action} on resource: {why.resource}"
-        return refused(call, code, message, 400 if call.protocol == "json" else 403)
+        answer = refused(call, code, message, 400 if call.protocol == "json" else 403)
+        return replace(answer, body=b"") if answer and environ["REQUEST_METHOD"] == "HEAD" else answer
 
     def _allows(self, request: Request, policies: Mapping[str, Policies]) -> bool:
         known = f"{request.identity} {policies}"

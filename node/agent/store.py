@@ -16,12 +16,11 @@ PART = 32 * MIB
 """The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
 
 
-ABSENT = ("NoSuchKey", "404", "AccessDenied", "403")
-"""A job's session may list nothing but its own files, and S3 then answers "forbidden" for an object that is not there."""
+ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
 
 
 class Missing(LookupError):
-    """There is no such object, or not for this job."""
+    """There is no such object."""
 
 
 class Store:
@@ -35,10 +34,16 @@ class Store:
         try:
             body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as problem:
-            if code_of(problem) in ABSENT:
-                raise Missing(f"s3://{self.bucket}/{key} is missing, or the job may not read it") from None
+            if self._lacks(key, problem):
+                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
         return body
+
+    def _lacks(self, key: str, problem: ClientError) -> bool:
+        """Whether there is no such object. S3 answers "forbidden" for a missing one too, because a job may not list the whole bucket; it
+        may list its own keys, and the list tells. A right that is missing must not look like a checkpoint that is."""
+        code = code_of(problem)
+        return code in ABSENT or (code in FORBIDDEN and key not in self.keys(key))
 
     def put(self, key: str, document: bytes) -> None:
         """Writes a JSON document, or replaces it."""
@@ -72,8 +77,8 @@ class Store:
         try:
             self._client.download_file(self.bucket, key, str(file), Config=self._in_parts())
         except ClientError as problem:
-            if code_of(problem) in ABSENT:
-                raise Missing(f"s3://{self.bucket}/{key} is missing, or the job may not read it") from None
+            if self._lacks(key, problem):
+                raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
 
     @staticmethod

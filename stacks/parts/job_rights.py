@@ -92,7 +92,7 @@ def job(rights: Rights) -> list[Right]:
         Right(
             "ListTheJob",
             ["s3:ListBucket"],
-            [bucket_arn(everywhere)],
+            [bucket_arn(home), bucket_arn(everywhere)],
             "There is a bucket a region, of this account.",
             listed,
         ),

@@ -166,10 +166,11 @@ _clocks: list[SharedClock] = []
 
 
 class Account(Aws):
-    """AWS, with what calls cost the process that makes them; EC2 of `silent` answers nobody."""
+    """AWS, with what calls cost the process that makes them; EC2 of `silent` answers nobody, nor does STS where `keyless`."""
 
     clock: SharedClock
     silent: str = ""
+    keyless: bool = False
     call_cpu_s, item_cpu_s = CALL_CPU_S, ITEM_CPU_S
 
     def __init__(self, now: float) -> None:
@@ -186,7 +187,7 @@ class Account(Aws):
         if call.operation == "GetItem" and call.params["Key"]["pk"]["S"].startswith("job#"):
             self.looks.append((self.clock.now, call.params["Key"]["pk"]["S"].removeprefix("job#")))
         self._work(self.call_cpu_s)
-        if call.service == "ec2" and call.region == self.silent:
+        if (call.service == "ec2" and call.region == self.silent) or (call.service == "sts" and self.keyless):
             self.clock.spend(TRY_S)
             raise ReadTimeoutError(endpoint_url="x")
         answer = super().answer(call)

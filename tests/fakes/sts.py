@@ -34,3 +34,7 @@ class Sts:
         until = datetime.fromtimestamp(self.clock.now + given["DurationSeconds"], tz=timezone.utc)
         keys = {"AccessKeyId": f"ASIA{number:016d}", "SecretAccessKey": f"secret-{number}", "SessionToken": "t"}
         return {"Credentials": {**keys, "Expiration": until}}
+
+    def session(self, access_key: str) -> dict[str, Any]:
+        """What was asked for the session that has the key."""
+        return self.sessions[int(access_key.removeprefix("ASIA")) - 1]

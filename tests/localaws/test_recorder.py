@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.awsrequest import HeadersDict
+from botocore.parsers import RpcV2CBORParser
 
 from localaws.recorder import Answer, Call, Environ, Recorder, Session, error_code
+from localaws.refusing import refused
 from localaws.services.throttling import refusal
 
 ROLE = "arn:aws:iam::123456789012:role/node"
@@ -146,10 +150,17 @@ def test_a_refusal_in_json_names_its_error_twice() -> None:
 
 
 def test_a_protocol_that_nobody_knows_is_not_refused() -> None:
-    assert (
-        refusal(recorded(request("monitoring", "POST", "/service/X/operation/PutMetricData", HTTP_SMITHY_PROTOCOL="x")))
-        is None
-    )
+    call = recorded(request("monitoring", "POST", "/service/X/operation/PutMetricData", HTTP_SMITHY_PROTOCOL="x"))
+    assert refusal(replace(call, protocol="carrier pigeon")) is None
+
+
+def test_a_refusal_in_cbor_is_read_by_boto3_as_its_error() -> None:
+    call = recorded(request("monitoring", "POST", "/service/X/operation/PutMetricData", HTTP_SMITHY_PROTOCOL="x"))
+    answer = refused(call, "AccessDeniedException", "not \N{EM DASH} you", 403)
+    assert answer is not None
+    parser: Any = RpcV2CBORParser()
+    told = parser.parse({"status_code": 403, "headers": HeadersDict(answer.headers), "body": answer.body}, None)
+    assert told["Error"] == {"Code": "AccessDeniedException", "Message": "not \N{EM DASH} you"}
 
 
 def test_headers_that_change_what_a_call_may_take_are_kept() -> None:

@@ -41,7 +41,7 @@ class FakeS3:
     def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
         self._enter("get", Key)
         if (Bucket, Key) not in self.objects:
-            raise refusal("NoSuchKey")
+            raise refusal("AccessDenied")  # to whoever may not list the whole bucket
         return {"Body": io.BytesIO(self.objects[Bucket, Key])}
 
     def put_object(self, Bucket: str, Key: str, Body: bytes, **options: Any) -> None:  # noqa: N803
@@ -65,7 +65,7 @@ class FakeS3:
     def download_file(self, Bucket: str, Key: str, Filename: str, **_options: Any) -> None:  # noqa: N803
         self._enter("download", Key)
         if (Bucket, Key) not in self.objects:
-            raise refusal("404")
+            raise refusal("403")
         Path(Filename).write_bytes(self.objects[Bucket, Key])
 
     def get_paginator(self, _name: str) -> FakeS3:

@@ -256,6 +256,17 @@ def test_a_bucket_that_cannot_be_read_is_no_fresh_start(tmp_path: Path, s3: Fake
         Folder(tmp_path, s3, attempt=2).restore()
 
 
+@pytest.mark.parametrize("call", ["get", "download"])
+def test_a_right_that_is_missing_is_no_reason_to_take_an_older_set_or_none(
+    tmp_path: Path, s3: FakeS3, call: str
+) -> None:
+    """S3 says the same of an object that is not there, where the caller may not list the whole bucket."""
+    Folder(tmp_path, s3).commit(5, a="A")
+    s3.fault = lambda made, _key: refusal("AccessDenied") if made == call else None
+    with pytest.raises(Exception, match="AccessDenied"):
+        Folder(tmp_path, s3, attempt=2).restore()
+
+
 def test_a_download_that_fails_is_no_reason_to_take_an_older_set(tmp_path: Path, s3: FakeS3) -> None:
     first = Folder(tmp_path, s3)
     first.commit(5, a="A")

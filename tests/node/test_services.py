@@ -16,7 +16,7 @@ from agent.aws import Aws
 from contract import items
 from tests.builders import NOW
 from tests.node.table import NAME, ROLE
-from tests.node.world import REGION
+from tests.node.world import KEYS, REGION
 
 NODE = Path(__file__).parents[2] / "node"
 INSTANCE = "i-0123456789abcdef0"
@@ -35,7 +35,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
         monkeypatch.setenv(name, "x")
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
         monkeypatch.delenv(name, raising=False)
-    return Aws()
+    made = Aws()
+    made.use(KEYS, lambda: KEYS)
+    return made
 
 
 def test_the_models_of_the_services_that_the_agent_calls_travel_with_it_and_no_others() -> None:

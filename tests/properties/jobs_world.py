@@ -2,7 +2,7 @@
 others may happen, and time passes before a call as chance will have it.
 
 What is asked of AWS is watched where it has its effect, whatever the functions say of it. A function of one execution ends, tags and
-names no instance of another, and writes under no other job's keys; `job.json` is written once.
+names no instance of another, and writes under no other job's keys; `job.json` is written once. A node gets keys of its own job alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
+from contract.sessions import TAG, SessionKeys
 from localaws.model import Refused
 from tests.archives import packed
 from tests.builders import ADMISSION, JOB, NODE_ROLE, NOW, PLACE
@@ -46,7 +47,9 @@ WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "Delet
 MAY_WRITE = {
     "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
     "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*",
-    "attendant": rf"order#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/order|waiting/.*|pass/(attendant|await#.*)",
+    "attendant": (
+        rf"(order|session)#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
+    ),
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
     "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
@@ -218,12 +221,22 @@ class JobsWorld:
             key = place(call)
             if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
                 self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
+            if key.endswith(f"/{items.KEYS}"):
+                self._check_keys(call)
         elif call.name == "ec2:TerminateInstances":
             self._check_ending(function, run, call.params["InstanceIds"])
         elif call.name == "ec2:CreateTags" and run is not None:
             self._check_names(f"{function} of {run.id}", run, " ".join(call.params["Resources"]))
         elif call.name == "ec2:RunInstances" and (run is None or run.refused):
             self.surprises.append(f"{function} launches for nobody")
+
+    def _check_keys(self, call: Call) -> None:
+        """A node's keys are of a session that IAM lets touch the node's own job."""
+        (instance,) = INSTANCE.findall(place(call))
+        given = decode(SessionKeys, items.unpacked(call.params["Item"]))
+        session = self.aws.sts.session(given.access_key)
+        if session["Tags"] != [{"Key": TAG, "Value": self.owners[instance].id}]:
+            self.surprises.append(f"{instance} of {self.owners[instance].id} gets keys for {session['Tags']}")
 
     def _check_ending(self, function: str, run: Run | None, ids: Collection[str]) -> None:
         for one in ids:

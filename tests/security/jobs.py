@@ -28,6 +28,7 @@ def of(job: str) -> list[tuple[str, str, dict[str, object]]]:
         ("s3:PutObject", f"{BYTES}/{stored.commit(CommitKind.ARTIFACTS, 1, 5, 0)}", {}),
         ("s3:ListBucket", BYTES, {"s3:prefix": stored.commits(CommitKind.CHECKPOINTS)}),
         ("s3:ListBucket", BYTES, {"s3:prefix": stored.checkpoints(0)}),
+        ("s3:ListBucket", HOME, {"s3:prefix": home.code("code.zip")}),
         ("logs:CreateLogStream", log_stream(NODES_LOG, stream), {}),
         ("logs:PutLogEvents", log_stream(NODES_LOG, stream), {}),
         ("logs:PutLogEvents", log_stream(NODES_LOG, names.kernel_stream(job, 2, 1)), {}),

@@ -26,6 +26,16 @@ def test_a_silent_region_delays_no_look_and_ends_no_job() -> None:
     assert len(fleet.aws.looks) == 2 * 130
 
 
+def test_a_session_service_that_does_not_answer_delays_no_look_and_ends_no_job() -> None:
+    fleet = Fleet([4] * 130, now=NOW)
+    fleet.aws.keyless = True
+    with fleet.installed():
+        fleet.clock.run(TICKS_S)
+        assert max(fleet.late().values()) <= 30.0
+        assert fleet.unbeaten() <= OVERDUE_S
+    assert len(fleet.aws.looks) == 2 * 130
+
+
 def test_every_job_is_looked_at_though_the_account_runs_few_functions_at_once() -> None:
     fleet = Fleet([1] * 250, now=NOW, silent=SILENT, limit=2)
     with fleet.installed():
