@@ -201,7 +201,7 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *item_rights.launch(rights),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
-                *ec2_rights.launch_spot(rights),
+                *ec2_rights.launch_spot(),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )

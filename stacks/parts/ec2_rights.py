@@ -24,7 +24,8 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
     """Allows launches as ours are: from an image of AWS, of this account or of `image_owners`, under our instance profile (an ARN),
     with IMDSv2, on encrypted volumes, without a public address, and never protected.
 
-    RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail.
+    RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail. So our regions are
+    named for the instance alone: with forty of them in every statement, the role had more policy than IAM takes.
     """
     return [
         _new(
@@ -32,7 +33,7 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             "LaunchWithOurTags",
             "instance",
             {
-                "StringEquals": {"ec2:MetadataHttpTokens": "required"},
+                **_here(rights, {"ec2:MetadataHttpTokens": "required"}),
                 "ArnEquals": {PROFILE: instance_profile},
             },
         ),
@@ -43,7 +44,7 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             ["ec2:RunInstances"],
             _arns("subnet", "security-group", "launch-template", "placement-group"),
             KNOWN,
-            _here(rights, _ours(rights)),
+            {"StringEquals": _ours(rights)},
         ),
         Right(
             "LaunchFromImages",
@@ -51,14 +52,14 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             # The ARN of an image has no account.
             [arn_of("ec2", "*", "", "image/*")],
             "The id behind a parameter changes, and Admit pins it; the condition names the owners of images.",
-            _here(rights, {"ec2:Owner": [names.AWS_IMAGES, cdk.Aws.ACCOUNT_ID, *image_owners]}),
+            {"StringEquals": {"ec2:Owner": [names.AWS_IMAGES, cdk.Aws.ACCOUNT_ID, *image_owners]}},
         ),
         Right(
             "TagWhileLaunching",
             ["ec2:CreateTags"],
             _arns("instance", "volume", "network-interface", "spot-instances-request"),
             NEW,
-            {**_here(rights, {"ec2:CreateAction": "RunInstances"} | _asked(rights)), "Null": NOT_BORN_PROTECTED},
+            {"StringEquals": {"ec2:CreateAction": "RunInstances"} | _asked(rights), "Null": NOT_BORN_PROTECTED},
         ),
         Right(
             "TagTheMaster",
@@ -75,7 +76,7 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
     ]
 
 
-def launch_spot(rights: Rights) -> list[Right]:
+def launch_spot() -> list[Right]:
     """Allows spot launches beside `launch`. An account's first spot launch creates the role of AWS's spot service."""
     role = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:role/{SPOT_ROLE}"
     return [
@@ -84,7 +85,7 @@ def launch_spot(rights: Rights) -> list[Right]:
             ["ec2:RunInstances"],
             _arns("spot-instances-request"),
             "A spot request has no id before the launch, and the instances that come of it carry our tag.",
-            {**_here(rights), "Null": NOT_BORN_PROTECTED},
+            {"Null": NOT_BORN_PROTECTED},
         ),
         Right(
             "CreateTheSpotRole",
@@ -140,8 +141,10 @@ def remove_leftovers(rights: Rights) -> list[Right]:
 
 def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str, object]]) -> Right:
     """Allows RunInstances to make resources of one kind, with our tag and as `wanted` says (conditions by operator)."""
-    here = _here(rights, _asked(rights) | dict(wanted.get("StringEquals", {})))
-    return Right(name, ["ec2:RunInstances"], _arns(kind), NEW, {**wanted, **here, "Null": NOT_BORN_PROTECTED})
+    equal = _asked(rights) | dict(wanted.get("StringEquals", {}))
+    return Right(
+        name, ["ec2:RunInstances"], _arns(kind), NEW, {**wanted, "StringEquals": equal, "Null": NOT_BORN_PROTECTED}
+    )
 
 
 def _end(rights: Rights, name: str, action: str, kind: str) -> Right:
@@ -164,5 +167,5 @@ def _here(rights: Rights, also: Mapping[str, object] | None = None) -> dict[str,
 
 
 def _arns(*kinds: str) -> list[str]:
-    """In every region; a condition limits the regions."""
+    """In every region: conditions limit the regions where a right does not reach them all."""
     return [arn_of("ec2", "*", cdk.Aws.ACCOUNT_ID, f"{kind}/*") for kind in kinds]

@@ -186,9 +186,6 @@ DENIED = [
     Ask("RegionCheck", "cloudformation:DescribeStacks", STACK.replace("trainyard-workflow", "other-workflow")),
     # Our regions alone, by the region of the request, and buckets of this account alone, whatever they are called.
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2.replace(REGION, AWAY)}:instance/i-1", OURS),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2.replace(REGION, AWAY)}:subnet/subnet-1", OURS),
-    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:{AWAY}::image/ami-1"),
-    Ask("Launcher", "ec2:RunInstances", f"{EC2.replace(REGION, AWAY)}:spot-instances-request/*"),
     Ask("Admission", "ssm:GetParameter", f"arn:aws:ssm:{AWAY}::parameter{ARM_IMAGE}"),
     Ask("Node", "secretsmanager:GetSecretValue", f"{SECRETS.replace(REGION, AWAY)}:trainyard/trainyard/wandb-AbCdEf"),
     Ask("Node", "s3:PutObject", f"{BYTES}/jobs/resnet/artifacts/a", {"aws:ResourceAccount": "444455556666"}),

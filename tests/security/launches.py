@@ -42,6 +42,14 @@ def _launches() -> Iterator[Ask]:
 
 DENIED = [
     *_launches(),
+    # What else a launch elsewhere needs is allowed: an instance is part of every launch.
+    Ask("Launcher", "ec2:RunInstances", f"arn:aws:ec2:eu-west-1:{ACCOUNT}:instance/*", SAFE["instance"]),
+    Ask(
+        "Launcher",
+        "ec2:CreateTags",
+        f"arn:aws:ec2:eu-west-1:{ACCOUNT}:instance/i-1",
+        OURS | {"aws:TagKeys": [tags.MASTER_ADDRESS]},
+    ),
     *(
         Ask("Launcher", "ec2:RunInstances", IMAGE, owner)
         for owner in ({}, {"ec2:Owner": "999988887777"}, {"ec2:Owner": "aws-marketplace"}, {"ec2:Owner": "Amazon"})
