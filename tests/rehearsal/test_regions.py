@@ -45,9 +45,8 @@ def test_the_same_repository_is_in_every_region(yard: Yard) -> None:
     for region in (HOME, AWAY, GRID):
         found = {one["repositoryName"] for one in yard.client("ecr", region).describe_repositories()["repositories"]}
         ours = {name for name in found if name.startswith("trainyard/")}  # the bootstrap has one, too
-        assert ours == {"trainyard/images", "trainyard/platform"} | (
-            {names.build_cache("trainyard")} if region == HOME else set()
-        )
+        caches = {names.build_cache("trainyard"), names.platform_cache("trainyard")} if region == HOME else set()
+        assert ours == {"trainyard/images", "trainyard/platform"} | caches
 
 
 def test_a_region_for_the_grid_alone_has_no_network_of_ours(yard: Yard) -> None:
