@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from botocore.exceptions import ClientError
+
 from localaws.iam.questions import Account, Untaught, requests
 from localaws.iam.simulator import LiveSimulator, Policies, Request
 from localaws.refusing import refused
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 FREE = ("sts:GetCallerIdentity",)
 """Calls that need no right."""
+CODES = {"s3": "AccessDenied", "query": "AccessDenied", "ec2": "UnauthorizedOperation"}
+"""What each protocol calls a denial; the others say AccessDeniedException."""
 MANY = 20_000
 """Answers that are remembered."""
 
@@ -46,13 +50,13 @@ class Guard:
             call = replace(call, status=404)  # for which IAM is asked one thing more
         try:
             asked = requests(call, self._account)
-        except Untaught:
+        except (Untaught, ClientError):  # what it names may not be there
             asked = [Request(principal=call.role, action=call.name, resource="*")]
         why = next((one for one in asked if not self._allows(one, {call.role: policies})), None)
         if why is None:
             return None
         self.denied.append(call)
-        code = "AccessDenied" if call.protocol in ("s3", "query") else "AccessDeniedException"
+        code = CODES.get(call.protocol, "AccessDeniedException")
         message = f"User: {call.role} is not authorized to perform: {why.action} on resource: {why.resource}"
         answer = refused(call, code, message, 400 if call.protocol == "json" else 403)
         return replace(answer, body=b"") if answer and environ["REQUEST_METHOD"] == "HEAD" else answer

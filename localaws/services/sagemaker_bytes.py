@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ def split(uri: str) -> tuple[str, str]:
 class Bytes:
     """Moves the bytes of one training."""
 
-    def __init__(self, s3: Any, region: str) -> None:
-        """`s3` is a client of the training's role in its region."""
-        self._s3, self._region = s3, region
+    def __init__(self, s3: Any, region: str, where: Callable[[str], str | None]) -> None:
+        """`s3` is a client of the training's role in its region; `where` gives the region of a bucket, which S3 itself knows."""
+        self._s3, self._region, self._where = s3, region, where
         self._sent: dict[Path, tuple[int, int]] = {}
 
     def channel(self, given: Mapping[str, Any], into: Path, place: int, hosts: int) -> int:
@@ -51,11 +51,8 @@ class Bytes:
         return len(found)
 
     def _same_region(self, bucket: str) -> None:
-        try:
-            there = self._s3.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region")
-        except ClientError as problem:
-            raise DataProblem(f"ClientError: Data download failed: bucket {bucket}: {problem}") from problem
-        if there and there != self._region:
+        there = self._where(bucket)
+        if there is not None and there != self._region:
             raise DataProblem(
                 "ClientError: Data download failed:PermanentRedirect (301): The bucket is in this region: "
                 f"{there}. Please use this region to retry the request"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moto.s3.models import s3_backends
+
 from localaws.containers.container import Container
 from localaws.containers.images import Image, NotRunnable
 from localaws.containers.logs import LogStream
@@ -71,7 +73,12 @@ class Run:
         self.stop, self._gone = threading.Event(), threading.Event()
         # Separate from the local AWS's, so that a training's draws do not depend on when it draws them.
         self._chance = random.Random(f"{aws.conditions.seed} {training.name}")
-        self._bytes = Bytes(self._client("s3"), region)
+        self._bytes = Bytes(self._client("s3"), region, self._bucket_region)
+
+    def _bucket_region(self, bucket: str) -> str | None:
+        """S3's redirect, which moto does not send. Asked by the training it would need a right that its listings do not need."""
+        found = s3_backends[self._aws.account]["aws"].buckets.get(bucket)
+        return None if found is None else str(found.region_name)
 
     @property
     def status(self) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from localaws.iam.guard import Guard
 from localaws.iam.simulator import Policies
@@ -22,9 +23,19 @@ POLICIES: Policies = {"own": {"Version": "2012-10-17", "Statement": [OBJECTS]}}
 PROTOCOLS = {"s3": "s3", "dynamodb": "json", "ec2": "ec2", "monitoring": "cbor"}
 
 
+class Bare(Account):
+    """Has no images, and instances without a profile."""
+
+    def instance_profile(self, region: str, instance: str) -> str:  # noqa: ARG002
+        return ""
+
+    def image(self, region: str, image: str) -> Mapping[str, Any]:
+        raise ClientError({"Error": {"Code": "InvalidAMIID.NotFound", "Message": image}}, f"DescribeImages {region}")
+
+
 @pytest.fixture(scope="module")
 def guard() -> Iterator[Guard]:
-    made = Guard(Account(), lambda role: POLICIES if role == ROLE else None, lambda _bucket, key: key.endswith("there"))
+    made = Guard(Bare(), lambda role: POLICIES if role == ROLE else None, lambda _bucket, key: key.endswith("there"))
     yield made
     made._simulator.close()
 
@@ -78,3 +89,9 @@ def test_a_call_that_nobody_has_taught_or_allowed_is_denied(guard: Guard, name: 
     answer = judged(guard, name, **{"InstanceId.1": "i-1", "TableName": "t"})
     assert answer is not None
     assert answer.status in (400, 403)
+
+
+def test_a_launch_of_an_image_that_is_not_there_is_denied(guard: Guard) -> None:
+    answer = judged(guard, "ec2:RunInstances", ImageId="ami-1", InstanceType="p5.48xlarge")
+    assert answer is not None
+    assert (answer.status, answer.error) == (403, "UnauthorizedOperation")
