@@ -1,4 +1,4 @@
-"""How many examples the property tests try: 60 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
+"""How many examples the property tests try: 30 x 50 steps in the suite, 2,000 x 50 in `make test-deep`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+"""`make test-deep` sets it."""
 ROUND = settings(
-    max_examples=10,
+    max_examples=10 if DEEP else 5,
     stateful_step_count=50,
     deadline=None,
     database=None,
@@ -16,8 +18,6 @@ ROUND = settings(
     print_blob=True,
 )
 """After its tenth example hypothesis mostly varies the ones before; in rounds of ten, each is a new one."""
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-"""`make test-deep` sets it."""
 ROUNDS = 200 if DEEP else 6
 
 
