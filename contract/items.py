@@ -108,9 +108,13 @@ LAST_PASS = ItemKey(PASS, "attendant")
 """Written by each pass of the attendant over all jobs, so that the next pass knows the time since the last one."""
 
 
-def awaited(job: str) -> ItemKey:
-    """Says that an invocation of the attendant waits until an error of the job is explained, so that no second one does."""
-    return ItemKey(PASS, f"await#{job}")
+AWAITING = 3
+"""Invocations of the attendant at most that wait until an error is explained, over all jobs: an account may run ten functions at once."""
+
+
+def awaiting(slot: int) -> ItemKey:
+    """The job for which an invocation of the attendant waits until its error is explained: `{"job": "..."}`, for each of AWAITING slots."""
+    return ItemKey(PASS, f"await#{slot}")
 
 
 def region(region: str) -> ItemKey:

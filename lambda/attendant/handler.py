@@ -151,9 +151,9 @@ def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> l
     jobs = dict.fromkeys(report.job for report in told)
     done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}
-    # One invocation a job waits for an explanation, however many nodes fail, and however often one of them says so.
+    # One invocation a job, and few in all, wait for explanations, however many nodes fail, and however often one of them says so.
     for job in dict.fromkeys(report.job for report in told if report.instance in waiting):
-        if invocation.state.await_alone(job, lasts_s=LONGEST_S):
+        if invocation.state.may_await(job, lasts_s=LONGEST_S):
             invoke_later(invocation.function, {"action": "await", "job": job})
     return done
 

@@ -178,14 +178,17 @@ class State(Table):
         """Those whose sort keys lie between these two, both included."""
         return list(map(_token, self.between(items.WAITING, first, last)))
 
-    def await_alone(self, job: str, *, lasts_s: float) -> bool:
-        """Whether nobody has begun to await an explanation of the job's error for so long: then the caller does."""
-        key, now = items.awaited(job), time.time()
-        found = self.get(key)
-        if found is not None and now < found.at + lasts_s:
+    def may_await(self, job: str, *, lasts_s: float) -> bool:
+        """Whether the caller shall wait until the job's error is explained: within `lasts_s` nobody has begun to for this job, and not
+        too many have for others. Where it shall not, the next look of the clock finds the explanation."""
+        now = time.time()
+        slots = [(key, self.get(key)) for key in map(items.awaiting, range(items.AWAITING))]
+        taken = [found for _, found in slots if found is not None and now < found.at + lasts_s]
+        if len(taken) == len(slots) or any(json.loads(found.document)["job"] == job for found in taken):
             return False
+        key, found = next((key, found) for key, found in slots if found not in taken)
         # Of two equal documents both would count as written.
-        document, expires = _as_json({"by": uuid.uuid4().hex}), now + items.KEPT_S
+        document, expires = _as_json({"job": job, "by": uuid.uuid4().hex}), now + items.KEPT_S
         try:
             if found is None:
                 self.create(key, document, expires=expires)

@@ -101,7 +101,7 @@ TABLE_READERS = (
     Reader("waiting Train state", TABLE, items.WAITING, ANYTHING),
     _item("admission closed", items.ADMISSION_CLOSED),
     _item("last pass", items.LAST_PASS),
-    _item("error that waits", items.awaited(OWNER)),
+    _item("error that waits", items.awaiting(0)),
     Reader("launched region", TABLE, items.REGIONS, ANYTHING),
     Reader("marks", TABLE, items.MARKS, ANYTHING),
     Reader("groups", TABLE, items.GROUPS, ANYTHING),
@@ -120,6 +120,6 @@ READ_BY = {
 }
 """What makes keys in the contract; each is in the table above."""
 ITEMS = {
-    *("job", "launch", "closed", "order", "session", "waiting", "awaited", "region", "marks", "groups"),
+    *("job", "launch", "closed", "order", "session", "waiting", "awaiting", "region", "marks", "groups"),
     *("node_report", "node_order", "node_keys"),
 }

@@ -187,3 +187,19 @@ def test_an_error_that_is_told_again_and_again_has_one_invocation_that_waits(fle
     fleet.clock.spend(60.0)
     assert looked(fleet, written(fleet, failed.instance, encode(failed))).value == {"await": 1}
     assert awaited(fleet) == ["job-0000"] * 2
+
+
+def test_errors_of_many_jobs_keep_few_invocations_waiting() -> None:
+    """The clock explains those of the others."""
+    fleet = Fleet([2] * 8, now=NOW)
+    with fleet.functions.installed():
+        fleet.aws.later["attendant"] = lambda _: None
+        failures = [
+            report_of(fleet, job, phase=Phase.SAVING, outcome=Exit(code=1, error="TrainingFailed"))
+            for job in sorted(fleet.instances)
+        ]
+        looked(fleet, *(written(fleet, one.instance, encode(one)) for one in failures))
+        assert awaited(fleet) == ["job-0000", "job-0001", "job-0002"]
+        fleet.clock.spend(60.0)
+        looked(fleet, written(fleet, failures[7].instance, encode(failures[7])))
+        assert awaited(fleet) == ["job-0000", "job-0001", "job-0002", "job-0007"]
