@@ -271,7 +271,8 @@ class Settings(Block):
     keep_data: bool = True
     """Whether the buckets and the table outlive a destroy. If false, `make destroy` deletes jobs, checkpoints and artifacts too."""
     reserved_concurrency: int = Field(default=0, ge=0, le=1000)
-    """Invocations at once that Lambda reserves for the terminator, the cleanup and the reaper each, and their most; 0 for none. From 2."""
+    """Invocations at once that Lambda reserves for the terminator, the cleanup and the reaper each, and their most; 0 for none. From 2.
+    With it, twice as many invocations look at urgent reports: set it from some hundred jobs at once on."""
     compliance: bool = False
     """Customer keys for what is stored, flow logs, access logs and closed default security groups; docs/compliance.md has the price."""
     log_retention_days: DaysOfLogs = 30

@@ -101,6 +101,7 @@ class WorkflowStack(cdk.Stack):
             endings=endings,
             letters=missed,
             alarms=self._alarms,
+            has_room=self._reserved > 0,
         )
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)

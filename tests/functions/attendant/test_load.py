@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attendant.rounds import OVERDUE_S
 from tests.builders import NOW
-from tests.fakes.fleet import BATCH, NAMES, SHARDS_SIDE_BY_SIDE, Fleet
+from tests.fakes.fleet import BATCH, NAMES, SIDE_BY_SIDE, Fleet
 from tests.fakes.functions import CLOCK_S
 
 SILENT = NAMES[1]
@@ -50,7 +50,7 @@ def test_many_nodes_that_end_at_once_cause_few_looks() -> None:
         fleet.ends("job-0000", after_s=10.0)
         fleet.clock.run(50.0)
         assert fleet.aws.states.waits[fleet.tokens["job-0000"]].output is not None
-    assert len(fleet.aws.looks) <= 3 * 4 * SHARDS_SIDE_BY_SIDE
+    assert len(fleet.aws.looks) <= 3 * 4 * SIDE_BY_SIDE
     assert fleet.aws.reports_read <= 512 * len(fleet.aws.looks) < 512 * 512 / 10
     assert BATCH < 512
 
