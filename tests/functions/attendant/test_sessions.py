@@ -11,7 +11,8 @@ import pytest
 
 from attendant.sessions import RENEWED_S, is_due
 from contract import items, sessions
-from contract.codec import decode
+from contract.codec import decode, encode
+from contract.jobs import Job
 from contract.sessions import LASTS_S, SessionKeys
 from tests.builders import JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes import state
@@ -65,6 +66,15 @@ def test_every_node_of_a_job_has_the_same_keys_and_no_other_jobs_nodes_have_them
     assert asked["RoleArn"] == JOB_ROLE
     assert asked["RoleSessionName"] == f"{A}.1"
     assert asked["DurationSeconds"] == LASTS_S == 3600
+
+
+def test_a_session_reads_the_secrets_of_its_own_job_and_of_no_other(fleet: Fleet) -> None:
+    arn, key = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:trainyard/yard/hush-AbCdEf", items.job(A)
+    admitted = decode(Job, state.stored(fleet.aws, key) or b"")
+    state.store(fleet.aws, key, encode(replace(admitted, secrets={"HUSH": arn})))
+    looked(fleet)
+    assert [one["Policy"] for one in of_job(fleet, A)] == [sessions.policy([arn])]
+    assert [one["Policy"] for one in of_job(fleet, B)] == [sessions.policy([])]
 
 
 def test_looks_at_fresh_keys_begin_no_session(fleet: Fleet) -> None:
