@@ -163,10 +163,10 @@ def packed(document: bytes) -> dict[str, str | bytes]:
 
 
 def unpacked(item: Mapping[str, Any], most: int = MOST_READ) -> bytes:
-    """The item's document: cut off where a compressed one is longer than `most`, empty where there is none or zlib cannot read it."""
+    """The item's document: cut off where it is longer than `most`, empty where there is none or zlib cannot read it."""
     value = item.get(DOCUMENT, {})
     if "S" in value:
-        return str(value["S"]).encode()
+        return str(value["S"]).encode()[:most]
     try:
         return zlib.decompressobj().decompress(value.get("B", b""), most)
     except zlib.error:

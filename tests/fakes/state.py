@@ -31,12 +31,14 @@ def stored_item(aws: Aws, key: ItemKey) -> dict[str, Any] | None:
         aws.table.knobs = rude
 
 
-def store(aws: Aws, key: ItemKey, document: bytes, *, urgent: bool = False, at: float | None = None) -> None:
-    """Writes an item, whatever is there, as its next version."""
+def store(
+    aws: Aws, key: ItemKey, document: bytes, *, urgent: bool = False, at: float | None = None, as_text: bool = False
+) -> None:
+    """Writes an item, whatever is there, as its next version; `as_text` even where our code would compress the document."""
     before = stored_item(aws, key) or {items.VERSION: {"N": "0"}}
     item = {
         **_key(key),
-        items.DOCUMENT: items.packed(document),
+        items.DOCUMENT: {"S": document.decode()} if as_text else items.packed(document),
         items.VERSION: {"N": str(int(before[items.VERSION]["N"]) + 1)},
         items.WRITTEN_AT: {"N": str(aws.clock.now if at is None else at)},
         **({items.URGENT: {"N": "1"}} if urgent else {}),

@@ -41,10 +41,10 @@ def report_of(fleet: Fleet, job: str, **facts: Any) -> NodeReport:
     return replace(WORKING, job=job, instance=fleet.instances[job][0], **facts)
 
 
-def written(fleet: Fleet, instance: str, document: bytes) -> dict[str, Any]:
+def written(fleet: Fleet, instance: str, document: bytes, *, as_text: bool = False) -> dict[str, Any]:
     """The instance writes this as its report; the stream's record of it."""
     key, doc = items.node_report(NODE_ROLE, instance), items.packed(document)
-    state.store(fleet.aws, key, document, urgent=True)
+    state.store(fleet.aws, key, document, urgent=True, as_text=as_text)
     packed = doc.get("B")
     told = {"B": base64.b64encode(packed).decode()} if isinstance(packed, bytes) else doc
     keys = {items.PARTITION: {"S": key.partition}, items.SORT: {"S": key.sort}}
@@ -71,15 +71,18 @@ def test_a_report_of_a_few_kilobytes_that_unpacks_to_16_mb_takes_little_memory(f
     assert most < 128 * MIB  # of which botocore, for a new client, takes 40
 
 
-@pytest.mark.parametrize("lines", [800, 57_000], ids=["as long as they may be", "as long as an item may be"])
-def test_long_reports_of_hundreds_of_nodes_take_little_memory(lines: int) -> None:
+AS_LONG_AS = {"they may be": (800, False), "an item may be": (57_000, False), "an item may be, as text": (57_000, True)}
+
+
+@pytest.mark.parametrize(("lines", "as_text"), AS_LONG_AS.values(), ids=AS_LONG_AS.keys())
+def test_long_reports_of_hundreds_of_nodes_take_little_memory(lines: int, as_text: bool) -> None:
     """64 of 400 KB are 25 MB, and fifteen times that in Python; seven other looks run beside this one, in 512 MB."""
     fleet, chance = Fleet([512], now=NOW), random.Random(0)
     tail = [chance.randbytes(2).hex() for _ in range(lines)]
     for rank, instance in list(enumerate(fleet.instances["job-0000"]))[::8]:
         report = replace(WORKING, job="job-0000", rank=rank, instance=instance)
         told = {**json.loads(encode(report)), "outcome": {"code": 1, "tail": tail}}
-        written(fleet, instance, json.dumps(told, separators=(",", ":")).encode())
+        written(fleet, instance, json.dumps(told, separators=(",", ":")).encode(), as_text=as_text)
     tracemalloc.start()
     try:
         with fleet.functions.installed():
