@@ -11,6 +11,7 @@ from agent.attempt import Attempt
 from agent.aws import Aws
 from agent.failures import MachineTrouble, told
 from agent.identity import NodeIdentity, Patience, identify
+from agent.keys import JobKeys
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
@@ -19,6 +20,7 @@ from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
+from contract.sessions import SessionKeys
 from contract.timing import Timing
 
 UNKNOWN_NODES = 1000
@@ -66,10 +68,15 @@ def work(world: World) -> Exit:
         sent_at=world.now(),
         timeline={"booted": round(world.booted, 3)},
     )
+
+    def now() -> float:
+        return items.now(otherwise=world.now())
+
     try:
-        world.aws.use(patience.wait_for("the keys of its job", items.keys), items.renewed_keys)
+        keys = patience.wait_for("the keys of its job", lambda: valid(items.keys(), now()))
+        world.aws.use(JobKeys(keys, items.renewed_keys, now=now))
         home = world.aws.store(world.home_region, world.home_bucket)
-        job = read_job(home, node)
+        job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         attempt = Attempt(
             job, node, first,
             root=world.root, home=home, items=items, aws=world.aws, metadata=world.metadata,
@@ -86,6 +93,11 @@ def work(world: World) -> Exit:
         reporter.end(ending, tries=10, sleep=world.sleep)
         return ending
     return attempt.run()
+
+
+def valid(keys: SessionKeys | None, now: float) -> SessionKeys | None:
+    """The keys, unless they expired before the node came: with the attendant away, nobody has renewed them."""
+    return keys if keys is not None and keys.expires > now else None
 
 
 def read_job(home: Store, node: NodeIdentity) -> Job:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.aws import Aws
+from agent.keys import JobKeys
 from agent.work import World, work
 from contract import items, tags
 from contract.codec import decode, encode
@@ -79,8 +80,9 @@ class FakeAws(Aws):
         self.without_credentials -= 1
         return self.without_credentials < 0
 
-    def use(self, keys: SessionKeys, read: Callable[[], SessionKeys]) -> None:  # noqa: ARG002
-        self.used.append(keys)
+    def use(self, keys: JobKeys) -> None:
+        self.job_keys = keys
+        self.used.append(keys.current())
 
     def client(self, service: str, region: str) -> Any:  # noqa: ARG002
         assert service == "dynamodb" or self.used, f"{service} is reached with the keys of the job alone"
