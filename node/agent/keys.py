@@ -38,7 +38,7 @@ class JobKeys:
     ) -> None:
         self._keys, self._read, self._now, self._monotonic = first, read, now, monotonic
         self._reading, self._read_at, self._trouble = threading.Lock(), float("-inf"), ""
-        self._refused = ""
+        self._refused, self._signed = "", threading.local()
         self._are_expired = False
         self.tell: Callable[[str], None] = lambda _: None
         """Hears that the keys have expired, and an empty text once there are new ones."""
@@ -56,11 +56,14 @@ class JobKeys:
             self.tell(self._words() if self._are_expired else "")
         if left_s <= 0:
             raise KeysExpired(self._words())
+        self._signed.by = keys.access_key
         return keys
 
     def heard(self, code: str) -> bool:
         """Whether this answer to a call says that its keys have expired. Such keys are not used again, whatever the clock says."""
         keys = self._keys
+        if getattr(self._signed, "by", keys.access_key) != keys.access_key:
+            return code in REFUSED  # others read new ones while this call was on its way
         if code in REFUSED or (code == UNNAMED and self._left_s() < DOUBTED_S):
             self._refused, self._keys = keys.access_key, replace(keys, expires=0.0)
             return True

@@ -113,6 +113,19 @@ def test_keys_that_aws_calls_expired_are_not_used_again_whatever_the_clock_says(
     assert table.used == "ASIANEW"
 
 
+def test_new_keys_are_not_given_up_for_the_late_answer_to_a_call_with_old_ones() -> None:
+    table = Table(left_s=60.0)
+    assert table.used == "ASIAOLD"
+    table.at += AGAIN_S
+    table.renew()
+    other = threading.Thread(target=table.job.current)
+    other.start()
+    other.join()
+    assert table.job.heard("ExpiredToken")
+    table.keys = None
+    assert table.used == "ASIANEW"
+
+
 @pytest.mark.parametrize("code", ["AccessDenied", "403", "404", "NoSuchKey", "SlowDown", "400", "InvalidAccessKeyId"])
 def test_other_refusals_say_nothing_of_the_keys(code: str) -> None:
     table = Table(left_s=3000.0)
