@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from agent.attempt import Attempt
 from agent.aws import Aws
 from agent.failures import MachineTrouble, told
 from agent.identity import NodeIdentity, Patience, identify
 from agent.keys import JobKeys
+from agent.machine import power_off_at
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
+from agent.table import NodeItems
 from contract.codec import Garbled, decode
 from contract.items import KEPT_S
 from contract.jobs import Job
@@ -73,7 +78,7 @@ def work(world: World) -> Exit:
         return items.now(otherwise=world.now())
 
     try:
-        keys = patience.wait_for("the keys of its job", lambda: valid(items.keys(), now()))
+        keys = keys_of_job(world, items, node, now)
         world.aws.use(JobKeys(keys, items.renewed_keys, now=now))
         home = world.aws.store(world.home_region, world.home_bucket)
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
@@ -93,6 +98,24 @@ def work(world: World) -> Exit:
         reporter.end(ending, tries=10, sleep=world.sleep)
         return ending
     return attempt.run()
+
+
+def keys_of_job(world: World, items: NodeItems, node: NodeIdentity, now: Callable[[], float]) -> SessionKeys:
+    """Waits for keys as long as the job may last: a new attempt would wait for them as well. Raises Unknown."""
+
+    def look() -> SessionKeys | None:
+        try:
+            return valid(items.keys(), now())
+        except (BotoCoreError, ClientError) as problem:
+            raise OSError(f"the table does not answer: {problem}") from problem
+
+    with suppress(OSError):
+        if found := look():
+            return found
+    say("waits for the keys of its job")
+    power_off_at(world.root, node.deadline + Timing().power_off_after_deadline_s, say)
+    left_s = max(0.0, node.deadline - now())
+    return Patience(most_s=left_s, now=world.now, sleep=world.sleep).wait_for("the keys of its job", look)
 
 
 def valid(keys: SessionKeys | None, now: float) -> SessionKeys | None:

@@ -19,8 +19,10 @@ from agent import saver as savers
 from agent.aws import Aws
 from agent.keys import AGAIN_S, EARLY_S, JobKeys, KeysExpired
 from agent.store import Missing
+from contract import tags
 from contract.sessions import SessionKeys
 from tests.builders import NOW
+from tests.node.fakes import refusal
 from tests.node.finished import Finished
 from tests.node.world import KEYS, REGION, Site
 from tests.waiting import until
@@ -319,6 +321,33 @@ def test_keys_that_expired_before_the_node_came_are_as_good_as_none(site: Site) 
     threading.Timer(0.3, lambda: site.give_keys(NEW)).start()
     assert site.run().error == ""
     assert site.aws.used == [NEW]
+
+
+def test_a_node_waits_for_its_first_keys_until_its_deadline_and_moves_its_power_off_to_it(site: Site) -> None:
+    site.offer("print('trained')")
+    arm = site.root / "opt/trainyard/arm-power-off"
+    arm.parent.mkdir(parents=True)
+    arm.write_text(f'#!/bin/sh\necho "$1" >> {site.root}/armed\n')
+    arm.chmod(0o755)
+    site.gets_keys, began = False, time.time()
+    clock = itertools.chain([began] * 20, itertools.repeat(began + 3000.0))  # well beyond the boot allowance
+    site.now = clock.__next__
+    threading.Timer(0.5, lambda: site.give_keys(NEW)).start()
+    assert site.run().error == ""
+    deadline = float(site.imds.values[f"tags/instance/{tags.DEADLINE}"])
+    assert (site.root / "armed").read_text().splitlines()[0] == f"{deadline + 300:.0f}"
+
+
+def test_a_table_that_does_not_answer_while_a_node_waits_for_keys_does_not_end_it(site: Site) -> None:
+    site.offer("")
+    tries = itertools.count()
+    site.aws.table.fault = lambda call, sort: (
+        refusal("ProvisionedThroughputExceededException")
+        if (call, sort) == ("get", "keys") and next(tries) < 2
+        else None
+    )
+    assert site.run().error == ""
+    assert next(tries) > 2
 
 
 def test_the_last_commits_wait_for_keys_as_long_as_it_takes() -> None:

@@ -58,6 +58,7 @@ def metadata(job: str = "job-1", attempt: int = 1, rank: int = 0) -> dict[str, s
         f"tags/instance/{tags.DEPLOYMENT}": "yard",
         f"tags/instance/{tags.JOB}": job,
         f"tags/instance/{tags.ATTEMPT}": str(attempt),
+        f"tags/instance/{tags.DEADLINE}": str(int(time.time()) + 3600),
         f"tags/instance/{tags.MASTER_ADDRESS}": "10.0.0.5",
         "ami-launch-index": str(rank),
         "instance-id": f"i-{rank:017x}",
