@@ -154,7 +154,12 @@ def test_nobody_else_is_bound(
 ) -> None:
     here = place(deployment, REGION)
     resource = f"{here.bucket}/{key}" if key else here.bucket
-    one = Request(principal=role(who), action=action, resource=resource, context={**HERE, **OWN, "aws:PrincipalArn": role(who), **context})
+    one = Request(
+        principal=role(who),
+        action=action,
+        resource=resource,
+        context={**HERE, **OWN, "aws:PrincipalArn": role(who), **context},
+    )
     bound = Request(
         principal=role(who),
         action=action,
