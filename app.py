@@ -170,6 +170,8 @@ def _regions(app: cdk.App, settings: Settings) -> list[RegionStack]:
             image_readers=readers,
             keep_data=settings.keep_data,
             log_retention_days=settings.log_retention_days,
+            job_role=names.job_role(settings.deployment, settings.home_region),
+            others_train=any(one.cidr for one in settings.regions if one is not place),
             compliance=settings.compliance,
         )
         for place in settings.regions

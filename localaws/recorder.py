@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import threading
 import time
@@ -55,6 +56,8 @@ class Session:
     """Tags of the session, which policies know as `aws:PrincipalTag`."""
     policy: str = ""
     """The session's own policy (JSON); what it does not allow the role's policies cannot allow either. Empty for none."""
+    until: float = math.inf
+    """When the keys expire, UTC epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ class Recorder:
         self._keys: dict[str, Session] = {}
         self._lock = threading.Lock()
         self.calls: list[Call] = []
+        self.gatekeepers: list[Interceptor] = []
+        """Ask who calls, before any of the interceptors asks what: as AWS authenticates a request before it judges it."""
         self.interceptors: list[Interceptor] = []
         self.watchers: list[Watcher] = []
 
@@ -144,7 +149,7 @@ class Recorder:
         if "HTTP_AUTHORIZATION" not in environ and "X-Amz-Credential" not in environ.get("QUERY_STRING", ""):
             return self._application(environ, start_response)  # type: ignore[no-any-return]
         call = self._name(environ)
-        for interceptor in self.interceptors:
+        for interceptor in (*self.gatekeepers, *self.interceptors):
             if answer := interceptor(call, environ):
                 self._remember(replace(call, status=answer.status, error=answer.error))
                 # Otherwise the server would take an unread body for the connection's next request.

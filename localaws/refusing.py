@@ -15,7 +15,9 @@ XML = {
 
 
 def refused(call: Call, code: str, message: str, status: int) -> Answer | None:
-    """Returns the answer; None for a protocol that is not known."""
+    """Returns the answer; None for a protocol that is not known. S3's answer to HEAD has no body, and so no code for the caller."""
+    if call.protocol == "s3" and call.action.startswith("Head"):
+        return Answer(status, b"", error=code)
     if shape := XML.get(call.protocol):
         body = shape.format(f"<Code>{code}</Code><Message>{escape(message)}</Message>")
         return Answer(status, body.encode(), error=code)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from contract import tags
+from contract import sessions, tags
 from contract.environments import VARIABLE_PREFIX
 from localaws.conditions import EXECUTION
 
@@ -86,6 +86,7 @@ LINE = FaultKey("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
 LASTING = {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER}
 HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
+HOW_AWAY = choice("fails", "an error at once, or no answer", "fails", "hangs")
 
 FAULTS: dict[str, FaultKind] = {
     "abort-in-state": FaultKind(
@@ -164,6 +165,11 @@ FAULTS: dict[str, FaultKind] = {
         "The clock sees it first; an event that arrives after the end finds nothing to do.",
         {"seconds": seconds("120", "how much later")},
     ),
+    "keys-short": FaultKind(
+        "keys of a job expire so long after they were given, where AWS gives an hour",
+        "The attendant renews them at every look. A node whose keys have expired says so, trains on, and saves later.",
+        {"seconds": seconds("200", "how long they are valid"), "job": JOB},
+    ),
     "late-tags": FaultKind(
         "tags reach the node's metadata so late, those of the launch and the master's address",
         "The agent waits for them, up to the boot allowance. Nothing else.",
@@ -220,6 +226,12 @@ FAULTS: dict[str, FaultKind] = {
         "CreateTrainingJob and DescribeTrainingJob answer ThrottlingException, whoever asks",
         "The children ask again, further and further apart; no line is lost, none is created twice.",
         {"seconds": seconds("60", "how long"), "after": AFTER},
+    ),
+    "session-service-away": FaultKind(
+        "STS begins no session: no node gets keys for its job, or new ones",
+        "Train's heartbeats go on, and running nodes have keys for half an hour at least. Beyond that they train on, keep what they "
+        "would save on disk, and save it once they have new keys.",
+        {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_AWAY, "job": JOB},
     ),
     "slow-boot": FaultKind(
         "so long from launch to the first line of user data",
@@ -317,8 +329,15 @@ class Fault:
 
 
 def _job(marks: Mapping[str, str]) -> str:
-    """Returns the job of an instance, a training, a grid's child or an execution."""
-    return next((marks[key] for key in (tags.JOB, tags.GRID, f"{VARIABLE_PREFIX}GRID", EXECUTION) if key in marks), "")
+    """Returns the job of an instance, a training, a session, a grid's child or an execution."""
+    return next(
+        (
+            marks[key]
+            for key in (tags.JOB, tags.GRID, sessions.TAG, f"{VARIABLE_PREFIX}GRID", EXECUTION)
+            if key in marks
+        ),
+        "",
+    )
 
 
 def _line(marks: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from stacks.parts.flow_logs import FlowLogs
 from stacks.parts.launch_template import LaunchTemplate
 from stacks.parts.network import Network
 from stacks.parts.repository import Readers, Repository
+from stacks.parts.vpc_binding import bind_jobs
 from stacks.parts.zones import ZoneLookup, looked_up
 from stacks.settings import NetworkSettings
 
@@ -55,10 +56,13 @@ class RegionStack(cdk.Stack):
         image_readers: Readers,
         keep_data: bool,
         log_retention_days: int,
+        job_role: str,
+        others_train: bool,
         compliance: bool = False,
     ) -> None:
         """Without `training` the region serves only the grid, and costs nothing while idle. `repositories` are short
-        names. With `compliance` the region has a key, access logs, and for a network flow logs and a closed default security group."""
+        names, `job_role` is the name of the role of jobs; `others_train` says that nodes run in other regions too. With `compliance` the
+        region has a key, access logs, and for a network flow logs and a closed default security group."""
         region = env.region
         assert region is not None
         what = "where nodes run" if training else "bytes and images"
@@ -78,6 +82,8 @@ class RegionStack(cdk.Stack):
         place = Place(region=region, bucket=bucket.bucket_name)
         if training:
             place = self._trains(place, deployment, training)
+        vpc = self.network.vpc if self.network else None
+        bind_jobs(bucket, job_role=job_role, vpc=vpc, read_elsewhere=others_train)
         if compliance:
             self.key = CustomerKey(
                 self, "Key", alias=names.region_key(deployment), deployment=deployment, region=region, keep=keep_data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aws.facts import Given, Heard, Instance
+from aws.facts import Given, Heard, Instance, Keyed
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import Exit
@@ -24,6 +24,8 @@ class AttemptFacts:
     """By id; None where EC2 did not answer, which proves nothing."""
     nodes: Mapping[int, Heard]
     """By rank; a node that never reported is not in it."""
+    keyed: Keyed | None
+    """Since when the nodes have keys of their job, which they cannot begin or report without; None where they never had any."""
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
     """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""

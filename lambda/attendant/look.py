@@ -65,7 +65,7 @@ class Looker:
                 self.state.delete(token.key)
         if awaited and not verdict.ends and not self.urgent and job is not None and isinstance(facts, AttemptFacts):
             roles = {"node_role": self.node_role, "job_role": self.job_role}
-            sessions.renew(self.state, job, facts.attempt, instances=facts.ids, now=now, **roles)
+            sessions.renew(self.state, job, facts.attempt, facts.keyed, instances=facts.ids, now=now, **roles)
         return verdict
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
@@ -112,13 +112,16 @@ class Looker:
             reports, now = self.state.reports(self.node_role, answer.instances)
         if lines := strange(reports, job=job.id, attempt=token.attempt, ids=answer.instances):
             logger.warning("reports that count for nothing", job=job.id, attempt=token.attempt, reports=lines[:TOLD])
+        nodes = heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances)
         facts = AttemptFacts(
             job=job,
             attempt=token.attempt,
             launched_at=answer.at,
             ids=answer.instances,
             instances=instances,
-            nodes=heard(reports, job=job.id, attempt=token.attempt, ids=answer.instances),
+            nodes=nodes,
+            # Whoever has reported has had keys, and an urgent look gives none.
+            keyed=self.state.keyed(job.id, token.attempt) if not self.urgent or len(nodes) < job.nodes else None,
             order=self.state.order(job.id, token.attempt, now=now),
             gaps_s=self.gaps_s,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aws import breaker
+from aws.facts import Keyed
 from aws.state import State
 from aws.sts import job_session
 from contract.jobs import Job
@@ -12,18 +13,26 @@ RENEWED_S = LASTS_S / 2
 """Keys are renewed once they are valid for less than this: so long may STS, the table or the attendant be away."""
 
 
-def is_due(until: float, now: float) -> bool:
-    """Whether keys that are valid until then (0 where there are none) have to be renewed."""
-    return until - now < RENEWED_S
+def is_due(keyed: Keyed | None, now: float) -> bool:
+    """Whether these keys have to be renewed; None where there are none."""
+    return keyed is None or keyed.until - now < RENEWED_S
 
 
 def renew(
-    state: State, job: Job, attempt: int, *, instances: tuple[str, ...], node_role: str, job_role: str, now: float
+    state: State,
+    job: Job,
+    attempt: int,
+    keyed: Keyed | None,
+    *,
+    instances: tuple[str, ...],
+    node_role: str,
+    job_role: str,
+    now: float,
 ) -> bool:
     """Gives every node new keys if it is time; whether it was. May run twice at once: nodes then have the keys of either."""
-    if not is_due(state.session_until(job.id, attempt), now):
+    if not is_due(keyed, now):
         return False
     # STS that does not answer must not hold up the looks at all jobs: the next look asks again.
     keys = breaker.asked("STS", lambda: job_session(job_role, job, attempt))
-    state.give_keys(job, attempt, node_role, instances, keys)
+    state.give_keys(job, attempt, node_role, instances, keys, since=keyed.since if keyed else now)
     return True

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from aws.errors import Raced
-from aws.facts import Given, Pass, Seen
+from aws.facts import Given, Keyed, Pass, Seen
 from aws.table import Item, Table
 from contract import items
 from contract.codec import Garbled, decode, encode
@@ -145,15 +145,22 @@ class State(Table):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda key: self.put(key, document, expires=expires), keys))
 
-    def session_until(self, job: str, attempt: int) -> float:
-        """Until when the keys of the attempt's nodes are valid, UTC epoch seconds; 0 where they have none."""
+    def keyed(self, job: str, attempt: int) -> Keyed | None:
+        """Since when the attempt's nodes have keys, and until when these are valid; None where they never had any."""
         found = self.get(items.session(job, attempt))
-        return float(json.loads(found.document)["until"]) if found else 0.0
+        if found is None:
+            return None
+        told = json.loads(found.document)
+        return Keyed(since=float(told.get("since", found.at)), until=float(told["until"]))
 
-    def give_keys(self, job: Job, attempt: int, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
-        """Writes each node's copy of the keys, and last until when they are valid: whoever finds that finds every copy there."""
+    def give_keys(
+        self, job: Job, attempt: int, role: str, instances: Sequence[str], keys: SessionKeys, *, since: float
+    ) -> None:
+        """Writes each node's copy of the keys, and last until when they are valid: whoever finds that finds every copy there. `since` is
+        when the attempt's nodes got their first ones."""
         self._write_each([items.node_keys(role, one) for one in instances], encode(keys), keys.expires)
-        self.put(items.session(job.id, attempt), _as_json({"until": keys.expires}), expires=_expiry(job))
+        told = {"since": since, "until": keys.expires}
+        self.put(items.session(job.id, attempt), _as_json(told), expires=_expiry(job))
 
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they

@@ -41,7 +41,7 @@ class Guard:
         aws.recorder.interceptors.insert(0, self)  # ahead of the services that answer calls themselves
         aws.at_stop(self._simulator.close)
 
-    def __call__(self, call: Call, environ: Environ) -> Answer | None:
+    def __call__(self, call: Call, environ: Environ) -> Answer | None:  # noqa: ARG002
         policies = self._policies(call.role)
         if policies is None or call.name in FREE:
             return None
@@ -58,8 +58,7 @@ class Guard:
         self.denied.append(call)
         code = CODES.get(call.protocol, "AccessDeniedException")
         message = f"User: {call.role} is not authorized to perform: {why.action} on resource: {why.resource}"
-        answer = refused(call, code, message, 400 if call.protocol == "json" else 403)
-        return replace(answer, body=b"") if answer and environ["REQUEST_METHOD"] == "HEAD" else answer
+        return refused(call, code, message, 400 if call.protocol == "json" else 403)
 
     def _allows(self, request: Request, policies: Mapping[str, Policies]) -> bool:
         known = f"{request.identity} {policies}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from agent import code, fabric, machine, requirements
 from agent.aws import Aws
@@ -17,6 +18,7 @@ from agent.commits import Committer
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
+from agent.keys import AGAIN_S, KeysExpired
 from agent.logs import OWN_LINE, LogShipper
 from agent.metadata import Metadata
 from agent.orders import OrderWatch
@@ -36,6 +38,7 @@ from contract.keys import CommitKind
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 
+T = TypeVar("T")
 FLUSH_S = 60.0
 """How long the agent tries to send the last lines to CloudWatch Logs."""
 LAST_REPORT_TRIES = 20
@@ -83,6 +86,7 @@ class Attempt:
             self._committer(CommitKind.CHECKPOINTS), self._committer(CommitKind.ARTIFACTS), self._reporter,
             every_s=job.checkpoint_minutes * 60, note=self._note,
         )  # fmt: skip
+        aws.job_keys.tell = self._on_keys
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
@@ -95,7 +99,7 @@ class Attempt:
         self._watch.start()
         try:
             self._monitor()
-            self._restore()
+            self._with_keys(self._restore)
             python, environment = self._prepare()
             fabric.wait(
                 self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
@@ -113,7 +117,7 @@ class Attempt:
     def _monitor(self) -> None:
         self._kernel = KernelLog(self._root, ship=self._kernel_logs.line, note=self._note)
         settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
-        ways = {"keys": self._aws.keys, "sleep": self._sleep, "note": self._note}
+        ways = {"keys": self._aws.job_keys.current, "sleep": self._sleep, "note": self._note}
         arguments = (self._root, self._work, settings)
         threading.Thread(
             target=machine.run_cloudwatch, args=arguments, kwargs=ways, name="cloudwatch", daemon=True
@@ -141,7 +145,7 @@ class Attempt:
         archive = self._work / self._job.code.key.rpartition("/")[2]
         folder = self._work / "code"
         try:
-            self._home.fetch(self._job.code.key, archive)
+            self._with_keys(lambda: self._home.fetch(self._job.code.key, archive))
         except Missing as problem:
             raise CannotStart(f"the code archive is gone: {problem}") from problem
         code.unpack(archive, folder)
@@ -150,7 +154,7 @@ class Attempt:
         environment = python.variables(self._variables)
         requirements.install(python, folder, environment, self._tool)
         python.take_over_programs()
-        environment.update(self._for_training())
+        environment.update(self._with_keys(self._for_training))
         self._reporter.moment("prepared")
         return python, environment
 
@@ -177,6 +181,8 @@ class Attempt:
         region = arn.split(":")[3] if arn.count(":") >= 6 else self._job.home_region
         try:
             return self._aws.secret(region, arn)
+        except KeysExpired:
+            raise
         except Exception as problem:
             raise CannotStart(f"the secret for {name} cannot be read ({arn}): {problem}") from problem
 
@@ -192,6 +198,15 @@ class Attempt:
                     return address
             self._pause(self._job.timing.metadata_every_s)
         raise MachineTrouble(f"the master address did not come within {patience_s:.0f} s")
+
+    def _with_keys(self, do: Callable[[], T]) -> T:
+        """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
+        while True:
+            try:
+                return do()
+            except KeysExpired as problem:
+                self._note(str(problem))
+                self._pause(AGAIN_S)
 
     def _pause(self, seconds: float) -> None:
         """Waits; raises Ordered where an order comes meanwhile, which ends the preparation."""
@@ -275,6 +290,11 @@ class Attempt:
         child.end(LINGER_S)
         self._tail = tuple(child.tail)
         return status, tuple(child.tail)
+
+    def _on_keys(self, trouble: str) -> None:
+        """Says that the job's keys have expired, or that there are new ones."""
+        self._note(trouble or "there are new keys of the job")
+        self._reporter.change(note=trouble)
 
     def _on_order(self, order: Order) -> None:
         """Reports the order: the attendant gives a node's own to every node."""

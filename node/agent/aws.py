@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Any
 
+from agent.keys import JobKeys, credentials, watch
 from agent.store import Store
 from agent.table import NodeItems
-from contract.sessions import SessionKeys
 
 ATTEMPTS, CONNECT_S, READ_S = 10, 10, 60
 SOON = {"dynamodb": (3, 5, 5)}
@@ -31,6 +29,8 @@ class Aws:
     def __init__(self) -> None:
         self._session: Any = None
         self._of_job: Any = None
+        self.job_keys: JobKeys
+        """The keys of the job, once there are some (`use`)."""
         self._clients: dict[tuple[str, str], Any] = {}
         self._making = threading.Lock()  # sessions are not safe to share, clients are
 
@@ -39,27 +39,21 @@ class Aws:
         with self._making:
             return self._own_session().get_credentials() is not None
 
-    def use(self, keys: SessionKeys, read: Callable[[], SessionKeys]) -> None:
-        """Uses these keys of the job from now on, and those that `read` gives once they are near their end."""
+    def use(self, keys: JobKeys) -> None:
+        """Uses the keys of the job from now on."""
         import boto3.session
         import botocore.session
-        from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
+        from botocore.credentials import CredentialProvider, CredentialResolver
 
         class OfJob(CredentialProvider):
             METHOD = "trainyard"
 
-            def load(self) -> RefreshableCredentials:
-                return RefreshableCredentials.create_from_metadata(
-                    metadata=_metadata(keys), refresh_using=lambda: _metadata(read()), method=self.METHOD
-                )
+            def load(self) -> Any:
+                return credentials(keys)
 
         made = botocore.session.Session()
         made.register_component("credential_provider", CredentialResolver([OfJob()]))
-        self._of_job = boto3.session.Session(botocore_session=made)
-
-    def keys(self) -> Any:
-        """The job's keys of now: `access_key`, `secret_key`, `token`."""
-        return self._of_job.get_credentials().get_frozen_credentials()
+        self.job_keys, self._of_job = keys, boto3.session.Session(botocore_session=made)
 
     def client(self, service: str, region: str) -> Any:
         """The client of this service and region, made once."""
@@ -100,16 +94,8 @@ class Aws:
             read_timeout=read_s,
             max_pool_connections=CONNECTIONS,
         )
-        session = self._own_session() if service in OWN else self._of_job
-        return session.client(service, region_name=region, config=config)
-
-
-def _metadata(keys: SessionKeys) -> dict[str, str]:
-    """As botocore wants them."""
-    expiry = datetime.fromtimestamp(keys.expires, tz=timezone.utc).isoformat()
-    return {
-        "access_key": keys.access_key,
-        "secret_key": keys.secret_key,
-        "token": keys.token,
-        "expiry_time": expiry,
-    }
+        if service in OWN:
+            return self._own_session().client(service, region_name=region, config=config)
+        client = self._of_job.client(service, region_name=region, config=config)
+        watch(client, self.job_keys)
+        return client

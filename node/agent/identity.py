@@ -27,6 +27,8 @@ class NodeIdentity:
     rank: int
     instance: str
     region: str
+    deadline: int
+    """When the job has to be over, UTC epoch seconds."""
 
 
 class Patience:
@@ -68,4 +70,5 @@ def identify(metadata: Metadata, patience: Patience) -> NodeIdentity:
         rank=int(value("the launch index", "ami-launch-index")),
         instance=value("the instance id", "instance-id"),
         region=value("the region", "placement/region"),
+        deadline=int(tag(tags.DEADLINE)),
     )

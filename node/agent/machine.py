@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agent.keys import KeysExpired
 from contract import names
 from contract.jobs import Job
+from contract.sessions import SessionKeys
 
 ARM = "opt/trainyard/arm-power-off"
 CLOUDWATCH = "opt/aws/amazon-cloudwatch-agent/bin/amazon-cloudwatch-agent-ctl"
@@ -70,30 +72,33 @@ def run_cloudwatch(
     folder: Path,
     settings: dict[str, Any],
     *,
-    keys: Callable[[], Any],
+    keys: Callable[[], SessionKeys],
     sleep: Callable[[float], None],
     note: Callable[[str], None],
 ) -> None:
     """Starts the CloudWatch agent where the image has it, and gives it the newest keys of the job for as long as the node lives. A failure
-    is only logged. Never returns where the agent runs."""
+    is only logged, and expired keys are waited for. Never returns where the agent runs."""
     control = root / CLOUDWATCH
     if not control.exists():
         return
-    try:
-        _give_keys(root, folder, keys())
-        _start_cloudwatch(control, folder, settings)
-    except Exception as problem:
-        note(f"no system logs and GPU metrics: the CloudWatch agent did not start ({problem})")
-        return
+    started = False
     while True:
-        sleep(KEYS_EVERY_S)
         try:
             _give_keys(root, folder, keys())
+            if not started:
+                _start_cloudwatch(control, folder, settings)
+                started = True
         except Exception as problem:
-            note(f"the CloudWatch agent keeps its keys: {problem}")
+            if not started and not isinstance(problem, KeysExpired):
+                note(f"no system logs and GPU metrics: the CloudWatch agent did not start ({problem})")
+                return
+            note(
+                f"the CloudWatch agent keeps its keys: {problem}" if started else f"no CloudWatch agent yet: {problem}"
+            )
+        sleep(KEYS_EVERY_S)
 
 
-def _give_keys(root: Path, folder: Path, keys: Any) -> None:
+def _give_keys(root: Path, folder: Path, keys: SessionKeys) -> None:
     """Writes the keys as a profile that the agent's common settings name; it reads the file again and again."""
     file = folder / "cloudwatch-keys"
     new = file.with_suffix(".new")

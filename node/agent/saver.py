@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from agent.commits import Committer
 from agent.failures import LARGER, is_full
+from agent.keys import KeysExpired
 from agent.reports import Reporter
 from agent.snapshot import Changed
 
@@ -43,9 +44,10 @@ class Saver:
         every_s: float,
         note: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._checkpoints, self._artifacts, self._reporter = checkpoints, artifacts, reporter
-        self._every_s, self._note, self._now = every_s, note, now
+        self._every_s, self._note, self._now, self._sleep = every_s, note, now, sleep
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
 
@@ -64,12 +66,21 @@ class Saver:
         if self._thread.ident is None:
             return SAVED  # nothing was trained: the folders hold at most half of a restore
         self._thread.join()  # what it has sent is not sent again
+        troubles = self._keyed()
         until = self._now() + QUIET_S
-        troubles = self._save(final=True)
         while any(isinstance(one, Changed) for one in troubles) and self._now() < until:
-            troubles = self._save(final=True)  # a try pauses between its looks
+            troubles = self._keyed()  # a try pauses between its looks
         own = bool(troubles) and all(isinstance(one, Changed) or is_full(one) for one in troubles)
         return Unsaved("; ".join(f"not committed: {_words(one)}" for one in troubles), own)
+
+    def _keyed(self) -> list[Exception]:
+        """Makes the last commits, and waits while the job's keys are expired: work that is done is not done again because nobody
+        renews keys. The attendant bounds the phase."""
+        troubles = self._save(final=True)
+        while any(isinstance(one, KeysExpired) for one in troubles):
+            self._sleep(AGAIN_S)
+            troubles = self._save(final=True)
+        return troubles
 
     def _run(self) -> None:
         pause = self._every_s

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from agent.attempt import Attempt
 from agent.aws import Aws
 from agent.failures import MachineTrouble, told
 from agent.identity import NodeIdentity, Patience, identify
+from agent.keys import JobKeys
+from agent.machine import power_off_at
 from agent.metadata import Metadata
 from agent.reports import Reporter
 from agent.store import Missing, Store
+from agent.table import NodeItems
 from contract.codec import Garbled, decode
 from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.reports import Exit, NodeReport, Phase
+from contract.sessions import SessionKeys
 from contract.timing import Timing
 
 UNKNOWN_NODES = 1000
@@ -66,10 +73,15 @@ def work(world: World) -> Exit:
         sent_at=world.now(),
         timeline={"booted": round(world.booted, 3)},
     )
+
+    def now() -> float:
+        return items.now(otherwise=world.now())
+
     try:
-        world.aws.use(patience.wait_for("the keys of its job", items.keys), items.renewed_keys)
+        keys = keys_of_job(world, items, node, now)
+        world.aws.use(JobKeys(keys, items.renewed_keys, now=now))
         home = world.aws.store(world.home_region, world.home_bucket)
-        job = read_job(home, node)
+        job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         attempt = Attempt(
             job, node, first,
             root=world.root, home=home, items=items, aws=world.aws, metadata=world.metadata,
@@ -86,6 +98,29 @@ def work(world: World) -> Exit:
         reporter.end(ending, tries=10, sleep=world.sleep)
         return ending
     return attempt.run()
+
+
+def keys_of_job(world: World, items: NodeItems, node: NodeIdentity, now: Callable[[], float]) -> SessionKeys:
+    """Waits for keys as long as the job may last: a new attempt would wait for them as well. Raises Unknown."""
+
+    def look() -> SessionKeys | None:
+        try:
+            return valid(items.keys(), now())
+        except (BotoCoreError, ClientError) as problem:
+            raise OSError(f"the table does not answer: {problem}") from problem
+
+    with suppress(OSError):
+        if found := look():
+            return found
+    say("waits for the keys of its job")
+    power_off_at(world.root, node.deadline + Timing().power_off_after_deadline_s, say)
+    left_s = max(0.0, node.deadline - now())
+    return Patience(most_s=left_s, now=world.now, sleep=world.sleep).wait_for("the keys of its job", look)
+
+
+def valid(keys: SessionKeys | None, now: float) -> SessionKeys | None:
+    """The keys, unless they expired before the node came: with the attendant away, nobody has renewed them."""
+    return keys if keys is not None and keys.expires > now else None
 
 
 def read_job(home: Store, node: NodeIdentity) -> Job:

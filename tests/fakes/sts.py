@@ -21,6 +21,8 @@ class Sts:
     clock: Clock
     sessions: list[dict[str, Any]] = field(default_factory=list)
     """What was asked for each session, in order."""
+    lasts_s: float = float("inf")
+    """No session lasts longer, whatever is asked."""
 
     def answer(self, call: Call) -> dict[str, Any]:
         assert call.operation == "AssumeRole"
@@ -31,7 +33,7 @@ class Sts:
             raise Refused("MalformedPolicyDocument", "The policy is too long, or is none", 400)
         self.sessions.append(given)
         number = len(self.sessions)
-        until = datetime.fromtimestamp(self.clock.now + given["DurationSeconds"], tz=timezone.utc)
+        until = datetime.fromtimestamp(self.clock.now + min(given["DurationSeconds"], self.lasts_s), tz=timezone.utc)
         keys = {"AccessKeyId": f"ASIA{number:016d}", "SecretAccessKey": f"secret-{number}", "SessionToken": "t"}
         return {"Credentials": {**keys, "Expiration": until}}
 

@@ -6,13 +6,13 @@ import itertools
 import json
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.aws import METADATA_ATTEMPTS, Aws
 from agent.identity import Patience, Unknown
+from agent.keys import JobKeys
 from agent.metadata import ENDPOINT
 from contract import items
 from contract.sessions import SessionKeys
@@ -106,30 +106,10 @@ def test_the_nodes_items_are_reached_as_the_instance_and_all_else_with_the_keys_
         nothing_else.setenv(ENDPOINT, service.endpoint)
         give(service)
         aws = Aws()
-        aws.use(KEYS, gone)
+        aws.use(JobKeys(KEYS, gone, now=time.time))
         keys = {name: of(aws, name) for name in ("dynamodb", "s3", "logs", "secretsmanager")}
     assert keys.pop("dynamodb") == "AKIANODE"
     assert set(keys.values()) == {"ASIAJOB"}
-
-
-def test_keys_near_their_end_are_read_again() -> None:
-    aws = Aws()
-    aws.use(replace(KEYS, expires=time.time() + 60), lambda: replace(KEYS, access_key="ASIANEW"))
-    assert of(aws, "s3") == "ASIANEW"
-    assert aws.keys().access_key == "ASIANEW"
-
-
-def test_keys_that_cannot_be_renewed_are_used_as_long_as_they_are_valid() -> None:
-    """The attendant, or the table, may be away."""
-    aws, asked = Aws(), list[float]()
-
-    def away() -> SessionKeys:
-        asked.append(time.time())
-        raise OSError("no answer")
-
-    aws.use(replace(KEYS, expires=time.time() + 14 * 60), away)
-    assert of(aws, "s3") == "ASIAJOB"
-    assert asked
 
 
 def test_a_node_that_gets_no_keys_says_so_and_ends_as_lost(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -10,18 +11,20 @@ import time
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from agent import requirements
 from agent.failures import CannotStart
 from agent.identity import Patience, Unknown, identify
+from agent.keys import KeysExpired
 from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
 from agent.progress import ProgressFile
 from contract import tags
+from contract.sessions import SessionKeys
 from tests.builders import JOB
 from tests.node.fakes import imds
 from tests.node.world import metadata
@@ -204,7 +207,7 @@ def test_code_without_requirements_installs_nothing(tmp_path: Path) -> None:
 
 # The CloudWatch agent
 
-KEYS = SimpleNamespace(access_key="ASIA1", secret_key="s", token="t")
+KEYS = SessionKeys(access_key="ASIA1", secret_key="s", token="t", expires=2e9)
 
 
 class Over(Exception):
@@ -240,10 +243,10 @@ def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_inst
     given, notes, seen = iter(["ASIA1", "ASIA2", None, "ASIA4"]), list[str](), list[str]()
     file = tmp_path / "cloudwatch-keys"
 
-    def keys() -> SimpleNamespace:
+    def keys() -> SessionKeys:
         if (key := next(given)) is None:
             raise OSError("no answer")
-        return SimpleNamespace(access_key=key, secret_key="s", token="t")
+        return replace(KEYS, access_key=key)
 
     def sleep(_: float) -> None:
         seen.append(file.read_text().splitlines()[1])
@@ -256,3 +259,25 @@ def test_a_cloudwatch_agent_has_the_newest_keys_of_the_job_and_those_of_the_inst
     assert file.stat().st_mode & 0o077 == 0
     assert notes == ["the CloudWatch agent keeps its keys: no answer"]
     assert str(file) in (tmp_path / CLOUDWATCH_COMMON).read_text()
+
+
+def test_a_cloudwatch_agent_starts_once_there_are_valid_keys_and_is_never_given_expired_ones(tmp_path: Path) -> None:
+    cloudwatch(tmp_path, "exit 0")
+    given, notes, pauses = iter([None, KEYS, None]), list[str](), itertools.count()
+
+    def keys() -> SessionKeys:
+        if (found := next(given)) is None:
+            raise KeysExpired("the keys of the job have expired")
+        return found
+
+    def sleep(_: float) -> None:
+        if next(pauses) == 2:
+            raise Over
+
+    with pytest.raises(Over):
+        run_cloudwatch(tmp_path, tmp_path, {}, keys=keys, sleep=sleep, note=notes.append)
+    assert [line.partition(":")[0] for line in notes] == [
+        "no CloudWatch agent yet",
+        "the CloudWatch agent keeps its keys",
+    ]
+    assert KEYS.access_key in (tmp_path / "cloudwatch-keys").read_text()

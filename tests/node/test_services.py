@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 
 from agent.aws import Aws
+from agent.keys import JobKeys
 from contract import items
 from tests.builders import NOW
 from tests.node.table import NAME, ROLE
@@ -36,7 +38,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB"):
         monkeypatch.delenv(name, raising=False)
     made = Aws()
-    made.use(KEYS, lambda: KEYS)
+    made.use(JobKeys(KEYS, lambda: KEYS, now=time.time))
     return made
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.aws import Aws
+from agent.keys import JobKeys
 from agent.work import World, work
 from contract import items, tags
 from contract.codec import decode, encode
@@ -57,6 +58,7 @@ def metadata(job: str = "job-1", attempt: int = 1, rank: int = 0) -> dict[str, s
         f"tags/instance/{tags.DEPLOYMENT}": "yard",
         f"tags/instance/{tags.JOB}": job,
         f"tags/instance/{tags.ATTEMPT}": str(attempt),
+        f"tags/instance/{tags.DEADLINE}": str(int(time.time()) + 3600),
         f"tags/instance/{tags.MASTER_ADDRESS}": "10.0.0.5",
         "ami-launch-index": str(rank),
         "instance-id": f"i-{rank:017x}",
@@ -79,8 +81,9 @@ class FakeAws(Aws):
         self.without_credentials -= 1
         return self.without_credentials < 0
 
-    def use(self, keys: SessionKeys, read: Callable[[], SessionKeys]) -> None:  # noqa: ARG002
-        self.used.append(keys)
+    def use(self, keys: JobKeys) -> None:
+        self.job_keys = keys
+        self.used.append(keys.current())
 
     def client(self, service: str, region: str) -> Any:  # noqa: ARG002
         assert service == "dynamodb" or self.used, f"{service} is reached with the keys of the job alone"

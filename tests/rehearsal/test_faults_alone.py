@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contract import names
+from contract.keys import BytesPrefix, CommitKind
+from contract.reports import Phase
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, failed, instances, left, path, succeeded, train
+from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
 TRAINER = Path(__file__).with_name("trainer")
@@ -64,6 +69,37 @@ def test_what_everybody_meets_costs_no_second_cluster(mending: Yard, name: str) 
         job = mending.start({**TWO, "code": code, "command": train(40, 0.2)}, name)
         unharmed(job)
     assert ("TaskTimedOut" in {event["type"] for event in job.history()}) == name.startswith("attendant")
+
+
+def test_a_session_service_that_is_away_for_lifetimes_of_keys_costs_a_training_nothing(mending: Yard) -> None:
+    code, name = mending.upload(TRAINER, "trainer"), "keyless"
+    away, notes = [f"session-service-away:seconds=1e9,how=fails,job={name}"], set[str]()
+
+    def committed() -> int:
+        prefix = BytesPrefix(name).commits(CommitKind.CHECKPOINTS)
+        return len(
+            mending.client("s3").list_objects_v2(Bucket=mending.places.bytes_, Prefix=prefix).get("Contents", [])
+        )
+
+    with mending.faults(parse_faults([f"keys-short:seconds=200,job={name}"])):
+        request = {**TWO, "code": code, "command": train(300, 0.3), "checkpoint_minutes": 0.02}
+        job = mending.start(request, name)
+        until(lambda: committed() or not job.runs())
+        with mending.faults(parse_faults(away)):
+            gone = time.monotonic()
+            while job.runs() and time.monotonic() - gone < 60.0:  # three lifetimes of 20 s
+                notes |= {one.note for one in job.reports(1).values()}
+                time.sleep(0.5)
+            assert {one.phase for one in job.reports(1).values()} == {Phase.TRAINING}
+            (calls := mending.aws.recorder.of(name="sts:AssumeRole")).sort(key=lambda one: one.at)
+            assert calls[-1].error == "ServiceUnavailable"
+        unharmed(job)
+    assert any("the keys of the job have expired" in one for one in notes), notes
+    kept = {key.rpartition("/")[2] for key in job.artifacts()}
+    assert {"result-0.json", "result-1.json"} <= kept
+    lines = [line for rank in range(2) for line in job.log(names.log_stream(name, 1, rank))]
+    assert any("there are new keys of the job" in line for line in lines)
+    assert sum("the last line" in line for line in lines) == 2
 
 
 def at_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -71,6 +72,22 @@ def of_resource(deployment: Synthesised, kind: str) -> dict[str, Any]:
     (found,) = resources(template, kind).values()
     resolved: dict[str, Any] = _resolved(found.get("KeyPolicy") or found["PolicyDocument"], template, {})
     return resolved
+
+
+def of_bytes_bucket(deployment: Synthesised, region: str) -> dict[str, Any]:
+    """The policy of a region's bucket of bytes."""
+    template = deployment.template(f"region-{region}")
+    (found,) = [
+        one
+        for one in resources(template, "AWS::S3::BucketPolicy").values()
+        if any(statement.get("Sid") == "JobsInOurNetworkAlone" for statement in one["PolicyDocument"]["Statement"])
+    ]
+    bucket = found["Bucket"]["Ref"]
+    text = json.dumps(found["PolicyDocument"]).replace(f'{{"Fn::GetAtt": ["{bucket}", "Arn"]}}', '"BUCKET"')
+    resolved: dict[str, Any] = _resolved(json.loads(text), template, {})
+    name = names.bytes_bucket("trainyard", ACCOUNT, region)
+    whole: dict[str, Any] = json.loads(json.dumps(resolved).replace("BUCKET", f"arn:aws:s3:::{name}"))
+    return whole
 
 
 def trust(deployment: Synthesised, name: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from attendant.facts import AttemptFacts
-from aws.facts import Given, Heard, Instance
+from aws.facts import Given, Heard, Instance, Keyed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 from tests.builders import JOB, NOW
@@ -40,6 +40,7 @@ TRAINING = AttemptFacts(
     ids=IDS,
     instances={id_: instance(rank) for rank, id_ in enumerate(IDS)},
     nodes={0: heard(0), 1: heard(1)},
+    keyed=Keyed(since=NOW, until=NOW + 3600),
 )
 FOUR = replace(
     TRAINING,

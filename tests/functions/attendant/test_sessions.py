@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from attendant.sessions import RENEWED_S, is_due
+from aws import breaker
+from aws.facts import Keyed
 from contract import items, sessions
 from contract.codec import decode, encode
 from contract.jobs import Job
 from contract.sessions import LASTS_S, SessionKeys
-from tests.builders import JOB_ROLE, NODE_ROLE, NOW
+from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.fleet import WORKING, Fleet
@@ -34,15 +36,17 @@ def looked(fleet: Fleet, *mishaps: Mishap) -> Outcome:
     return fleet.functions.invoke("attendant", {"source": "aws.events"}, list(mishaps))
 
 
-def later(fleet: Fleet, seconds: float) -> None:
-    """Minutes pass, each with a look, while every node reports."""
-    until = fleet.clock.now + seconds
+def later(fleet: Fleet, seconds: float, *, away: Kind | None = None, reporting: bool = True) -> int:
+    """Minutes pass, each with a look, while every node reports; STS may be `away` all the time. Returns how many looks."""
+    looks, until = 0, fleet.clock.now + seconds
     while fleet.clock.now < until:
-        fleet.clock.now += 60
-        for job, instances in fleet.instances.items():
+        fleet.clock.now = max(fleet.clock.now, fleet.clock.now // 60 * 60 + 60)
+        for job, instances in fleet.instances.items() if reporting else ():
             for rank, one in enumerate(instances):
                 state.report(fleet.aws, replace(WORKING, job=job, rank=rank, instance=one))
-        looked(fleet)
+        looked(fleet, *([Mishap("sts:AssumeRole", times=math.inf, fault=away)] if away else []))
+        looks += 1
+    return looks
 
 
 def keys_of(fleet: Fleet, job: str) -> list[SessionKeys | None]:
@@ -96,7 +100,11 @@ def test_keys_are_renewed_while_half_of_their_time_is_left(fleet: Fleet) -> None
     ("left", "due"), [(LASTS_S, False), (RENEWED_S, False), (RENEWED_S - 1, True), (0, True), (-math.inf, True)]
 )
 def test_what_is_valid_for_less_than_half_an_hour_is_due(left: float, due: bool) -> None:
-    assert is_due(NOW + left, NOW) is due
+    assert is_due(Keyed(since=0.0, until=NOW + left), NOW) is due
+
+
+def test_an_attempt_that_never_had_keys_is_due() -> None:
+    assert is_due(None, NOW)
 
 
 def test_an_attempt_that_is_over_gets_no_keys(fleet: Fleet) -> None:
@@ -144,3 +152,61 @@ def test_keys_written_by_a_node_itself_are_replaced_at_their_time_and_reach_nobo
     assert looked(fleet).error == ""
     later(fleet, LASTS_S)
     assert None not in keys_of(fleet, A)
+
+
+# STS is away
+
+AWAY = [Kind.DENIED, Kind.ERROR, Kind.UNREACHABLE]
+"""It refuses, it has an error of its own, it does not answer."""
+
+
+def ends(fleet: Fleet) -> list[str]:
+    """Answers to Train that ended an attempt."""
+    return [one.operation for one in fleet.aws.calls if one.operation in ("SendTaskFailure", "SendTaskSuccess")]
+
+
+def beats(fleet: Fleet) -> int:
+    return len([one for one in fleet.aws.calls if one.operation == "SendTaskHeartbeat"])
+
+
+@pytest.mark.parametrize("seconds", [600, 7200])
+@pytest.mark.parametrize("kind", AWAY)
+def test_a_job_that_trains_while_sts_is_away_is_not_ended_and_has_new_keys_at_the_next_look(
+    fleet: Fleet, kind: Kind, seconds: int
+) -> None:
+    looked(fleet)
+    later(fleet, LASTS_S - RENEWED_S)
+    before = keys_of(fleet, A)
+    beaten = beats(fleet)
+    looks = later(fleet, seconds, away=kind)
+    assert (ends(fleet), keys_of(fleet, A)) == ([], before)
+    assert (looks >= seconds / 60 - 1, beats(fleet)) == (True, beaten + len(fleet.jobs) * looks)
+    later(fleet, breaker.OPEN_S + 60)
+    (given,) = set(keys_of(fleet, A))
+    assert given is not None
+    assert given.expires > fleet.clock.now + RENEWED_S
+
+
+@pytest.mark.parametrize("seconds", [600, 7200])
+@pytest.mark.parametrize("kind", AWAY)
+def test_nodes_that_wait_for_their_first_keys_are_not_lost_by_that(kind: Kind, seconds: int) -> None:
+    """A new attempt would wait as well, and an hour of an outage would use up all recoveries."""
+    fleet = Fleet([2], now=NOW, age_s=0.0, reporting=False)
+    with fleet.functions.installed():
+        looks = later(fleet, seconds, away=kind, reporting=False)
+        assert ends(fleet) == []
+        assert (looks >= seconds / 60 - 1, beats(fleet)) == (True, looks)
+        later(fleet, breaker.OPEN_S + 60, reporting=False)
+        assert None not in keys_of(fleet, A)
+        later(fleet, JOB.timing.boot_allowance_s - 180, reporting=False)
+        assert ends(fleet) == []
+        later(fleet, 300, reporting=False)
+        assert ends(fleet) == ["SendTaskFailure"]
+
+
+def test_renewals_do_not_put_off_the_end_of_a_node_that_never_reports() -> None:
+    fleet = Fleet([2], now=NOW, age_s=0.0, reporting=False)
+    fleet.aws.sts.lasts_s = 20.0
+    with fleet.functions.installed():
+        later(fleet, JOB.timing.boot_allowance_s + 120, reporting=False)
+        assert ends(fleet) == ["SendTaskFailure"]

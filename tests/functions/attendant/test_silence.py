@@ -8,7 +8,7 @@ import pytest
 
 from attendant.policy import Action, judge
 from attendant.silence import counted, gaps
-from aws.facts import Pass
+from aws.facts import Keyed, Pass
 from tests.builders import JOB, NOW
 from tests.functions.attendant.attempts import FOUR, LATER, TRAINING, heard
 
@@ -91,3 +91,31 @@ def test_a_node_that_was_heard_is_not_lost_because_one_look_at_ec2_does_not_know
     unknown = {id_: one for id_, one in (TRAINING.instances or {}).items() if id_ != "i-1"}
     facts = replace(TRAINING, instances=unknown, nodes={0: heard(0), 1: heard(1, age_s=age_s)})
     assert judge(facts, now=LATER).action is Action.HEARTBEAT
+
+
+# A node without keys can neither read its job nor report
+
+KEYLESS = replace(TRAINING, nodes={}, keyed=None)
+
+
+def test_a_node_that_nobody_has_given_keys_is_not_lost_however_long_it_waits() -> None:
+    assert judge(KEYLESS, now=NOW + 2 * 3600).action is Action.HEARTBEAT
+
+
+def test_its_boot_allowance_counts_from_its_first_keys() -> None:
+    keyed = replace(KEYLESS, keyed=Keyed(since=NOW + 7200, until=NOW + 10800))
+    assert judge(keyed, now=NOW + 7200 + 899).action is Action.HEARTBEAT
+    verdict = judge(keyed, now=NOW + 7200 + 901)
+    assert verdict.error == "NodeLost"
+    assert "901 s after it was given the keys of its job" in verdict.reason
+
+
+@pytest.mark.parametrize("state", ["terminated", "shutting-down", "stopped"])
+def test_a_node_without_keys_that_has_ended_is_lost(state: str) -> None:
+    states = dict(KEYLESS.instances or {})
+    states["i-1"] = replace(states["i-1"], state=state)
+    assert judge(replace(KEYLESS, instances=states), now=NOW + 100).error == "NodeLost"
+
+
+def test_waiting_for_keys_moves_no_deadline() -> None:
+    assert judge(KEYLESS, now=JOB.deadline + 200).error == "DeadlineReached"
