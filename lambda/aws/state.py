@@ -14,14 +14,14 @@ from aws.errors import Raced
 from aws.facts import Given, Pass, Seen
 from aws.table import Item, Table
 from contract import items
-from contract.codec import Garbled, decode, encode
+from contract.codec import Garbled, compact, decode, encode
 from contract.groups import Taken, TakenGroups
 from contract.intents import Intent, Step
 from contract.items import ItemKey
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import NodeReport
-from contract.sessions import SessionKeys
+from contract.sessions import AttemptSessions, SessionKeys
 
 T = TypeVar("T")
 AT_ONCE = 10
@@ -145,15 +145,17 @@ class State(Table):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda key: self.put(key, document, expires=expires), keys))
 
-    def session_until(self, job: str, attempt: int) -> float:
-        """Until when the keys of the attempt's nodes are valid, UTC epoch seconds; 0 where they have none."""
+    def sessions(self, job: str, attempt: int) -> AttemptSessions:
+        """What is known of the sessions of the attempt."""
         found = self.get(items.session(job, attempt))
-        return float(json.loads(found.document)["until"]) if found else 0.0
+        return decode(AttemptSessions, found.document) if found else AttemptSessions()
 
-    def give_keys(self, job: Job, attempt: int, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
-        """Writes each node's copy of the keys, and last until when they are valid: whoever finds that finds every copy there."""
-        self._write_each([items.node_keys(role, one) for one in instances], encode(keys), keys.expires)
-        self.put(items.session(job.id, attempt), _as_json({"until": keys.expires}), expires=_expiry(job))
+    def note_sessions(self, job: Job, attempt: int, known: AttemptSessions) -> None:
+        self.put(items.session(job.id, attempt), compact(known), expires=_expiry(job))
+
+    def give_keys(self, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
+        """Writes each node's copy of the keys."""
+        self._write_each([items.node_keys(role, one) for one in instances], compact(keys), keys.expires)
 
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they
