@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import breaker
 from aws.state import State
-from aws.sts import Refused, job_session, training_session
+from aws.sts import RoleDenied, job_session, training_session
 from contract.jobs import Job
 from contract.sessions import LASTS_S, AttemptSessions, Keys, SessionKeys
 
@@ -69,9 +69,9 @@ def _for_training(
     role = training_roles.get(job.job_role, "")
     try:
         if not role:
-            raise Refused(NO_NAME)
+            raise RoleDenied(NO_NAME)
         keys = breaker.asked(STS, lambda: training_session(role, job, attempt))
-    except Refused as problem:
+    except RoleDenied as problem:
         logger.warning(
             "the session for the training is denied", job=job.id, role=role or job.job_role, problem=str(problem)
         )

@@ -18,7 +18,7 @@ MOST_WORDS = 500
 """Characters that are kept of what STS says."""
 
 
-class Refused(Exception):
+class RoleDenied(Exception):
     """STS denies the session; the message is what it says. A throttle, an outage and an error of our own keys are none."""
 
 
@@ -28,14 +28,14 @@ def job_session(role: str, job: Job, attempt: int) -> Keys:
 
 
 def training_session(role: str, job: Job, attempt: int) -> Keys:
-    """Keys of a role that other people wrote, with all its rights; `role` is its ARN. Raises Refused."""
+    """Keys of a role that other people wrote, with all its rights; `role` is its ARN. Raises RoleDenied."""
     try:
         return _session(role, job, attempt)
     except ClientError as problem:
         if code_of(problem) != DENIED:
             raise
         said = str(problem.response["Error"].get("Message", ""))
-        raise Refused(said[:MOST_WORDS]) from None
+        raise RoleDenied(said[:MOST_WORDS]) from None
 
 
 def _session(role: str, job: Job, attempt: int, **further: Any) -> Keys:
