@@ -182,7 +182,7 @@ def job_role(deployment: str, region: str) -> str:
     return f"{deployment}-job-{region}"
 
 
-ATTENDANT_ROLE = "AttendantRole"
+ATTENDANT_ROLE = "AttendantRoleArn"
 """Output of the Workflow stack: the role that trust policies of `job_roles` name."""
 
 
