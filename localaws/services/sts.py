@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from moto.core.exceptions import ServiceException
 from moto.iam.models import iam_backends
+from moto.sts.exceptions import STSClientError
 from moto.sts.responses import TokenResponse
 
 from localaws.model import listed
@@ -120,11 +120,10 @@ def _found(role: str) -> Any:
     return iam_backends[role.split(":")[4]]["aws"].get_role_by_arn(role)
 
 
-def _denied(begun_by: str, action: str, role: str) -> ServiceException:
-    return _refused("AccessDenied", f"User: {begun_by} is not authorized to perform: {action} on resource: {role}", 403)
+def _denied(begun_by: str, action: str, role: str) -> STSClientError:
+    return _refused("AccessDenied", f"User: {begun_by} is not authorized to perform: {action} on resource: {role}")
 
 
-def _refused(code: str, message: str, status: int = 400) -> ServiceException:
-    refused = ServiceException(message)
-    refused.code, refused.status = code, status
-    return refused
+def _refused(code: str, message: str) -> STSClientError:
+    """Of moto's own class, because moto finds by the module of the class how to answer; another one becomes a 500."""
+    return STSClientError(code, message)
