@@ -106,7 +106,7 @@ def ask(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     asked.write("\n")
     asked.flush()
-    return process.stdout.readline().strip()
+    return str(process.stdout.readline()).strip()
 
 
 def test_boto3_finds_the_keys_and_reads_newer_ones_by_itself(letters: Letters) -> None:

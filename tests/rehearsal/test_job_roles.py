@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import boto3
@@ -64,7 +64,7 @@ def jobs(deployed: Yard) -> dict[str, StartedJob]:
     }
 
 
-def policy(statement: dict[str, object]) -> str:
+def policy(statement: Mapping[str, object]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 

@@ -47,7 +47,7 @@ PLANTED = f"{keys.JOBS}resnet/x/checkpoints/launch-9/attempts/0/nodes/z"
 
 CORPUS = "arn:aws:iam::444455556666:role/corpus"
 """The only one of the setting `job_roles`, in the deployment with everything that the settings can add."""
-WITH_JOB = {f"aws:RequestTag/{sessions.TAG}": "resnet", "aws:TagKeys": [sessions.TAG]}
+WITH_JOB: dict[str, object] = {f"aws:RequestTag/{sessions.TAG}": "resnet", "aws:TagKeys": [sessions.TAG]}
 WITHOUT_JOB: tuple[dict[str, object], ...] = (
     {},
     {"aws:TagKeys": [sessions.TAG]},
