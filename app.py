@@ -62,13 +62,14 @@ def build(app: cdk.App, settings: Settings) -> None:
     )
     workflow = WorkflowStack(
         app,
-        f"{deployment}-workflow",
+        names.workflow_stack(deployment),
         common=common,
         foundation=foundation.exports,
         drain=reaper.exports.drain,
         images={str(family): image for family, image in settings.images.items()},
         image_owners=settings.image_owners,
         data_buckets=settings.data_buckets,
+        job_roles=settings.job_roles,
         master_port=settings.master_port,
         limits=settings.limits,
     )

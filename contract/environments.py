@@ -104,6 +104,8 @@ class AdmissionEnvironment(JobsEnvironment):
     image_owners: tuple[str, ...]
     """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
     data_buckets: tuple[str, ...]
+    job_roles: tuple[str, ...]
+    """Names of the roles that requests may name for their training; the attendant knows their ARNs."""
     instance_profile: str
     master_port: int
     """The port on which rank 0 of every job listens for the other ranks."""
@@ -131,6 +133,8 @@ class AttendantEnvironment(StateEnvironment):
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
     job_role: str
     """ARN of the role whose sessions nodes get for their job."""
+    training_roles: dict[str, str]
+    """Name, as requests call it, to the ARN of a role whose sessions trainings get."""
     timing: AttendantTiming
 
 

@@ -39,6 +39,10 @@ class TrainingFailed(JobError):
     """The user's code ended with an error, or could not be started."""
 
 
+class RoleRefused(JobError):
+    """STS denies a session of the role that the request names as `job_role`."""
+
+
 class DeadlineReached(JobError):
     """The job has used up its hours."""
 

@@ -91,6 +91,8 @@ class Job:
     """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in older jobs, which name none."""
     data: tuple[str, ...] = ()
     master_port: int = 29500
+    job_role: str = ""
+    """Name, in the setting `job_roles`, of the role whose rights the training gets; empty where the request names none."""
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
         """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its

@@ -16,6 +16,8 @@ REGION_PATTERN = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]")
 """The form of a region's name; `eusc-de-east-1` has the longest beginning so far."""
 BUCKET_PATTERN = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """The form of a bucket's name; S3 also forbids two dots in a row."""
+JOB_ROLE_PATTERN = re.compile(r"[a-z](-?[a-z0-9]){1,19}")
+"""The form of the names in the setting `job_roles`, 20 characters at most."""
 
 BUILD_CACHE = "build-cache"
 """The short name of the repository that keeps the layers of earlier builds."""
@@ -178,6 +180,15 @@ def child_log_group(deployment: str) -> str:
 def job_role(deployment: str, region: str) -> str:
     """Role whose sessions nodes have for their job alone. Names of roles are an account's, not a region's."""
     return f"{deployment}-job-{region}"
+
+
+ATTENDANT_ROLE = "AttendantRoleArn"
+"""Output of the Workflow stack: the role that trust policies of `job_roles` name."""
+
+
+def workflow_stack(deployment: str) -> str:
+    """The CloudFormation stack of the Train machine and its functions."""
+    return f"{deployment}-workflow"
 
 
 def people_policy(deployment: str, region: str) -> str:

@@ -1,4 +1,4 @@
-"""Sessions of the job role: what its keys are, and what a session may do for one job beside what the role may do for every job."""
+"""Sessions of a job: what their keys are, and what one of the job role may do beside what the role may do for every job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 TAG = "job"
-"""Session tag that names the job. The role's policy lets a session touch what has this name in its key, and nothing else."""
+"""Session tag that names the job. The job role's policy lets a session touch what has this name in its key, and nothing else; policies of
+roles that trainings get (`job_role`) may use it too."""
 LASTS_S = 3600
 """Seconds for which keys are valid: the most that AWS allows for a role that another role assumes."""
 MOST_POLICY = 2048
@@ -17,14 +18,43 @@ _WHOLE_ARN = re.compile(r"-[A-Za-z0-9]{6}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKeys:
-    """Keys of a session, as nodes read them from their own partition of the table of state."""
+class Keys:
+    """Keys of one session."""
 
     access_key: str
     secret_key: str = field(repr=False)
     token: str = field(repr=False)
     expires: float
     """UTC epoch seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeys(Keys):
+    """Keys of a session of the job role, as nodes read them from their own partition of the table of state."""
+
+    training: Keys | None = None
+    """Keys for the training itself, of the role that the request names. None where it names none, and where there are no new ones: the
+    training then goes on with those that it has."""
+    refusal: str = ""
+    """Why there are no new keys for the training, in words for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptSessions:
+    """What the attendant keeps in mind of an attempt's sessions. Times are UTC epoch seconds."""
+
+    since: float = 0.0
+    """When the attempt's nodes got their first keys of the job, without which they cannot begin or report; 0 where they never had any."""
+    until: float = 0.0
+    """Until when the keys of the job are valid that the nodes have; 0 where they have none."""
+    training_until: float = 0.0
+    """The same for the keys of the role that the request names."""
+    refused_from: float = 0.0
+    """Since when STS denies the session of that role; 0 where it does not."""
+    refused_last: float = 0.0
+    """When STS denied it last."""
+    refusal: str = ""
+    """What STS said then."""
 
 
 def policy(secrets: Iterable[str]) -> str:

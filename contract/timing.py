@@ -27,6 +27,9 @@ class Timing:
     and make no progress: the attempt then fails as Stalled, long before the job's hours are over."""
     prepare_allowance_s: float = 3600.0
     """How long a node may unpack code and install requirements."""
+    role_patience_s: float = 300.0
+    """How long STS may deny a session of a `job_role` before the attempt ends: IAM knows a new role, or a new trust policy, only after
+    some time everywhere."""
     meet_allowance_s: float = 900.0
     """How long a node may wait for the master's address."""
     save_allowance_s: float = 3600.0

@@ -11,6 +11,26 @@ ARTIFACTS_DIR = "ARTIFACTS_DIR"
 PROGRESS_FILE = "PROGRESS_FILE"
 """Rank 0 (and each rank that writes checkpoints) replaces it atomically: JSON with `step`, `world_size`, `metric`."""
 
+CONFIG_FILE = "AWS_CONFIG_FILE"
+"""Names the file from which AWS's SDKs take the keys of the request's `job_role`; set only where the request names one."""
+
+OTHER_KEYS = frozenset(
+    {
+        CONFIG_FILE,
+        "AWS_ACCESS_KEY_ID",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_DEFAULT_PROFILE",
+        "AWS_PROFILE",
+        "AWS_ROLE_ARN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+    }
+)
+"""Names that lead SDKs to other keys: a request with a `job_role` may not set them, and its training does not inherit them."""
+
 RESERVED = frozenset(
     {JOB_ID, ATTEMPT, MASTER_ADDR, MASTER_PORT, NUM_NODES, NODE_RANK, CHECKPOINT_DIR, ARTIFACTS_DIR, PROGRESS_FILE}
 )

@@ -154,14 +154,18 @@ def _plain(tags: Any) -> dict[str, str]:
 
 
 def guard(yard: Yard) -> Guard:
-    """Denies nodes, from now on, what IAM would deny them: as instances, and with the keys of their job."""
-    account, deployment = DeployedAccount(yard), yard.context["trainyard"]["deployment"]
-    of_job = names.job_role(deployment, yard.region)
+    """Denies nodes, from now on, what IAM would deny them: as instances, with the keys of their job and of the role that it names."""
+    settings = yard.context["trainyard"]
+    account, deployment = DeployedAccount(yard), settings["deployment"]
+    of_jobs = {names.job_role(deployment, yard.region)}
+    of_jobs |= {arn.rpartition("/")[2] for arn in settings.get("job_roles", {}).values()}
 
     @cache
     def policies(role: str) -> Policies | None:
         name = role.rpartition("/")[2]
-        return account.of_role(name) if name == of_job or re.match(rf"{deployment}-foundation-NodeRole", name) else None
+        return (
+            account.of_role(name) if name in of_jobs or re.match(rf"{deployment}-foundation-NodeRole", name) else None
+        )
 
     made = Guard(account, policies, account.exists)
     made.install(yard.aws)

@@ -160,6 +160,22 @@ Account = Annotated[str, Form(r"^[0-9]{12}$", "the twelve digits of an account, 
 ImageOwner = Annotated[
     str, Form(r"^([0-9]{12}|aws-marketplace)$", "the twelve digits of an account, in quotes, or aws-marketplace")
 ]
+JobRoleName = Annotated[
+    str,
+    Form(
+        f"^{names.JOB_ROLE_PATTERN.pattern}$",
+        "2 to 20 lower-case letters, digits and single hyphens, a letter first",
+        longest=20,
+    ),
+]
+RoleArn = Annotated[
+    str,
+    Form(
+        r"^arn:aws(-cn|-us-gov)?:iam::[0-9]{12}:role/([A-Za-z0-9_+=,.@-]+/)*[A-Za-z0-9_+=,.@-]{1,64}$",
+        "the ARN of a role, of up to 128 characters, such as arn:aws:iam::111122223333:role/datasets",
+        longest=128,
+    ),
+]
 Organization = Annotated[str, Form(r"^o-[a-z0-9]{10,32}$", "the id of an organization, such as o-a1b2c3d4e5")]
 BaseImage = Annotated[
     str,

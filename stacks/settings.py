@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
 from contract.images import CHILD_BASE
-from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE
+from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
 from stacks.forms import (
     Account,
@@ -22,11 +22,13 @@ from stacks.forms import (
     Deployment,
     ImageOwner,
     InstanceTypes,
+    JobRoleName,
     MachineImage,
     Network,
     Organization,
     Region,
     Repository,
+    RoleArn,
     TrainingImage,
     TrainingType,
     Zone,
@@ -77,6 +79,7 @@ RATIOS = (
     ("restore_allowance_s", 2, "report_every_s"),
     ("prepare_allowance_s", 2, "report_every_s"),
     ("meet_allowance_s", 2, "report_every_s"),
+    ("prepare_allowance_s", 3, "role_patience_s"),
     ("save_allowance_s", 2, "report_every_s"),
     ("uneven_allowance_s", 2, "report_every_s"),
     ("launch_patience_s", 1, "launch_again_s"),
@@ -252,6 +255,9 @@ class Settings(Block):
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
+    job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
+    """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
+    may start jobs may name each of them."""
     repositories: tuple[Repository, ...] = Field(default=("images",), min_length=1, max_length=10)
     """Of images, the same in every region; `images` is called `<deployment>/images` there."""
     image_readers: ImageReaders = ImageReaders()
@@ -299,6 +305,7 @@ class Settings(Block):
                     f"regions names {name} of the partition {partitions[name]}, and home is in {home}; allowed: regions of one "
                     "partition, because an account belongs to one"
                 )
+        yield from self._role_problems()
         if self.reserved_concurrency == 1:
             yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
         for one in self.regions:
@@ -328,6 +335,15 @@ class Settings(Block):
             ("image_owners", self.image_owners),
         ):
             yield from _twice(where, listed)
+
+    def _role_problems(self) -> Iterator[str]:
+        """The deployment's own job role trusts the attendant too; without a session policy it reads the secrets of every job."""
+        home, own = partition(self.home_region), job_role(self.deployment, self.home_region)
+        for name, arn in self.job_roles.items():
+            if (of := arn.split(":")[1]) != home:
+                yield f"job_roles.{name} is of the partition {of}, and home is in {home}; allowed: a role of the same partition"
+            if arn.endswith(f"/{own}"):
+                yield f"job_roles.{name} is called {own}, as the deployment's own; allowed: a role that was made for trainings"
 
     @property
     def every_repository(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -33,7 +33,7 @@ from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
-from stacks.parts.outputs import started_here
+from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
 from stacks.parts.right import Right
 from stacks.parts.rights import READ
@@ -62,6 +62,7 @@ class WorkflowStack(cdk.Stack):
         images: dict[str, str],
         image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
+        job_roles: Mapping[str, str],
         master_port: int,
         limits: Limits,
     ) -> None:
@@ -78,13 +79,13 @@ class WorkflowStack(cdk.Stack):
 
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
-        attendant = self._attendant(missed, endings)
+        attendant = self._attendant(missed, endings, job_roles)
         train = TrainMachine(
             self,
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(images, image_owners, data_buckets, master_port, limits),
+                admission=self._admission(images, image_owners, data_buckets, tuple(job_roles), master_port, limits),
                 launcher=self._launcher(image_owners),
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
@@ -108,19 +109,10 @@ class WorkflowStack(cdk.Stack):
         drain_first(self, drain)
 
         arn = train.machine.state_machine_arn
-        cdk.CfnOutput(
-            self,
-            "CleanupDeadLetters",
-            value=letters.queue_url,
-            description="Executions whose end could not be cleaned up",
-        )
-        cdk.CfnOutput(
-            self,
-            "AttendantDeadLetters",
-            value=missed.queue_url,
-            description="Urgent reports at which the attendant failed again and again",
-        )
-        cdk.CfnOutput(self, "TrainMachine", value=arn, description="The state machine that trains a job")
+        shown(self, "CleanupDeadLetters", letters.queue_url, "Executions whose end could not be cleaned up")
+        lost = "Urgent reports at which the attendant failed again and again"
+        shown(self, "AttendantDeadLetters", missed.queue_url, lost)
+        shown(self, "TrainMachine", arn, "The state machine that trains a job")
         how = "Open this, press Start execution, name it like the job, paste the job's JSON"
         started_here(self, "Console", arn, how)
 
@@ -129,6 +121,7 @@ class WorkflowStack(cdk.Stack):
         images: dict[str, str],
         image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
+        job_roles: tuple[str, ...],
         master_port: int,
         limits: Limits,
     ) -> Function:
@@ -147,6 +140,7 @@ class WorkflowStack(cdk.Stack):
                 images=images,
                 image_owners=image_owners,
                 data_buckets=data_buckets,
+                job_roles=job_roles,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
                 master_port=master_port,
                 agent=agent.digest,
@@ -212,7 +206,7 @@ class WorkflowStack(cdk.Stack):
         )
         return function
 
-    def _attendant(self, letters: DeadLetters, endings: Queue) -> Function:
+    def _attendant(self, letters: DeadLetters, endings: Queue, job_roles: Mapping[str, str]) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
@@ -223,6 +217,7 @@ class WorkflowStack(cdk.Stack):
                 table=foundation.table.table_name,
                 node_role=foundation.node_role_id,
                 job_role=rights.job_role,
+                training_roles=dict(job_roles),
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=ATTENDANT_TIMEOUT,
@@ -233,12 +228,14 @@ class WorkflowStack(cdk.Stack):
                 read_consoles(rights),
                 rights.answer_train(),
                 rights.leave_letters(letters.queue_arn),
-                job_rights.begin_sessions(rights),
+                job_rights.begin_sessions(rights, job_roles.values()),
                 rights.read_queue("ReadEndings", endings.queue_arn),
             ],
         )
         function.may_invoke_itself()
         assert function.role is not None
+        trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
+        shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
         job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role)
         return function
 

@@ -13,6 +13,7 @@ NOW = 1_800_000_000.0
 NODE_ROLE = "AROAEXAMPLENODE"
 """Id of the nodes' role."""
 JOB_ROLE = "arn:aws:iam::123456789012:role/yard-job-eu-central-1"
+JOB_ROLES = {"corpus": "arn:aws:iam::444455556666:role/corpus", "datasets": "arn:aws:iam::123456789012:role/datasets"}
 IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75, owner=names.AWS_IMAGES)
 ZONES = tuple(
     Zone(
@@ -77,6 +78,7 @@ ADMISSION = AdmissionEnvironment(
     images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
     image_owners=("444455556666",),
     data_buckets=("datasets",),
+    job_roles=tuple(JOB_ROLES),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",
     master_port=29500,
     agent="a" * 64,

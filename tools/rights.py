@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from contract import tags
+from contract import sessions, tags
 from tools.synthesis import ROOT, synthesise
 
 PAGE = ROOT / "docs" / "security.md"
@@ -25,6 +25,7 @@ MARKS = {
     f"aws:ResourceTag/{tags.DEPLOYMENT}": "with our tag",
     f"aws:ResourceTag/{tags.DEPLOYMENT} null": "without a deployment's tag",
     f"aws:RequestTag/{tags.DEPLOYMENT}": "tagged as ours",
+    f"aws:RequestTag/{sessions.TAG}": "tagged with a job",
     f"aws:ResourceTag/{tags.PROTECTED} null": "not protected",
     "ec2:InstanceProfile": "with our instance profile",
     "ec2:Owner": "of known owners",

@@ -77,6 +77,8 @@ def _describe(model: type, properties: dict[str, Any], definitions: dict[str, An
         setting = properties["properties"][name]
         setting["description"] = meant[name]
         setting.pop("title", None)
+        if "patternProperties" in setting:
+            setting["additionalProperties"] = False
         if inner := block_of(hint):
             _describe(inner, definitions[inner.__name__], definitions)
 
@@ -124,7 +126,7 @@ def _default(setting: dict[str, Any], *, required: bool) -> str:
     if required:
         return "has to be there"
     value = setting.get("default")
-    if isinstance(value, dict):
+    if isinstance(value, dict) and value:
         return "<br>".join(f"`{json.dumps(name)}: {json.dumps(one)}`" for name, one in value.items())
     if isinstance(value, float):
         return f"`{value:g}`"
@@ -141,8 +143,13 @@ def _may_be(setting: dict[str, Any]) -> str:
     if kind == "array":
         return f"{_count('list', setting)}, each {_may_be(setting['items'])}"
     if kind == "object":
-        names = _may_be(setting["propertyNames"])
-        return f"{_count('block', setting)}, each name {names}, each value {_may_be(setting['additionalProperties'])}"
+        names, (values,) = (
+            setting["propertyNames"],
+            setting.get("patternProperties", {"": setting["additionalProperties"]}).values(),
+        )
+        # Where names have a pattern, pydantic writes it with the values.
+        each = names.get("patternErrorMessage") or _may_be(names)
+        return f"{_count('block', setting)}, each name {each}, each value {_may_be(values)}"
     if kind == "string":
         return str(setting["patternErrorMessage"])
     if kind == "boolean":

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from admission import volumes
+from admission import roles, volumes
 from admission.archive import Listing
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
@@ -125,6 +125,7 @@ def admit(
         *archive_problems(request.code, request.command, facts.archive),
         *_data_problems(request, facts, env),
         *_secret_problems(request, execution, facts, env),
+        *roles.problems(request, env),
     ]
     if found:
         raise refusal(found)
@@ -156,6 +157,7 @@ def admit(
         data=tuple(request.data),
         master_port=env.master_port,
         agent=env.agent,
+        job_role=request.job_role or "",
     )
 
 

@@ -14,6 +14,7 @@ from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
 from contract.jobs import Market
+from contract.names import JOB_ROLE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
 from refusals.wording import line, plain
@@ -33,6 +34,7 @@ MOST_DATA = 100
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
+JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
 SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
 LIST_SHOWN = 300
@@ -165,6 +167,11 @@ class JobRequest(BaseModel):
     volume_gb: int | None = Field(
         default=None, ge=1, description="Size of each node's disk (the deployment's default)."
     )
+    job_role: Annotated[str, Field(pattern=JOB_ROLE, max_length=20)] | None = Field(
+        default=None,
+        description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
+        examples=["datasets"],
+    )
     owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
 
     @field_validator("command")
@@ -198,6 +205,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
         "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",
         "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
+        "job_role": "the name of a role (job_roles in cdk.json has them), as in datasets",
         "owner": OWNER_MAY_BE,
     }
 

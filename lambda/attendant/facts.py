@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from aws.facts import Given, Heard, Instance, Keyed
+from aws.facts import Given, Heard, Instance
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import Exit
+from contract.sessions import AttemptSessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +25,13 @@ class AttemptFacts:
     """By id; None where EC2 did not answer, which proves nothing."""
     nodes: Mapping[int, Heard]
     """By rank; a node that never reported is not in it."""
-    keyed: Keyed | None
-    """Since when the nodes have keys of their job, which they cannot begin or report without; None where they never had any."""
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
     """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
+    sessions: AttemptSessions = field(default_factory=AttemptSessions)
+    """What the look before this one knew of the attempt's sessions."""
+    training_role: str = ""
+    """ARN of the role that the request names; empty where it names none, or where the settings no longer have its name."""
     gaps_s: tuple[float, ...] | None = None
     """Seconds between the attendant's passes over all jobs, from now backwards; None where no pass was missed."""
 

@@ -66,6 +66,7 @@ class Invocation:
             state=self.state,
             node_role=self.env.node_role,
             job_role=self.env.job_role,
+            training_roles=self.env.training_roles,
             gaps_s=given.gaps_s,
             urgent=urgent,
         )

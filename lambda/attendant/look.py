@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,6 +23,7 @@ from contract.errors import NodeLost
 from contract.intents import LaunchAnswer
 from contract.jobs import Job
 from contract.orders import Order
+from contract.sessions import AttemptSessions
 
 logger = Logger(service="attendant")
 TOLD = 20
@@ -38,6 +39,8 @@ class Looker:
     """The id of the nodes' role."""
     job_role: str
     """ARN of the role whose sessions the nodes get for their job."""
+    training_roles: Mapping[str, str] = field(default_factory=dict)
+    """Name to ARN of the roles that requests may name for their training."""
     gaps_s: tuple[float, ...]
     """Seconds between the attendant's passes over all jobs, from now backwards."""
     urgent: bool = False
@@ -64,8 +67,10 @@ class Looker:
             if not awaited:
                 self.state.delete(token.key)
         if awaited and not verdict.ends and not self.urgent and job is not None and isinstance(facts, AttemptFacts):
-            roles = {"node_role": self.node_role, "job_role": self.job_role}
-            sessions.renew(self.state, job, facts.attempt, facts.keyed, instances=facts.ids, now=now, **roles)
+            sessions.renew(
+                self.state, job, facts.attempt, facts.sessions, instances=facts.ids,
+                node_role=self.node_role, job_role=self.job_role, training_roles=self.training_roles, now=now,
+            )  # fmt: skip
         return verdict
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
@@ -120,9 +125,12 @@ class Looker:
             ids=answer.instances,
             instances=instances,
             nodes=nodes,
-            # Whoever has reported has had keys, and an urgent look gives none.
-            keyed=self.state.keyed(job.id, token.attempt) if not self.urgent or len(nodes) < job.nodes else None,
             order=self.state.order(job.id, token.attempt, now=now),
+            training_role=self.training_roles.get(job.job_role, ""),
+            # Whoever has reported has had keys, and an urgent look gives none.
+            sessions=AttemptSessions()
+            if self.urgent and len(nodes) == job.nodes
+            else self.state.sessions(job.id, token.attempt),
             gaps_s=self.gaps_s,
         )
         return job, facts, region

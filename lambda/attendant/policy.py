@@ -13,7 +13,7 @@ from enum import Enum
 from attendant import words
 from attendant.facts import AttemptFacts
 from attendant.silence import why_lost
-from contract.errors import BY_NAME, DeadlineReached, NodeLost, Stalled, TrainingFailed
+from contract.errors import BY_NAME, DeadlineReached, NodeLost, RoleRefused, Stalled, TrainingFailed
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
 
@@ -62,6 +62,7 @@ def judge(facts: AttemptFacts, *, now: float) -> Verdict:
         failed = _overdue(facts, now) or failed
     return (
         _succeeded(facts)
+        or _refused(facts)
         or failed
         or _lost(facts, lost)
         or _stopped(facts)
@@ -78,6 +79,15 @@ def _succeeded(facts: AttemptFacts) -> Verdict | None:
         return None
     reason = f"all {facts.job.nodes} nodes ended with exit code 0"
     return Verdict(action=Action.SUCCEED, reason=reason, progress=words.progress(facts))
+
+
+def _refused(facts: AttemptFacts) -> Verdict | None:
+    """Fails an attempt whose training never got the role that the request names, because STS has denied it for so long. It comes before
+    losses: another attempt would meet the same. A training that had the role goes on without."""
+    known = facts.sessions
+    if known.training_until or known.refused_last - known.refused_from < facts.job.timing.role_patience_s:
+        return None
+    return _fail(RoleRefused.__name__, words.refused(facts)) if known.refused_from and facts.job.job_role else None
 
 
 def _bad(end: Exit) -> bool:

@@ -1,38 +1,85 @@
-"""Gives the nodes of an attempt keys for their job, and new ones long before those expire."""
+"""Gives the nodes of an attempt keys for their job and for its training, and new ones long before they expire."""
 
 from __future__ import annotations
 
-from aws import breaker
-from aws.facts import Keyed
-from aws.state import State
-from aws.sts import job_session
-from contract.jobs import Job
-from contract.sessions import LASTS_S
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 
+from aws_lambda_powertools import Logger
+from botocore.exceptions import BotoCoreError, ClientError
+
+from aws import breaker
+from aws.state import State
+from aws.sts import RoleDenied, job_session, training_session
+from contract.jobs import Job
+from contract.sessions import LASTS_S, AttemptSessions, Keys, SessionKeys
+
+logger = Logger(service="attendant")
 RENEWED_S = LASTS_S / 2
 """Keys are renewed once they are valid for less than this: so long may STS, the table or the attendant be away."""
+STS = "STS"
+"""STS's name in the breaker: one that does not answer must not hold up the looks at all jobs. The next look asks again."""
+
+NO_NAME = "nothing: it was not asked, because job_roles in cdk.json no longer has the name"
+"""Stands for what STS says."""
 
 
-def is_due(keyed: Keyed | None, now: float) -> bool:
-    """Whether these keys have to be renewed; None where there are none."""
-    return keyed is None or keyed.until - now < RENEWED_S
+def is_due(until: float, now: float) -> bool:
+    """Whether keys that are valid until then (0 where there are none) have to be renewed."""
+    return until - now < RENEWED_S
 
 
 def renew(
     state: State,
     job: Job,
     attempt: int,
-    keyed: Keyed | None,
+    known: AttemptSessions,
     *,
     instances: tuple[str, ...],
     node_role: str,
     job_role: str,
+    training_roles: Mapping[str, str],
     now: float,
 ) -> bool:
-    """Gives every node new keys if it is time; whether it was. May run twice at once: nodes then have the keys of either."""
-    if not is_due(keyed, now):
+    """Gives every node new keys if it is time; whether it was. May run twice at once: nodes then have the keys of either.
+
+    Both kinds are begun together, because a node has them in one item. One that STS denies the training is noted for the verdict, and
+    keeps nobody from the keys of the job.
+    """
+    due = is_due(known.until, now)
+    if not due and (not job.job_role or not is_due(known.training_until, now)):
         return False
-    # STS that does not answer must not hold up the looks at all jobs: the next look asks again.
-    keys = breaker.asked("STS", lambda: job_session(job_role, job, attempt))
-    state.give_keys(job, attempt, node_role, instances, keys, since=keyed.since if keyed else now)
+    training, seen = _for_training(job, attempt, known, training_roles, now) if job.job_role else (None, known)
+    if not due and training is None:
+        if seen != known:
+            state.note_sessions(job, attempt, seen)
+        return False
+    own = breaker.asked(STS, lambda: job_session(job_role, job, attempt))
+    keys = SessionKeys(**asdict(own), training=training, refusal=seen.refusal)
+    state.give_keys(node_role, instances, keys)
+    # Last: whoever finds it finds every copy there.
+    state.note_sessions(job, attempt, replace(seen, since=known.since or now, until=own.expires))
     return True
+
+
+def _for_training(
+    job: Job, attempt: int, known: AttemptSessions, training_roles: Mapping[str, str], now: float
+) -> tuple[Keys | None, AttemptSessions]:
+    """The keys, None where there are none, and what is known afterwards. No trouble with somebody else's role is one of the look."""
+    role = training_roles.get(job.job_role, "")
+    try:
+        if not role:
+            raise RoleDenied(NO_NAME)
+        keys = breaker.asked(STS, lambda: training_session(role, job, attempt))
+    except RoleDenied as problem:
+        logger.warning(
+            "the session for the training is denied", job=job.id, role=role or job.job_role, problem=str(problem)
+        )
+        seen = replace(
+            known, refused_from=known.refused_from or now, refused_last=now, refusal=str(problem) or "AccessDenied"
+        )
+        return None, seen
+    except (ClientError, BotoCoreError, breaker.Silent) as problem:  # proves nothing about the role
+        logger.warning("no session for the training; the next look asks again", job=job.id, problem=str(problem))
+        return None, known
+    return keys, replace(known, training_until=keys.expires, refused_from=0.0, refused_last=0.0, refusal="")

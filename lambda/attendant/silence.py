@@ -66,9 +66,9 @@ def _gone(facts: AttemptFacts, rank: int, now: float) -> str:
 def _silent(facts: AttemptFacts, rank: int, now: float, allowed_s: float) -> str:
     heard, boot_s = facts.nodes.get(rank), facts.job.timing.boot_allowance_s
     if heard is None:
-        if facts.keyed is None:
+        if not facts.sessions.since:
             return ""  # it waits for keys, which we owe it: a new attempt would wait for them as well
-        since, what = max((facts.launched_at, "its launch"), (facts.keyed.since, "it was given the keys of its job"))
+        since, what = max((facts.launched_at, "its launch"), (facts.sessions.since, "it was given the keys of its job"))
         late = counted(now - since, facts) > boot_s
         return f"has sent no report {now - since:.0f} s after {what} (allowed: {boot_s:.0f} s)" if late else ""
     if counted(heard.age_s, facts) > allowed_s:

@@ -61,6 +61,19 @@ def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> str:
     )
 
 
+def refused(facts: AttemptFacts) -> str:
+    """Words which role STS denies the training, since when, and what an administrator can do."""
+    name, known, timing = facts.job.job_role, facts.sessions, facts.job.timing
+    role = f"The role {facts.training_role}" if facts.training_role else "The role"
+    denied_s = known.refused_last - known.refused_from
+    return (
+        f"{role} that the request names as job_role (job_roles.{name} in cdk.json) cannot be assumed: STS has denied it for "
+        f"{denied_s:.0f} s (allowed: {timing.role_patience_s:.0f} s, by role_patience_s). It has to exist, and its trust policy has to "
+        f"allow sts:AssumeRole and sts:TagSession to the role that the output {names.ATTENDANT_ROLE} of the stack "
+        f"{names.workflow_stack(facts.job.deployment)} names (docs/job-roles.md has a policy to copy). STS says: {known.refusal}"
+    )
+
+
 def uneven(facts: AttemptFacts, first: int) -> str:
     left = [rank for rank in range(facts.job.nodes) if rank not in facts.ends]
     timing = facts.job.timing

@@ -131,16 +131,6 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keyed:
-    """The keys of an attempt's nodes; UTC epoch seconds."""
-
-    since: float
-    """When the nodes were given their first ones."""
-    until: float
-    """When those that they have now expire."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """An attempt's order, and its age in seconds."""
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from aws.errors import Raced
-from aws.facts import Given, Keyed, Pass, Seen
+from aws.facts import Given, Pass, Seen
 from aws.table import Item, Table
 from contract import items
-from contract.codec import Garbled, decode, encode
+from contract.codec import Garbled, compact, decode, encode
 from contract.groups import Taken, TakenGroups
 from contract.intents import Intent, Step
 from contract.items import ItemKey
 from contract.jobs import Job
 from contract.orders import Order
 from contract.reports import NodeReport
-from contract.sessions import SessionKeys
+from contract.sessions import AttemptSessions, SessionKeys
 
 T = TypeVar("T")
 AT_ONCE = 10
@@ -145,22 +145,17 @@ class State(Table):
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda key: self.put(key, document, expires=expires), keys))
 
-    def keyed(self, job: str, attempt: int) -> Keyed | None:
-        """Since when the attempt's nodes have keys, and until when these are valid; None where they never had any."""
+    def sessions(self, job: str, attempt: int) -> AttemptSessions:
+        """What is known of the sessions of the attempt."""
         found = self.get(items.session(job, attempt))
-        if found is None:
-            return None
-        told = json.loads(found.document)
-        return Keyed(since=float(told.get("since", found.at)), until=float(told["until"]))
+        return decode(AttemptSessions, found.document) if found else AttemptSessions()
 
-    def give_keys(
-        self, job: Job, attempt: int, role: str, instances: Sequence[str], keys: SessionKeys, *, since: float
-    ) -> None:
-        """Writes each node's copy of the keys, and last until when they are valid: whoever finds that finds every copy there. `since` is
-        when the attempt's nodes got their first ones."""
-        self._write_each([items.node_keys(role, one) for one in instances], encode(keys), keys.expires)
-        told = {"since": since, "until": keys.expires}
-        self.put(items.session(job.id, attempt), _as_json(told), expires=_expiry(job))
+    def note_sessions(self, job: Job, attempt: int, known: AttemptSessions) -> None:
+        self.put(items.session(job.id, attempt), compact(known), expires=_expiry(job))
+
+    def give_keys(self, role: str, instances: Sequence[str], keys: SessionKeys) -> None:
+        """Writes each node's copy of the keys."""
+        self._write_each([items.node_keys(role, one) for one in instances], compact(keys), keys.expires)
 
     def reports(self, role: str, instances: Sequence[str]) -> tuple[list[Seen], float]:
         """The reports of these instances that there are, and the time by AWS's clock at which their ages hold; aws.heard says what they

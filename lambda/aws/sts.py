@@ -1,23 +1,52 @@
-"""The one STS call of the functions: a session of the job role, for one job."""
+"""The one STS call of the functions: sessions for one job, of the job role and of the role that its request names."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from botocore.exceptions import ClientError
+
 from aws.clients import IN_PASSING, client
 from contract import sessions
+from contract.aws_errors import code_of
 from contract.jobs import Job
-from contract.sessions import SessionKeys
+from contract.sessions import Keys
+
+DENIED = "AccessDenied"
+"""STS's answer where the role's trust policy, or our own policy, does not allow it, and where there is no such role."""
+MOST_WORDS = 500
+"""Characters that are kept of what STS says."""
 
 
-def job_session(role: str, job: Job, attempt: int) -> SessionKeys:
+class RoleDenied(Exception):
+    """STS denies the session; the message is what it says. A throttle, an outage and an error of our own keys are none."""
+
+
+def job_session(role: str, job: Job, attempt: int) -> Keys:
     """Keys for everything of the job, and for nothing of another; `role` is the job role's ARN."""
+    return _session(role, job, attempt, Policy=sessions.policy(job.secrets.values()))
+
+
+def training_session(role: str, job: Job, attempt: int) -> Keys:
+    """Keys of a role that other people wrote, with all its rights; `role` is its ARN. Raises RoleDenied."""
+    try:
+        return _session(role, job, attempt)
+    except ClientError as problem:
+        if code_of(problem) != DENIED:
+            raise
+        said = str(problem.response["Error"].get("Message", ""))
+        raise RoleDenied(said[:MOST_WORDS]) from None
+
+
+def _session(role: str, job: Job, attempt: int, **further: Any) -> Keys:
     found = client("sts", None, IN_PASSING).assume_role(
         RoleArn=role,
         RoleSessionName=sessions.name(job.id, attempt),
         DurationSeconds=sessions.LASTS_S,
         Tags=[{"Key": sessions.TAG, "Value": job.id}],
-        Policy=sessions.policy(job.secrets.values()),
+        **further,
     )["Credentials"]
-    return SessionKeys(
+    return Keys(
         access_key=found["AccessKeyId"],
         secret_key=found["SecretAccessKey"],
         token=found["SessionToken"],

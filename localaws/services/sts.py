@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from moto.core.exceptions import ServiceException
 from moto.iam.models import iam_backends
+from moto.sts.exceptions import STSClientError
 from moto.sts.responses import TokenResponse
 
 from localaws.iam.parameters import numbered
@@ -46,8 +47,10 @@ def install(aws: LocalAws) -> None:
     def assume_role(original: Any, call: TokenResponse) -> Any:
         begun_by = aws.recorder.caller(call.get_access_key())
         role = call._get_param("RoleArn")
-        if begun_by is None or not _exists(role):  # a person, or the CDK's own roles
+        if begun_by is None or "/cdk-" in role:  # a person, or the CDK's own roles
             return original(call)
+        if not _exists(role):
+            raise _denied(begun_by, "sts:AssumeRole", role)
         tags = {one["Key"]: one["Value"] for one in call._get_param("Tags", []) or []}
         _check(call, role, begun_by, tags)
         answer = original(call)
@@ -101,20 +104,45 @@ def _check(call: TokenResponse, role: str, begun_by: str, tags: Mapping[str, str
         raise _refused("ValidationError", f"DurationSeconds {duration} or RoleSessionName {name} does not fit")
     if len(call._get_param("Policy") or "") > MOST_POLICY:
         raise _refused("ValidationError", f"policy: Member must have length less than or equal to {MOST_POLICY}")
-    trust = _trust(role)
-    wanted = ["sts:AssumeRole", *(["sts:TagSession"] if tags else [])]
-    if not all(any(_lets(one, begun_by, action, tags) for one in trust) for action in wanted):
-        raise _refused(
-            "AccessDenied", f"User: {begun_by} is not authorized to perform: {wanted[-1]} on resource: {role}", 403
-        )
+    given: dict[str, list[str]] = {f"aws:RequestTag/{key}": [value] for key, value in tags.items()}
+    given |= {"aws:TagKeys": sorted(tags)} if tags else {}
+    given |= {"sts:RoleSessionName": [name]}
+    for wanted in ["sts:AssumeRole", *(["sts:TagSession"] if tags else [])]:
+        if not trusts(_trust(role), begun_by, wanted, given):
+            raise _denied(begun_by, wanted, role)
 
 
-def _lets(statement: Mapping[str, Any], begun_by: str, action: str, tags: Mapping[str, str]) -> bool:
-    """Whether the statement of a trust policy names the role that asks, and the tag that it has to give."""
-    if begun_by not in listed(statement["Principal"].get("AWS", [])) or action not in listed(statement["Action"]):
+def trusts(trust: Sequence[Mapping[str, Any]], begun_by: str, action: str, given: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the statements of a trust policy allow the role that asks to do this, with these values by condition key."""
+    apply = [one["Effect"] for one in trust if _applies(one, begun_by, action, given)]
+    return "Deny" not in apply and "Allow" in apply
+
+
+def _applies(statement: Mapping[str, Any], begun_by: str, action: str, given: Mapping[str, Sequence[str]]) -> bool:
+    principal = statement["Principal"]
+    named = ["*"] if principal == "*" else listed(principal.get("AWS", []))
+    account = begun_by.split(":")[4]
+    if not {begun_by, "*", account, f"arn:aws:iam::{account}:root"} & set(named):
         return False
-    needed = statement.get("Condition", {}).get("StringLike", {})
-    return all(tags.get(key.partition("/")[2]) for key in needed if key.startswith("aws:RequestTag/"))
+    if not any(fnmatchcase(action.lower(), one.lower()) for one in listed(statement["Action"])):
+        return False
+    return all(
+        _holds(operator, given.get(key, ()), listed(wanted))
+        for operator, of_operator in statement.get("Condition", {}).items()
+        for key, wanted in of_operator.items()
+    )
+
+
+def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether a condition holds; one about a key that the request lacks does not, unless it is about every value."""
+    every, _, plain = operator.rpartition(":")
+    if plain == "Null" and not every:
+        return (not values) == (str(wanted[0]).lower() == "true")
+    match = {"StringEquals": str.__eq__, "StringLike": fnmatchcase}.get(plain)
+    if match is None or every not in ("", "ForAllValues", "ForAnyValue"):
+        raise NotImplementedError(f"nobody has taught the local STS the condition {operator}")
+    fits = [any(match(value, one) for one in wanted) for value in values]
+    return all(fits) if every == "ForAllValues" else any(fits)
 
 
 def _trust(role: str) -> list[Mapping[str, Any]]:
@@ -125,7 +153,7 @@ def _trust(role: str) -> list[Mapping[str, Any]]:
 
 def _exists(role: str) -> bool:
     try:
-        return _found(role) is not None and "/cdk-" not in role
+        return _found(role) is not None
     except Exception:
         return False
 
@@ -134,7 +162,10 @@ def _found(role: str) -> Any:
     return iam_backends[role.split(":")[4]]["aws"].get_role_by_arn(role)
 
 
-def _refused(code: str, message: str, status: int = 400) -> ServiceException:
-    refused = ServiceException(message)
-    refused.code, refused.status = code, status
-    return refused
+def _denied(begun_by: str, action: str, role: str) -> STSClientError:
+    return _refused("AccessDenied", f"User: {begun_by} is not authorized to perform: {action} on resource: {role}")
+
+
+def _refused(code: str, message: str) -> STSClientError:
+    """Of moto's own class, because moto finds by the module of the class how to answer; another one becomes a 500."""
+    return STSClientError(code, message)

@@ -26,6 +26,7 @@ from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python
 from agent.restore import restore
+from agent.role import RoleKeys
 from agent.saver import SAVED, Saver, Unsaved
 from agent.store import Missing, Store
 from agent.table import NodeItems
@@ -87,6 +88,11 @@ class Attempt:
             every_s=job.checkpoint_minutes * 60, note=self._note,
         )  # fmt: skip
         aws.job_keys.tell = self._on_keys
+        # For the training alone: not even the installation of its requirements gets them.
+        self._role = RoleKeys(
+            self._work / "role", job.job_role, node.region, read=items.keys, note=self._note,
+            now=lambda: items.now(otherwise=now()), monotonic=time.monotonic,
+        ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
         self._obeyed: Order | None = None  # None for an order that came after the command ended: it explains no exit
@@ -155,8 +161,18 @@ class Attempt:
         requirements.install(python, folder, environment, self._tool)
         python.take_over_programs()
         environment.update(self._with_keys(self._for_training))
+        if self._role is not None:
+            environment = {**self._role.without_others(environment), **self._wait_for(self._role)}
         self._reporter.moment("prepared")
         return python, environment
+
+    def _wait_for(self, role: RoleKeys) -> dict[str, str]:
+        """Waits for the first keys of the role. Returns the variables that lead the training to them."""
+        self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
+        role.wait(self._job.timing.prepare_allowance_s, self._pause)
+        role.start()
+        self._reporter.change(note="")
+        return role.variables
 
     def _for_training(self) -> dict[str, str]:
         """What contract.training promises, on top of the job's own variables and secrets."""
@@ -263,6 +279,8 @@ class Attempt:
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         unsaved = self._saver.finish()
         self._watch.close()
+        if self._role is not None:
+            self._role.close()
         if self._kernel is not None:
             self._kernel.end()
         ending = concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=unsaved)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -15,6 +17,11 @@ from stacks.parts.rights import OF_THIS_ACCOUNT, Rights, arn_of, bucket_arn, obj
 JOB = f"${{aws:PrincipalTag/{sessions.TAG}}}"
 """Policy variable: the job that the session is tagged with. A statement with it allows nothing to a session without the tag."""
 ROOT = f"{keys.JOBS}{JOB}/"
+WITH_JOB = {
+    "StringLike": {f"aws:RequestTag/{sessions.TAG}": "?*"},
+    "ForAllValues:StringEquals": {"aws:TagKeys": [sessions.TAG]},
+}
+"""Conditions of a session that begins with the tag, and with no other."""
 WHY = "The policy variable stands for one job; its files come and go."
 SECRETS = "The session's own policy names the job's secrets; this keeps to the deployment's path and regions."
 METRICS = "Metrics are not resources; the condition names the one namespace."
@@ -24,11 +31,7 @@ class JobRole(iam.Role):
     """A session is begun by the attendant alone, which names the job; nodes cannot assume the role."""
 
     def __init__(self, scope: Construct, name: str, *, rights: Rights, begun_by: iam.IRole) -> None:
-        with_job = {
-            "StringLike": {f"aws:RequestTag/{sessions.TAG}": "?*"},
-            "ForAllValues:StringEquals": {"aws:TagKeys": [sessions.TAG]},
-        }
-        attendant = iam.ArnPrincipal(begun_by.role_arn).with_conditions(with_job)
+        attendant = iam.ArnPrincipal(begun_by.role_arn).with_conditions(WITH_JOB)
         super().__init__(
             scope,
             name,
@@ -39,9 +42,10 @@ class JobRole(iam.Role):
         grant(self, *job(rights))
 
 
-def begin_sessions(rights: Rights) -> Right:
-    """Allows to begin sessions of the job role, each for the job that its tag names."""
-    return Right("BeginSessionsForJobs", ["sts:AssumeRole", "sts:TagSession"], [rights.job_role])
+def begin_sessions(rights: Rights, further: Iterable[str]) -> Right:
+    """Allows to begin sessions of the job role, and of the roles that requests may name, each for the job that its tag names."""
+    roles = [rights.job_role, *dict.fromkeys(further)]
+    return Right("BeginSessionsForJobs", ["sts:AssumeRole", "sts:TagSession"], roles, conditions=WITH_JOB)
 
 
 def instance(rights: Rights) -> list[Right]:

@@ -40,7 +40,7 @@ from contract.timings import (
     OwnImagesTiming,
     TerminatorTiming,
 )
-from tests.builders import ADMISSION, IMAGE, JOB, JOB_ROLE, NODE_ROLE
+from tests.builders import ADMISSION, IMAGE, JOB, JOB_ROLE, JOB_ROLES, NODE_ROLE
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
@@ -143,6 +143,7 @@ class Functions:
                 table=TABLE,
                 node_role=NODE_ROLE,
                 job_role=JOB_ROLE,
+                training_roles=JOB_ROLES,
                 timing=timing.of(AttendantTiming),
             ).write()
             | OwnImagesEnvironment(

@@ -23,13 +23,18 @@ class Sts:
     """What was asked for each session, in order."""
     lasts_s: float = float("inf")
     """No session lasts longer, whatever is asked."""
+    refuses: dict[str, str] = field(default_factory=dict)
+    """ARN of a role to the code with which its sessions are refused."""
 
     def answer(self, call: Call) -> dict[str, Any]:
         assert call.operation == "AssumeRole"
         given = call.params
         if given["DurationSeconds"] > LONGEST_S:
             raise Refused("ValidationError", "The requested DurationSeconds exceeds the 1 hour session limit", 400)
-        if len(given["Policy"]) > MOST_POLICY or not json.loads(given["Policy"])["Statement"]:
+        if code := self.refuses.get(given["RoleArn"]):
+            raise Refused(code, f"User: me is not authorized to perform: sts:AssumeRole on {given['RoleArn']}", 403)
+        policy = given.get("Policy")
+        if policy is not None and (len(policy) > MOST_POLICY or not json.loads(policy)["Statement"]):
             raise Refused("MalformedPolicyDocument", "The policy is too long, or is none", 400)
         self.sessions.append(given)
         number = len(self.sessions)

@@ -18,10 +18,11 @@ from attendant.handler import A_LOOK_S, LOOKS_A_REPORT
 from attendant.look import Looker
 from attendant.policy import Action, Verdict, judge
 from attendant.silence import gaps
-from aws.facts import Instance, Keyed, Pass, Seen
+from aws.facts import Instance, Pass, Seen
 from aws.heard import heard
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
+from contract.sessions import AttemptSessions
 from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes.functions import TIMEOUTS
 from tests.properties.verdict_nodes import NEVER, Nodes
@@ -156,7 +157,7 @@ class VerdictWorld(Nodes):
             nodes=heard(seen, job=JOB.id, attempt=1, ids=ids),
             order=self.table.order(JOB.id, 1, now=self.now),
             gaps_s=gaps_s,
-            keyed=Keyed(since=NOW, until=NOW + 3600),
+            sessions=AttemptSessions(since=NOW, until=NOW + 3600),
         )
 
     def _act(self, seen: list[Seen], verdict: Verdict) -> bool:

@@ -11,6 +11,7 @@ from tools.synthesis import Synthesised, synthesise
 WIDE = {
     "network": {"nat_gateways": 3, "interface_endpoints": ["ecr.api", "ecr.dkr", "logs", "secretsmanager"]},
     "data_buckets": ["imagenet", "laion"],
+    "job_roles": {"corpus": "arn:aws:iam::444455556666:role/corpus"},
     "images": {"arm64": "/lab/images/arm", "x86_64": "ami-0123456789abcdef0"},
     "keep_data": False,
     "regions": [

@@ -45,6 +45,17 @@ NEARLY = ("resnet2", "resne", "RESNET", "bert", "resnet.1", "-resnet")
 """Other jobs, whose names are much like this one's."""
 PLANTED = f"{keys.JOBS}resnet/x/checkpoints/launch-9/attempts/0/nodes/z"
 
+CORPUS = "arn:aws:iam::444455556666:role/corpus"
+"""The only one of the setting `job_roles`, in the deployment with everything that the settings can add."""
+WITH_JOB: dict[str, object] = {f"aws:RequestTag/{sessions.TAG}": "resnet", "aws:TagKeys": [sessions.TAG]}
+WITHOUT_JOB: tuple[dict[str, object], ...] = (
+    {},
+    {"aws:TagKeys": [sessions.TAG]},
+    {f"aws:RequestTag/{sessions.TAG}": "", "aws:TagKeys": [sessions.TAG]},
+    {"aws:RequestTag/owner": "ada", "aws:TagKeys": ["owner"]},
+    WITH_JOB | {"aws:RequestTag/admin": "yes", "aws:TagKeys": ["admin", sessions.TAG]},
+)
+BEGINS = ("sts:AssumeRole", "sts:TagSession")
 ALLOWED = [
     *(Ask("Job", *one) for one in MAY),
     Ask(
@@ -117,6 +128,7 @@ DENIED = [
     ),
     Ask("Job", "ec2:DescribeInstances", "*", HERE),
     Ask("Job", "ec2:TerminateInstances", f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"),
-    # Only the attendant begins sessions, and only such as name a job.
-    Ask("Attendant", "sts:AssumeRole", role("Launcher")),
+    # Only the attendant begins sessions, only such as name a job, and of the job role alone where the settings name no other.
+    *(Ask("Attendant", begins, one, WITH_JOB) for begins in BEGINS for one in (role("Launcher"), CORPUS)),
+    *(Ask("Attendant", begins, JOB_ROLE, given) for begins in BEGINS for given in WITHOUT_JOB),
 ]

@@ -72,6 +72,10 @@ def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
             keep_data=False,
             compliance=True,
             data_buckets=["imagenet", "laion"],
+            job_roles={
+                f"role-of-a-long-na-{n:02}": f"arn:aws:iam::444455556666:role/{'p' * 60}/{'r' * 33}-{n:02}"
+                for n in range(20)
+            },
             copy_accounts=[f"{n:012}" for n in range(20)],
             image_readers={
                 "accounts": [f"{n:012}" for n in range(100)],

@@ -37,6 +37,21 @@ NAME = "; allowed: 2 to 20 lower-case letters, digits and single hyphens"
 SHORT_NAME = "; allowed: 2 to 40 lower-case letters, digits and single hyphens, a letter first"
 NETWORK = "; allowed: a private IPv4 network with a prefix length of 16 to 24"
 REGION = "; allowed: the name of a region of AWS that this release of the CDK knows, in aws"
+CORPUS = "arn:aws:iam::444455556666:role/teams/corpus"
+ROLE = "; allowed: the ARN of a role, of up to 128 characters, such as arn:aws:iam::111122223333:role/datasets"
+NO_ROLES = (
+    "corpus",
+    "",
+    "*",
+    "arn:aws:iam::444455556666:role/*",
+    "arn:aws:iam::444455556666:role/",
+    "arn:aws:iam::444455556666:user/corpus",
+    "arn:aws:iam::4444:role/corpus",
+    "arn:aws:sts::444455556666:assumed-role/corpus/me",
+    "arn:aws:iam::444455556666:role/corpus\n",
+    f"arn:aws:iam::444455556666:role/{'a' * 65}",
+    f"arn:aws:iam::444455556666:role/{'path/' * 20}corpus",
+)
 WRONG: list[tuple[str, object, str]] = [
     *(("deployment", name, NAME) for name in ("Lab", "", "a--b", "lab\n", "a" * 21)),
     ("home_region", "frankfurt", f" (there is no such region){REGION}"),
@@ -86,6 +101,9 @@ WRONG: list[tuple[str, object, str]] = [
     ("images.arm64", "newest", "; allowed: an AMI id (ami-...) or the name of"),
     ("images", {}, "; allowed: at least 1 item"),
     ("data_buckets.0", "s3://data", "; allowed: the name of a bucket"),
+    *(("job_roles.corpus", arn, ROLE) for arn in NO_ROLES),
+    ("job_roles", {f"role-{n}": CORPUS for n in range(21)}, "; allowed: at most 20 items"),
+    ("job_roles", [CORPUS], "; allowed: "),
     ("limits.max_nodes", 0, "; allowed: greater than or equal to 1"),
     ("limits.max_nodes", 1.5, "; allowed: a valid integer"),
     ("limits.max_hours", float("nan"), "; allowed: a finite number"),
@@ -121,6 +139,18 @@ TOGETHER: dict[str, tuple[object, str]] = {
     "overlap": (
         {"regions": [HOME, AWAY | {"cidr": "10.70.128.0/17"}]},
         "trainyard.regions: 10.70.0.0/16 of eu-central-1 overlaps 10.70.128.0/17 of eu-west-1",
+    ),
+    "a name of a role that is none": (
+        {"job_roles": {"Corpus": CORPUS}},
+        f"trainyard.job_roles.Corpus is not a key of this block{NAME}",
+    ),
+    "a role of another partition": (
+        {"job_roles": {"corpus": CORPUS.replace("aws", "aws-cn")}},
+        "trainyard.job_roles.corpus is of the partition aws-cn, and home is in aws; allowed: a role of the same partition",
+    ),
+    "the deployment's own job role": (
+        {"job_roles": {"all": "arn:aws:iam::111122223333:role/trainyard-job-eu-central-1"}},
+        "trainyard.job_roles.all is called trainyard-job-eu-central-1, as the deployment's own; allowed: a role that was made",
     ),
     "two zones only": (
         {"home_region": "us-west-1", "regions": [{"region": "us-west-1", "cidr": "10.0.0.0/16"}]},

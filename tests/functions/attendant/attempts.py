@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from attendant.facts import AttemptFacts
-from aws.facts import Given, Heard, Instance, Keyed
+from aws.facts import Given, Heard, Instance
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
+from contract.sessions import AttemptSessions
 from tests.builders import JOB, NOW
 
 IDS = ("i-0", "i-1")
@@ -40,7 +41,7 @@ TRAINING = AttemptFacts(
     ids=IDS,
     instances={id_: instance(rank) for rank, id_ in enumerate(IDS)},
     nodes={0: heard(0), 1: heard(1)},
-    keyed=Keyed(since=NOW, until=NOW + 3600),
+    sessions=AttemptSessions(since=NOW, until=NOW + 3600),
 )
 FOUR = replace(
     TRAINING,

@@ -11,7 +11,6 @@ import pytest
 
 from attendant.sessions import RENEWED_S, is_due
 from aws import breaker
-from aws.facts import Keyed
 from contract import items, sessions
 from contract.codec import decode, encode
 from contract.jobs import Job
@@ -100,11 +99,11 @@ def test_keys_are_renewed_while_half_of_their_time_is_left(fleet: Fleet) -> None
     ("left", "due"), [(LASTS_S, False), (RENEWED_S, False), (RENEWED_S - 1, True), (0, True), (-math.inf, True)]
 )
 def test_what_is_valid_for_less_than_half_an_hour_is_due(left: float, due: bool) -> None:
-    assert is_due(Keyed(since=0.0, until=NOW + left), NOW) is due
+    assert is_due(NOW + left, NOW) is due
 
 
 def test_an_attempt_that_never_had_keys_is_due() -> None:
-    assert is_due(None, NOW)
+    assert is_due(0.0, NOW)
 
 
 def test_an_attempt_that_is_over_gets_no_keys(fleet: Fleet) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from attendant.policy import Action, judge
 from attendant.silence import counted, gaps
-from aws.facts import Keyed, Pass
+from aws.facts import Pass
+from contract.sessions import AttemptSessions
 from tests.builders import JOB, NOW
 from tests.functions.attendant.attempts import FOUR, LATER, TRAINING, heard
 
@@ -95,7 +96,7 @@ def test_a_node_that_was_heard_is_not_lost_because_one_look_at_ec2_does_not_know
 
 # A node without keys can neither read its job nor report
 
-KEYLESS = replace(TRAINING, nodes={}, keyed=None)
+KEYLESS = replace(TRAINING, nodes={}, sessions=AttemptSessions())
 
 
 def test_a_node_that_nobody_has_given_keys_is_not_lost_however_long_it_waits() -> None:
@@ -103,7 +104,7 @@ def test_a_node_that_nobody_has_given_keys_is_not_lost_however_long_it_waits() -
 
 
 def test_its_boot_allowance_counts_from_its_first_keys() -> None:
-    keyed = replace(KEYLESS, keyed=Keyed(since=NOW + 7200, until=NOW + 10800))
+    keyed = replace(KEYLESS, sessions=AttemptSessions(since=NOW + 7200, until=NOW + 10800))
     assert judge(keyed, now=NOW + 7200 + 899).action is Action.HEARTBEAT
     verdict = judge(keyed, now=NOW + 7200 + 901)
     assert verdict.error == "NodeLost"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.refusals.jobs.table import CODE, FIELDS, VARIABLE, Row, Section
+from tools.refusals.jobs.table import CODE, FIELDS, SECRET, VARIABLE, Row, Section
 
 VALUES = (
     Section(
@@ -186,6 +186,39 @@ VALUES = (
             ("a fraction", 100.5, "100.5 is not a whole number"),
             ("more than the settings allow", 1001, "1001 is too large"),
             ("smaller than the image", 20, "20 is too small for the image ami-0123456789abcdef0; allowed: at least 75"),
+        ),
+    ),
+    Section(
+        "job_role",
+        "the name of a role (job_roles in cdk.json has them), as in datasets",
+        taken="corpus",
+        left_out="",
+        rows=(
+            ("a number", 7, "7 is not a string"),
+            ("empty", "", '"" does not have the right form'),
+            (
+                "an ARN",
+                "arn:aws:iam::123456789012:role/datasets",
+                "has 39 characters",
+            ),
+            ("capital letters", "Datasets", '"Datasets" does not have the right form'),
+            (
+                "a name that the settings do not have",
+                "dataset",
+                "dataset is not a role of this deployment; allowed: corpus, datasets (job_roles in cdk.json)",
+            ),
+            Row(
+                "variables that lead the training to other keys",
+                {
+                    "job_role": "corpus",
+                    "environment": {"AWS_PROFILE": "mine", "AWS_REGION": "eu-west-1"},
+                    "secrets": {"AWS_ACCESS_KEY_ID": f"{SECRET}token"},
+                },
+                "environment.AWS_PROFILE: leads the training to other keys than those of its job_role"
+                "; allowed: either of the two",
+                "secrets.AWS_ACCESS_KEY_ID: leads the training to other keys than those of its job_role"
+                "; allowed: either of the two",
+            ),
         ),
     ),
     Section(

@@ -1,0 +1,138 @@
+"""The keys of the job's `job_role`, which the training alone gets: in a file that AWS's SDKs and command line read anew by themselves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+
+from agent.failures import MachineTrouble
+from contract import training
+from contract.sessions import LASTS_S, Keys, SessionKeys
+
+LOOK_S = 60.0
+"""How often the agent looks for new keys while those that it has are due: the attendant looks every minute too."""
+DUE_S = LASTS_S / 2
+"""Keys that are valid for longer need no look: the attendant brings new ones at half their time."""
+FIRST_S = 5.0
+"""How often it looks for the first keys, for which the training waits."""
+
+
+class RoleKeys:
+    """A folder with AWS's config file, which names a `credential_process`, and with the keys that this process prints.
+
+    SDKs run it again shortly before the keys expire, so a training never sees that they change. The folder is open to its owner alone.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        role: str,
+        region: str,
+        *,
+        read: Callable[[], SessionKeys | None],
+        note: Callable[[str], None],
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`now` is AWS's time. Raises what `read` raises in `wait` alone; later looks note it."""
+        self._folder, self._role, self._region = folder, role, region
+        self._read, self._note, self._now, self._monotonic = read, note, now, monotonic
+        self._until, self._told = 0.0, ""
+        self._closed = threading.Event()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Of the training's environment."""
+        return {training.CONFIG_FILE: str(self._folder / "config")}
+
+    @staticmethod
+    def without_others(environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment without what leads SDKs to other keys."""
+        return {name: value for name, value in environment.items() if name not in training.OTHER_KEYS}
+
+    def wait(self, most_s: float, pause: Callable[[float], None]) -> None:
+        """Returns once the first keys are there. A role that cannot be assumed ends the attempt, by the attendant's verdict, before the
+        time is over; then raises MachineTrouble, because nobody knows why none came."""
+        until = self._monotonic() + most_s
+        while not self._look():
+            if self._monotonic() >= until:
+                raise MachineTrouble(
+                    f"no keys of the job_role {self._role} came within {most_s:.0f} s. {self._told}".strip()
+                )
+            pause(FIRST_S)
+
+    def start(self) -> None:
+        """Looks for newer keys from now on."""
+        threading.Thread(target=self._run, name="role", daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _run(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            self.renew()
+
+    def renew(self) -> None:
+        """Looks for newer keys if those that the training has are due."""
+        if self._until - self._now() < DUE_S:
+            self._look()
+
+    def _look(self) -> bool:
+        """Whether the training has keys, once it has the newest."""
+        try:
+            found = self._read()
+        except Exception as problem:  # DynamoDB may be away for a while; the next look is a minute ahead
+            self._tell(f"no look at the keys of the job_role {self._role}: {problem}")
+            return bool(self._until)
+        if found is not None and found.training is not None and found.training.expires > self._until:
+            self._write(found.training)
+            self._told = ""
+        elif found is not None and found.refusal:
+            left = f"those that the training has are valid until {_utc(self._until)}" if self._until else "it waits"
+            self._tell(f"the job_role {self._role} cannot be assumed: {left}. STS says: {found.refusal}")
+        return bool(self._until)
+
+    def _tell(self, what: str) -> None:
+        """Notes it, once in a row."""
+        if what != self._told:
+            self._told = what
+            self._note(what)
+
+    def _write(self, keys: Keys) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = self._folder / "keys.json"
+        _replace(
+            file,
+            json.dumps(
+                {
+                    "Version": 1,
+                    "AccessKeyId": keys.access_key,
+                    "SecretAccessKey": keys.secret_key,
+                    "SessionToken": keys.token,
+                    "Expiration": _utc(keys.expires),
+                }
+            ),
+        )
+        _replace(
+            self._folder / "config",
+            f'[default]\nregion = {self._region}\ncredential_process = /bin/cat "{file}"\n',
+        )
+        self._until = keys.expires
+
+
+def _replace(file: Path, text: str) -> None:
+    """Writes the file, so that whoever reads it meanwhile has the old one or the new one, and only its owner either."""
+    new = file.with_suffix(".new")
+    with suppress(FileNotFoundError):
+        new.unlink()
+    new.touch(mode=0o600)
+    new.write_text(text, "utf-8")
+    new.replace(file)
+
+
+def _utc(moment: float) -> str:
+    return datetime.fromtimestamp(moment, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
