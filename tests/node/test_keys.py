@@ -329,11 +329,19 @@ def test_a_node_waits_for_its_first_keys_until_its_deadline_and_moves_its_power_
     arm.parent.mkdir(parents=True)
     arm.write_text(f'#!/bin/sh\necho "$1" >> {site.root}/armed\n')
     arm.chmod(0o755)
-    site.gets_keys, began = False, time.time()
-    clock = itertools.chain([began] * 20, itertools.repeat(began + 3000.0))  # well beyond the boot allowance
-    site.now = clock.__next__
-    threading.Timer(0.5, lambda: site.give_keys(NEW)).start()
+    site.gets_keys, clock = False, [time.time()]
+    site.now = lambda: clock[0]
+
+    def happen() -> None:
+        until((site.root / "armed").exists)
+        clock[0] += 3000.0  # well beyond the boot allowance
+        looks = len(site.aws.table.told("get"))
+        until(lambda: len(site.aws.table.told("get")) > looks + 1 or site.sent())
+        site.give_keys(NEW)
+
+    beside = meanwhile(happen)
     assert site.run().error == ""
+    beside.join()
     deadline = float(site.imds.values[f"tags/instance/{tags.DEADLINE}"])
     assert (site.root / "armed").read_text().splitlines()[0] == f"{deadline + 300:.0f}"
 
