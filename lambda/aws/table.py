@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -32,9 +33,11 @@ NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
 CONFLICT = "TransactionConflictException"
 """A transaction is under way on the item. We have none, but a person may; botocore does not try such a write again."""
-BATCH = 16
-"""Keys of a BatchGetItem, which could have 100. Items of 400 KB each take about five times that until they are read, and eight looks
-at once read them in 512 MB."""
+BATCH, BATCH_ALONE = 16, 100
+"""Keys of a BatchGetItem. 100 are the most that DynamoDB takes, and one thread of an invocation at a time asks for so many: an answer may be long, and
+takes about five times its length until it is read, while eight looks at once have 512 MB."""
+LONGEST_ANSWER = 16 << 20
+"""Bytes of items that DynamoDB puts into an answer to BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
 """Pauses before a write is sent again that met a transaction, and before keys are asked for again that a BatchGetItem left out; these
 begin anew once it gives any."""
@@ -57,6 +60,7 @@ class Table:
     def __init__(self, name: str, config: Config = PATIENT) -> None:
         self.name = name
         self._client: Any = client("dynamodb", None, config)
+        self._alone = threading.Lock()
 
     def exists(self) -> bool:
         """Whether there is such a table."""
@@ -73,12 +77,21 @@ class Table:
         answer = self._client.get_item(TableName=self.name, Key=_key(key), ConsistentRead=True)
         return _item(answer["Item"]) if "Item" in answer else None
 
-    def batch(self, keys: Sequence[ItemKey], *, most: int) -> Iterator[tuple[list[Item], float]]:
+    def batch(self, keys: Sequence[ItemKey], *, most: int) -> Generator[tuple[list[Item], float], None, None]:
         """The items that exist, in any order, some at a time, with documents of at most so many bytes; beside them the time of the first
         answer by AWS's clock."""
+        # Nobody waits for the lock: who does not get it asks for fewer at a time.
+        alone = len(keys) > BATCH and self._alone.acquire(blocking=False)
+        try:
+            yield from self._batches(keys, BATCH_ALONE if alone else BATCH, most)
+        finally:
+            if alone:
+                self._alone.release()
+
+    def _batches(self, keys: Sequence[ItemKey], size: int, most: int) -> Iterator[tuple[list[Item], float]]:
         now = None
-        for start in range(0, len(keys), BATCH):
-            wanted: Any = {"Keys": [_key(key) for key in keys[start : start + BATCH]], "ConsistentRead": True}
+        for start in range(0, len(keys), size):
+            wanted: Any = {"Keys": [_key(key) for key in keys[start : start + size]], "ConsistentRead": True}
             pauses = iter(AGAIN_S)
             while wanted:
                 answer = self._client.batch_get_item(RequestItems={self.name: wanted})

@@ -16,7 +16,7 @@ from aws import pieces
 from aws.errors import Raced
 from aws.facts import Given
 from aws.state import State, Token
-from aws.table import BATCH, Unanswered
+from aws.table import BATCH, BATCH_ALONE, Unanswered
 from contract import items
 from contract.codec import Garbled, encode
 from contract.items import ItemKey
@@ -152,11 +152,42 @@ def test_reports_are_read_by_the_keys_of_instances_with_their_age_by_awss_clock(
 
 
 def test_more_reports_than_a_batch_takes_are_all_read_though_dynamodb_leaves_keys_out(fake: Aws, state: State) -> None:
-    ids = [f"i-{number}" for number in range(2 * BATCH + 1)]
+    ids = [f"i-{number}" for number in range(2 * BATCH_ALONE + 1)]
     for one in ids:
         report(fake, replace(REPORT, instance=one))
     fake.table.knobs.unprocessed = 0.5
     assert {one.instance for one in state.reports(NODE_ROLE, ids)[0]} == set(ids)
+
+
+def asked(fake: Aws) -> list[int]:
+    """How many keys each BatchGetItem asked for."""
+    found = [call.params["RequestItems"] for call in fake.calls if call.operation == "BatchGetItem"]
+    return [len(one[TABLE]["Keys"]) for one in found]
+
+
+def test_one_long_read_at_a_time_has_long_answers(fake: Aws, state: State) -> None:
+    """Nodes decide how long their items are, and all reads of a process share its memory."""
+    keys = [items.node_report(NODE_ROLE, f"i-{number}") for number in range(BATCH_ALONE)]
+    for key in keys:
+        store(fake, key, b"{}")
+    fake.table.knobs.unprocessed = 0.0
+    first = state.batch(keys, most=100)
+    next(first)
+    list(state.batch(keys[: BATCH + 1], most=100))
+    assert asked(fake) == [BATCH_ALONE, BATCH, 1]
+    first.close()  # nobody wants the rest
+    list(state.batch(keys, most=100))
+    assert asked(fake)[3:] == [BATCH_ALONE]
+
+
+def test_a_long_read_that_fails_leaves_the_next_one_its_turn(fake: Aws, state: State) -> None:
+    keys = [items.node_report(NODE_ROLE, f"i-{number}") for number in range(BATCH_ALONE)]
+    fake.table.knobs.unprocessed = 0.0
+    fake.faults.add(Kind.DENIED, "dynamodb:BatchGetItem")
+    with pytest.raises(ClientError):
+        list(state.batch(keys, most=100))
+    list(state.batch(keys, most=100))
+    assert asked(fake) == [BATCH_ALONE]
 
 
 def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(fake: Aws, state: State) -> None:
