@@ -34,8 +34,8 @@ NOT_MET = "ConditionalCheckFailedException"
 CONFLICT = "TransactionConflictException"
 """A transaction is under way on the item. We have none, but a person may; botocore does not try such a write again."""
 BATCH, BATCH_ALONE = 16, 100
-"""Keys of a BatchGetItem. 100 are the most that DynamoDB takes, and one thread of an invocation at a time asks for so many: an answer may be long, and
-takes about five times its length until it is read, while eight looks at once have 512 MB."""
+"""Keys of a BatchGetItem. 100 are the most that DynamoDB takes, and one thread of an invocation at a time asks for so many: an answer
+may be long, and takes about five times its length until it is read, while eight looks at once have 512 MB."""
 LONGEST_ANSWER = 16 << 20
 """Bytes of items that DynamoDB puts into an answer to BatchGetItem, at most."""
 AGAIN_S = (0.05, 0.2, 0.8, 2.0, 4.0)
