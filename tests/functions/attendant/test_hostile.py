@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from attendant.records import Hint, hint_in
 from contract import items
 from contract.codec import encode
 from contract.orders import Order, OrderKind
@@ -92,6 +93,21 @@ def test_long_reports_of_hundreds_of_nodes_take_little_memory(lines: int, as_tex
         tracemalloc.stop()
     assert outcome.error == ""
     assert most < 96 * MIB  # of which botocore, for new clients, takes 40
+
+
+def test_of_the_longest_reports_in_the_stream_nothing_but_the_job_and_the_instance_is_kept(fleet: Fleet) -> None:
+    """One node writes a hundred in a second. Packed they are small, so that Lambda hands over all of them at once; in Python each is 5 MB."""
+    lines = {"outcome": {"code": 1, "tail": [f"{number % 1000:04}" for number in range(57_000)]}}
+    report = json.dumps({**json.loads(encode(report_of(fleet, "job-0000"))), **lines}, separators=(",", ":")).encode()
+    record = written(fleet, "i-job-0000-0", report)
+    tracemalloc.start()
+    try:
+        hints = [hint_in(record) for _ in range(3)]
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert hints == [Hint(job="job-0000", instance="i-job-0000-0")] * 3
+    assert kept < MIB
 
 
 IMPOSSIBLE = {"long": "x" * 5000, "no text": "\ud800", "empty": "", "more than a name": "job-0000#0001"}
