@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
-from attendant.records import hint_in
+from attendant.records import hints_in
 from attendant.rounds import LookRound
 from attendant.silence import gaps
 from aws.ec2 import Ec2
@@ -147,7 +147,7 @@ def _token(invocation: Invocation, event: Mapping[str, Any]) -> dict[str, int]:
 
 def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
     """Looks once at each job of which nodes have something urgent to say, however many they are. Records are hints, never evidence."""
-    told = dict.fromkeys(hint for record in records if (hint := hint_in(record)) is not None)
+    told = hints_in(records)
     jobs = dict.fromkeys(hint.job for hint in told)
     done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,17 @@ class Hint:
 
     job: str
     instance: str
+
+
+def hints_in(records: Iterable[Mapping[str, Any]]) -> list[Hint]:
+    """What the newest report of each node asks for, each once. Older ones are not even read: one node may write a hundred of the longest in a
+    second, and name another job in each."""
+    newest = {_writer(record): record for record in records}
+    return list(dict.fromkeys(hint for record in newest.values() if (hint := hint_in(record)) is not None))
+
+
+def _writer(record: Mapping[str, Any]) -> str:
+    return str(record.get("dynamodb", {}).get("Keys"))
 
 
 def hint_in(record: Mapping[str, Any]) -> Hint | None:

@@ -121,6 +121,13 @@ def test_a_name_that_no_job_can_have_keeps_no_urgent_report_waiting(fleet: Fleet
     assert (outcome.error, outcome.value) == ("", {"heartbeat": 1})
 
 
+def test_a_node_that_names_job_after_job_wakes_one_look_at_a_time(fleet: Fleet) -> None:
+    """Each look takes time for which the urgent reports behind it wait."""
+    named = [encode(replace(report_of(fleet, "job-0000"), job=job)) for job in sorted(fleet.instances) * 5]
+    outcome = looked(fleet, *(written(fleet, "i-job-0000-0", told) for told in named))
+    assert (outcome.error, outcome.value) == ("", {"heartbeat": 1})
+
+
 def test_a_report_under_another_instances_name_wakes_nobody(fleet: Fleet) -> None:
     assert looked(fleet, written(fleet, "i-job-0000-0", encode(report_of(fleet, "job-0001")))).value == {}
 
