@@ -113,8 +113,10 @@ def _dataclass(kind: Any, raw: Any, where: str) -> Any:
 
 
 def _enum(kind: type[Enum], raw: Any, where: str) -> Enum:
+    # Only text is ever quoted: Python's words for lists in lists may need a deeper stack than reading them did.
+    word = _typed(raw, str, where)
     try:
-        return kind(raw)
+        return kind(word)
     except ValueError:
         allowed = ", ".join(str(member.value) for member in kind)
         raise Garbled(f"{where} is {raw!r}; allowed: {allowed}") from None

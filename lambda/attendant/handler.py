@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
-from attendant.records import report_in
+from attendant.records import hints_in
 from attendant.rounds import LookRound
 from attendant.silence import gaps
 from aws.ec2 import Ec2
@@ -148,12 +148,12 @@ def _token(invocation: Invocation, event: Mapping[str, Any]) -> dict[str, int]:
 
 def _reported(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list[Verdict]:
     """Looks once at each job of which nodes have something urgent to say, however many they are. Records are hints, never evidence."""
-    told = [report for record in records if (report := report_in(record)) is not None]
-    jobs = dict.fromkeys(report.job for report in told)
+    told = hints_in(records)
+    jobs = dict.fromkeys(hint.job for hint in told)
     done = _look_at(invocation, [token for job in jobs for token in invocation.state.tokens(job)], urgent=True)
     waiting = {verdict.awaits for verdict in done} - {""}
     # One invocation a job, and few in all, wait for explanations, however many nodes fail, and however often one of them says so.
-    for job in dict.fromkeys(report.job for report in told if report.instance in waiting):
+    for job in dict.fromkeys(hint.job for hint in told if hint.instance in waiting):
         if invocation.state.may_await(job, lasts_s=LONGEST_S):
             invoke_later(invocation.function, {"action": "await", "job": job})
     return done

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -15,9 +16,30 @@ from contract.reports import NodeReport
 logger = Logger(service="attendant")
 
 
-def report_in(record: Mapping[str, Any]) -> NodeReport | None:
-    """The report in a record, in which bytes are written in base64. None where no job can have the name that it says, which DynamoDB may
-    refuse as a key, and where another instance wrote it: IAM binds the key to the instance, and the code of a job writes the rest."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """Who wrote an urgent report, and of which job it says that it is. Of the report itself nothing is kept: one node may write a hundred
+    of the longest in a second, which together fill the memory."""
+
+    job: str
+    instance: str
+
+
+def hints_in(records: Iterable[Mapping[str, Any]]) -> list[Hint]:
+    """What the newest report of each node asks for, each once. Older ones are not even read: one node may write a hundred of the longest
+    in a second, and name another job in each."""
+    newest = {_writer(record): record for record in records}
+    return list(dict.fromkeys(hint for record in newest.values() if (hint := hint_in(record)) is not None))
+
+
+def _writer(record: Mapping[str, Any]) -> str:
+    return str(record.get("dynamodb", {}).get("Keys"))
+
+
+def hint_in(record: Mapping[str, Any]) -> Hint | None:
+    """What the report in a record, in which bytes are written in base64, asks for. None where no job can have the name that it says, which
+    DynamoDB may refuse as a key, and where another instance wrote it: IAM binds the key to the instance, and the code of a job writes the
+    rest."""
     try:
         image = record["dynamodb"]["NewImage"]
         packed = image[items.DOCUMENT].get("B")
@@ -25,7 +47,7 @@ def report_in(record: Mapping[str, Any]) -> NodeReport | None:
         report = decode(NodeReport, items.unpacked(item, items.MOST_REPORT))
         writer = record["dynamodb"]["Keys"][items.PARTITION]["S"].partition(":")[2]
         if names.JOB_PATTERN.fullmatch(report.job) and report.instance == writer:
-            return report
+            return Hint(job=report.job, instance=report.instance)
     except (Garbled, KeyError, TypeError, ValueError, AttributeError):
         pass
     logger.warning("a record of the stream that is not a report", keys=record.get("dynamodb", {}).get("Keys"))

@@ -10,6 +10,9 @@ AHEAD_S = 60.0
 """A report may claim to be written this long from now, at most. A node reckons with AWS's clock, so seconds are honest; a report
 from next year would let a node that has gone count as alive."""
 
+SHOWN = 100
+"""Characters of a job's name that are told, more than one has: a node may write 400 KB there, which each look would log."""
+
 
 def heard(reports: Iterable[Seen], *, job: str, attempt: int, ids: Sequence[str]) -> dict[int, Heard]:
     """The report of each rank, of those that the rank's own instance wrote in this attempt. `ids` are the attempt's instances by rank."""
@@ -32,7 +35,7 @@ def _foreign(seen: Seen, job: str, attempt: int, ids: Sequence[str]) -> str:
     if report is None:
         return f"the report of {seen.instance} cannot be read"
     if (report.job, report.attempt) != (job, attempt):
-        return f"the report of {seen.instance} is of attempt {report.attempt} of job {report.job}"
+        return f"the report of {seen.instance} is of attempt {report.attempt} of job {report.job[:SHOWN]}"
     if not 0 <= report.rank < len(ids):
         return f"the report of {seen.instance} is of rank {report.rank}, and there are {len(ids)}"
     if seen.instance != ids[report.rank]:

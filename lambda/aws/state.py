@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from aws.errors import Raced
 from aws.facts import Given, Pass, Seen
-from aws.table import Item, Table
+from aws.table import Item, Table, Unanswered
 from contract import items
 from contract.codec import Garbled, compact, decode, encode
 from contract.groups import Taken, TakenGroups
@@ -26,6 +26,9 @@ from contract.sessions import AttemptSessions, SessionKeys
 T = TypeVar("T")
 AT_ONCE = 10
 """Items written side by side: as many as a client has connections."""
+COPIES_S = 30.0
+"""How long copies for nodes are begun. 512 need six seconds of computing at the deployed size; the code of a job can have each write of its nodes' items wait for seconds, by
+transactions on them, and other jobs' looks wait behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +145,15 @@ class State(Table):
         self._write_each([items.node_order(role, one) for one in instances], encode(order), _expiry(job))
 
     def _write_each(self, keys: Sequence[ItemKey], document: bytes, expires: float) -> None:
+        until = time.time() + COPIES_S
+
+        def write(key: ItemKey) -> None:
+            if time.time() > until:
+                raise Unanswered(f"copies for {len(keys)} nodes took longer than {COPIES_S:g} s")
+            self.put(key, document, expires=expires)
+
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda key: self.put(key, document, expires=expires), keys))
+            list(pool.map(write, keys))
 
     def sessions(self, job: str, attempt: int) -> AttemptSessions:
         """What is known of the sessions of the attempt."""

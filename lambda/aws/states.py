@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 DEAD = frozenset({"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"})
 CAUSE = 32_000
-"""Step Functions takes 32,768 characters of cause."""
+"""Bytes. Step Functions takes 32,768 characters of cause, and does not say how it counts a letter of four bytes, of which a job's output
+may be full."""
 
 
 def heartbeat(token: str) -> bool:
@@ -31,7 +32,11 @@ def success(token: str, output: dict[str, Any]) -> bool:
 
 def failure(token: str, error: str, cause: str) -> bool:
     """False when nobody waits for this token any more."""
-    return _alive(lambda states: states.send_task_failure(taskToken=token, error=error, cause=cause[:CAUSE]))
+    return _alive(lambda states: states.send_task_failure(taskToken=token, error=error, cause=_cut(cause)))
+
+
+def _cut(cause: str) -> str:
+    return cause.encode()[:CAUSE].decode(errors="ignore")
 
 
 def _alive(send: Callable[[SFNClient], object]) -> bool:

@@ -180,7 +180,7 @@ class Table:
 
 
 class Unanswered(Exception):
-    """DynamoDB left keys of a batch out again and again."""
+    """DynamoDB left keys of a batch out again and again, or took too long for many writes."""
 
 
 def _next(pauses: Iterator[float], left: int) -> float:

@@ -68,7 +68,7 @@ class CustomerKey(kms.Key):
 
 def _log_groups(deployment: str, region: str) -> list[str]:
     """Those that we name, and those that CloudFormation names after their stack."""
-    ours = (names.log_group, names.build_log_group, names.child_log_group)
+    ours = (names.log_group, names.build_log_group, names.platform_log_group, names.child_log_group)
     groups = (f"{deployment}-*", *(one(deployment) for one in ours))
     return [arn_of("logs", region, cdk.Aws.ACCOUNT_ID, f"log-group:{group}") for group in groups]
 

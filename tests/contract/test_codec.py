@@ -68,6 +68,15 @@ def test_a_garbled_document_names_the_field(document: bytes, words: str) -> None
         decode(Job, document)
 
 
+def test_lists_in_lists_in_place_of_a_word_are_garbled_however_deep_they_are() -> None:
+    """Some can be read and not be quoted: both take one level of the stack each, from different depths."""
+    market = json.dumps({**json.loads(encode(JOB))["ladder"][0], "market": "HERE"})
+    for depth in range(900, 1100):
+        nested = market.replace('"HERE"', "[" * depth + "]" * depth)
+        with pytest.raises(Garbled):
+            decode(Job, changed(ladder=["HERE"]).replace(b'"HERE"', nested.encode()))
+
+
 def test_a_missing_variable_is_named() -> None:
     variables = ADMISSION.write()
     del variables["TRAINYARD_BUCKET"]

@@ -238,6 +238,17 @@ def test_cloudwatch_logs_encrypts_and_decrypts_our_groups(keys: dict[str, dict[s
     assert all(may(keys[key], LOGS, action, group(name)) for action in ("kms:Encrypt", DECRYPT, ENCRYPT))
 
 
+def test_cloudwatch_logs_encrypts_every_group_that_a_template_names(
+    complying: Synthesised, keys: dict[str, dict[str, Any]]
+) -> None:
+    """Without the right CloudWatch makes no group with a key, and the deploy fails."""
+    resources = [one for template in complying.stacks.values() for one in template["Resources"].values()]
+    groups = [one["Properties"] for one in resources if one["Type"] == "AWS::Logs::LogGroup"]
+    named = sorted({str(one["LogGroupName"]) for one in groups if "LogGroupName" in one})
+    assert names.log_group("trainyard") in named
+    assert [name for name in named if not may(keys[HOME_KEY], LOGS, ENCRYPT, group(name))] == []
+
+
 @pytest.mark.parametrize(
     "context",
     [

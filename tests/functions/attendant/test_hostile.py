@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from attendant.handler import AT_ONCE
+from attendant.records import Hint, hint_in
 from aws.table import BATCH, LONGEST_ANSWER
 from contract import items
 from contract.codec import encode
@@ -104,6 +105,21 @@ def test_the_reports_of_as_many_looks_as_are_made_at_once_fit_into_512_mb(nodes:
     assert 5 * (one + (AT_ONCE - 1) * others) < 512 * MIB
 
 
+def test_of_the_longest_reports_in_the_stream_nothing_but_the_job_and_the_instance_is_kept(fleet: Fleet) -> None:
+    """One node writes a hundred in a second. Packed they are small, so Lambda hands over all of them at once; in Python each is 5 MB."""
+    lines = {"outcome": {"code": 1, "tail": [f"{number % 1000:04}" for number in range(57_000)]}}
+    report = json.dumps({**json.loads(encode(report_of(fleet, "job-0000"))), **lines}, separators=(",", ":")).encode()
+    record = written(fleet, "i-job-0000-0", report)
+    tracemalloc.start()
+    try:
+        hints = [hint_in(record) for _ in range(3)]
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert hints == [Hint(job="job-0000", instance="i-job-0000-0")] * 3
+    assert kept < MIB
+
+
 IMPOSSIBLE = {"long": "x" * 5000, "no text": "\ud800", "empty": "", "more than a name": "job-0000#0001"}
 
 
@@ -112,6 +128,13 @@ def test_a_name_that_no_job_can_have_keeps_no_urgent_report_waiting(fleet: Fleet
     bad = json.dumps({**json.loads(encode(report_of(fleet, "job-0000"))), "job": name}).encode()
     good = report_of(fleet, "job-0001")
     outcome = looked(fleet, written(fleet, "i-job-0000-0", bad), written(fleet, good.instance, encode(good)))
+    assert (outcome.error, outcome.value) == ("", {"heartbeat": 1})
+
+
+def test_a_node_that_names_job_after_job_wakes_one_look_at_a_time(fleet: Fleet) -> None:
+    """Each look takes time for which the urgent reports behind it wait."""
+    named = [encode(replace(report_of(fleet, "job-0000"), job=job)) for job in sorted(fleet.instances) * 5]
+    outcome = looked(fleet, *(written(fleet, "i-job-0000-0", told) for told in named))
     assert (outcome.error, outcome.value) == ("", {"heartbeat": 1})
 
 

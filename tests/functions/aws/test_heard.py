@@ -56,3 +56,9 @@ def test_a_stranger_does_not_hide_the_node() -> None:
     known, lines = sorted_(replace(SEEN, instance="i-9", report=replace(REPORT, sequence=10**9)), SEEN)
     assert known[1] == REPORT
     assert len(lines) == 1
+
+
+def test_of_a_name_that_no_job_can_have_a_line_tells_the_beginning() -> None:
+    """Each look logs the line, and a report may have 400 KB of name."""
+    _, lines = sorted_(replace(SEEN, report=replace(REPORT, job="x" * 400_000)))
+    assert len(lines[0]) < 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,12 +17,13 @@ from aws import pieces
 from aws.errors import Raced
 from aws.facts import Given
 from aws.state import State, Token
-from aws.table import BATCH, BATCH_ALONE, Unanswered
+from aws.table import AGAIN_S, BATCH, BATCH_ALONE, Unanswered
 from contract import items
 from contract.codec import Garbled, encode
 from contract.items import ItemKey
 from contract.orders import Order, OrderKind
 from contract.reports import NodeReport, Phase
+from localaws.model import Refused
 from tests.builders import INTENT, JOB, NODE_ROLE, NOW
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Kind
@@ -202,6 +204,26 @@ def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(f
     fake.table.answer = unanswered  # type: ignore[method-assign]
     with pytest.raises(Unanswered, match="1 keys"):
         state.reports(NODE_ROLE, ["i-0"])
+
+
+def test_hundreds_of_nodes_that_delay_the_writing_of_their_copies_hold_up_a_look_for_seconds(
+    fake: Aws, state: State
+) -> None:
+    """Transactions of a node on its own items do: each such write takes up to seven seconds, and a look has a minute."""
+    answer, tries = fake.table.answer, Counter[str]()
+
+    def conflicting(operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        node = params["Item"][items.PARTITION]["S"]
+        tries[node] += 1
+        if tries[node] <= len(AGAIN_S):
+            raise Refused("TransactionConflictException", "Transaction is ongoing for the item")
+        return answer(operation, params)
+
+    fake.table.answer = conflicting  # type: ignore[method-assign]
+    began = fake.clock.now
+    with pytest.raises(Unanswered, match="copies for 512 nodes took longer than 10 s"):
+        state.give_order(JOB, NODE_ROLE, [f"i-{rank}" for rank in range(512)], ORDER)
+    assert fake.clock.now - began < 10 + 2 * sum(AGAIN_S)
 
 
 @pytest.mark.parametrize("document", [b"", b"[" * 100_000, b"{}", b"null", encode(replace(REPORT, attempt=-1))[:-5]])
