@@ -27,8 +27,8 @@ T = TypeVar("T")
 AT_ONCE = 10
 """Items written side by side: as many as a client has connections."""
 COPIES_S = 30.0
-"""How long copies for nodes are begun. 512 need six seconds of computing at the deployed size; the code of a job can have each write of its nodes' items wait for seconds, by
-transactions on them, and other jobs' looks wait behind it."""
+"""How long copies for nodes are begun. 512 need six seconds of computing at the deployed size; the code of a job can have each write of
+its nodes' items wait for seconds, by transactions on them, and other jobs' looks wait behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
