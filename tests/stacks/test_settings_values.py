@@ -49,6 +49,16 @@ FORMS: dict[str, tuple[str, ...]] = {
         "https://public.ecr.aws/x:1",
         "public.ecr.aws/x:1 ",
     ),
+    "JobRoleName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 21),
+    "RoleArn": (
+        "",
+        "datasets",
+        "arn:aws:iam::1:role/datasets",
+        "arn:aws:iam::111122223333:user/datasets",
+        "arn:aws:iam::111122223333:role/",
+        "arn:aws:iam::111122223333:role/*",
+        "arn:aws:iam::111122223333:role/datasets\n",
+    ),
     "TrainingType": ("g5.xlarge", "ml.g5", "ml.", "ML.g5.xlarge", "ml.g5.xlarge "),
 }
 """Form to texts that it does not take."""
@@ -80,6 +90,11 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
     elif one["type"] == "array":
         yield "x", "a valid array"
         yield from (([value], may_be) for value, may_be in refused(one["items"]) if "$ref" not in one["items"])
+    elif patterns := one.get("patternProperties"):
+        (of_name,) = patterns.values()
+        yield from (({"name": value}, may_be) for value, may_be in refused(of_name))
+        example = of_name["patternErrorMessage"].rpartition(" ")[2]
+        yield {"No Name": example}, one["propertyNames"]["patternErrorMessage"]
     elif one["type"] == "object":
         yield from (
             ({one["propertyNames"]["enum"][0]: value}, may_be) for value, may_be in refused(one["additionalProperties"])
