@@ -226,6 +226,17 @@ def test_hundreds_of_nodes_that_delay_the_writing_of_their_copies_hold_up_a_look
     assert fake.clock.now - began < COPIES_S + 2 * sum(AGAIN_S)
 
 
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_report_that_is_longer_than_it_may_be_cannot_be_read_however_it_is_stored(
+    fake: Aws, state: State, as_text: bool
+) -> None:
+    ids = [f"i-{rank}" for rank in range(512)]
+    long = encode(replace(REPORT, note="x" * items.most_report(len(ids))))
+    store(fake, items.node_report(NODE_ROLE, "i-0"), long, as_text=as_text)
+    ((seen,), _) = state.reports(NODE_ROLE, ids)
+    assert seen.report is None
+
+
 @pytest.mark.parametrize("document", [b"", b"[" * 100_000, b"{}", b"null", encode(replace(REPORT, attempt=-1))[:-5]])
 def test_a_report_that_cannot_be_read_is_told_as_such(fake: Aws, state: State, document: bytes) -> None:
     store(fake, items.node_report(NODE_ROLE, "i-0"), document)
