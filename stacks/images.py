@@ -16,8 +16,8 @@ from contract import errors, keys, names
 from contract.environments import OwnImagesEnvironment
 from contract.timing import Timing
 from contract.timings import OwnImagesTiming
-from stacks.parts.acknowledged import acknowledge
 from stacks.parts.answering_machine import INPUT, AnsweringMachine, Waiting
+from stacks.parts.asked import asked
 from stacks.parts.assembled import Assembled
 from stacks.parts.build_machine import BuildMachine, project_arn
 from stacks.parts.build_project import BuildCache, BuildProject
@@ -85,12 +85,12 @@ class ImagesStack(cdk.Stack):
             function=function,
             waiting=waiting(timing),
         )
-        resource = cdk.CustomResource(
+        asked(
             self,
             "Child",
-            resource_type="Custom::OwnImage",
-            service_token=function.function_arn,
-            service_timeout=CLOUDFORMATION_WAITS,
+            kind="OwnImage",
+            function_arn=function.function_arn,
+            wait=CLOUDFORMATION_WAITS,
             # A deploy that changes none of these properties asks nobody and builds nothing.
             properties={
                 "Tag": child_tag(child_base),
@@ -99,9 +99,9 @@ class ImagesStack(cdk.Stack):
                 "Key": context.s3_object_key,
                 "Regions": list(common.regions),
             },
+            after=(waits, function, build),
+            why="The function starts the machine by its name, which no reference says.",
         )
-        resource.node.add_dependency(waits, function, build)
-        acknowledge(resource, "The function starts the machine by its name, which no reference says.", "W3005")
 
     def _function(self, common: Common, images: ImageRights, context: assets.Asset) -> Function:
         rights, deployment = common.rights, common.deployment

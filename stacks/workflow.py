@@ -27,6 +27,7 @@ from stacks.foundation import FoundationExports
 from stacks.parts import ec2_rights, interfaces, item_rights, job_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
+from stacks.parts.asked import asked
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.common import Common
@@ -102,7 +103,6 @@ class WorkflowStack(cdk.Stack):
             endings=endings,
             letters=missed,
             alarms=self._alarms,
-            has_room=self._reserved > 0,
         )
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
@@ -178,7 +178,8 @@ class WorkflowStack(cdk.Stack):
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:
         rights, foundation = self._rights, self._foundation
-        function = self._function(
+        profile = foundation.instance_profile.instance_profile_arn
+        return self._function(
             "Launcher",
             "launcher",
             "Starts the nodes of an attempt",
@@ -197,14 +198,10 @@ class WorkflowStack(cdk.Stack):
                 *item_rights.launch(rights),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
                 *ec2_rights.launch_spot(),
+                *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
             ],
         )
-        profile = foundation.instance_profile.instance_profile_arn
-        function.grant_apart(
-            "Launches", *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners)
-        )
-        return function
 
     def _attendant(self, letters: DeadLetters, endings: Queue, job_roles: Mapping[str, str]) -> Function:
         rights, foundation = self._rights, self._foundation
@@ -351,12 +348,12 @@ class WorkflowStack(cdk.Stack):
                 rights.own_stack(self.stack_name),
             ],
         )
-        cdk.CustomResource(
+        asked(
             self,
             "Regions",
-            resource_type="Custom::Regions",
-            service_token=function.function_arn,
-            service_timeout=CHECK_TIMEOUT,
+            kind="Regions",
+            function_arn=function.function_arn,
+            wait=CHECK_TIMEOUT,
             properties={"Regions": list(regions)},
         )
 

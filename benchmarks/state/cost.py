@@ -153,14 +153,14 @@ def idle_month(call_s: float, item_s: float) -> tuple[Bill, float]:
 def whole_execution() -> Counter[str]:
     """Calls of all functions but the attendant, in an execution of four nodes without trouble."""
     world, found = JobsWorld(0), Counter[str]()
-    real, reads = world.before, ("Get", "Head", "Query", "BatchGet")
+    real, reads = world.watch.before, ("Get", "Head", "Query", "BatchGet")
 
     def before(call: Any) -> None:
         real(call)
-        if world._task.function not in {"", "attendant"}:
+        if world.watch.task.function not in {"", "attendant"}:
             found[f"{call.service} {'reads' if call.operation.startswith(reads) else 'writes'}"] += 1
 
-    world.before = before  # type: ignore[method-assign]
+    world.watch.before = before  # type: ignore[method-assign]
     try:
         run = world.ask("job", nodes=NODES)
         world.run(900.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from attendant.handler import SLICE
 from tests.builders import NOW
-from tests.fakes.fleet import NAMES, SIDE_BY_SIDE_WITH_ROOM, Fleet
+from tests.fakes.fleet import NAMES, Fleet
 from tests.fakes.table import fair
 
 JOBS, NODES, MANY, ENDS = 1000, 4, 512, 200
@@ -39,7 +39,7 @@ class Load:
 
 def load() -> Load:
     began = time.process_time()
-    fleet = Fleet([NODES] * JOBS + [MANY], now=NOW, silent=NAMES[1], warm=WARM, side_by_side=SIDE_BY_SIDE_WITH_ROOM)
+    fleet = Fleet([NODES] * JOBS + [MANY], now=NOW, silent=NAMES[1], warm=WARM)
     many = fleet.jobs[-1].id
     step = JOBS // ENDS
     with fleet.installed():

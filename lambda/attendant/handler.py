@@ -26,6 +26,7 @@ from attendant.silence import gaps
 from aws.ec2 import Ec2
 from aws.functions import invoke_later
 from aws.state import State, Token
+from aws.table import HeldUp
 from contract import items
 from contract.environments import AttendantEnvironment
 
@@ -193,8 +194,11 @@ def _ended(invocation: Invocation, records: Iterable[Mapping[str, Any]]) -> list
 def _look_at(
     invocation: Invocation, tokens: list[Token], given: LookRound | None = None, *, urgent: bool = False
 ) -> list[Verdict]:
-    """Looks at each attempt, and hands over those for which no time is left. A look that fails does not stop the others; the failures
-    are raised at the end. Of a pass (`given`) it also raises where a look came late; what an event asks for would only be asked again."""
+    """Looks at each attempt, and hands over those for which no time is left.
+
+    A look that fails does not stop the others; the failures are raised at the end, except those that the code of a job can bring about
+    at its own job's look. Of a pass (`given`) it also raises where a look came late; what an event asks for would only be asked again.
+    """
     if not tokens:
         return []
     timed, given = given is not None, given or invocation.now()
@@ -212,6 +216,10 @@ def _look_at(
         for future, token in looks.items():
             try:
                 verdict = future.result()
+            except HeldUp as problem:
+                logger.warning(
+                    "nodes' own items hold up the look", job=token.job, attempt=token.attempt, problem=str(problem)
+                )
             except Exception as problem:
                 logger.exception("a look failed", job=token.job, attempt=token.attempt)
                 failures.append(f"{token.job}/{token.attempt}: {problem}")

@@ -10,10 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from botocore.exceptions import ClientError
+
 from aws.errors import Raced
 from aws.facts import Given, Pass, Seen
-from aws.table import Item, Table, Unanswered
+from aws.table import HELD_UP, HeldUp, Item, Table
 from contract import items
+from contract.aws_errors import code_of
 from contract.codec import Garbled, compact, decode, encode
 from contract.groups import Taken, TakenGroups
 from contract.intents import Intent, Step
@@ -145,15 +148,23 @@ class State(Table):
         self._write_each([items.node_order(role, one) for one in instances], encode(order), _expiry(job))
 
     def _write_each(self, keys: Sequence[ItemKey], document: bytes, expires: float) -> None:
+        """Raises HeldUp where copies could not be written for a reason that their nodes can bring about; the others are written."""
         until = time.time() + COPIES_S
 
         def write(key: ItemKey) -> None:
             if time.time() > until:
-                raise Unanswered(f"copies for {len(keys)} nodes took longer than {COPIES_S:g} s")
-            self.put(key, document, expires=expires)
+                raise HeldUp(f"copies for {len(keys)} nodes took longer than {COPIES_S:g} s")
+            try:
+                self.put(key, document, expires=expires)
+            except ClientError as problem:
+                if code_of(problem) in HELD_UP:
+                    raise HeldUp(f"no copy for {key.partition}: {problem}") from problem
+                raise
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(write, keys))
+            written = [pool.submit(write, key) for key in keys]
+        for each in written:  # all of them ran: an error of one, raised at once, would cancel those behind it
+            each.result()
 
     def sessions(self, job: str, attempt: int) -> AttemptSessions:
         """What is known of the sessions of the attempt."""

@@ -33,6 +33,8 @@ NO_TABLE = "ResourceNotFoundException"
 NOT_MET = "ConditionalCheckFailedException"
 CONFLICT = "TransactionConflictException"
 """A transaction is under way on the item. We have none, but a person may; botocore does not try such a write again."""
+HELD_UP = frozenset({CONFLICT, "ThrottlingException", "ProvisionedThroughputExceededException"})
+"""What whoever may write an item can make others' writes of it end with: transactions, or so many writes that DynamoDB throttles them."""
 BATCH, BATCH_ALONE = 16, 100
 """Keys of a BatchGetItem. 100 are the most that DynamoDB takes, and one thread of an invocation at a time asks for so many: an answer
 may be long, and takes about five times its length until it is read, while eight looks at once have 512 MB."""
@@ -179,15 +181,16 @@ class Table:
         return _item(stored)
 
 
-class Unanswered(Exception):
-    """DynamoDB left keys of a batch out again and again, or took too long for many writes."""
+class HeldUp(Exception):
+    """Items of nodes could not be read, or written, for seconds. The code of their job can bring that about, so it counts as no error of
+    the function; where the whole table is short of throughput, its own alarms tell."""
 
 
 def _next(pauses: Iterator[float], left: int) -> float:
-    """The next pause. Raises Unanswered after the last one."""
+    """The next pause. Raises HeldUp after the last one."""
     for pause in pauses:
         return pause
-    raise Unanswered(f"DynamoDB left {left} keys of a batch out again and again")
+    raise HeldUp(f"DynamoDB left {left} keys of a batch out again and again")
 
 
 def _key(key: ItemKey) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import Clock, Refused
@@ -58,6 +58,8 @@ class Knobs:
     """Share of calls that are throttled."""
     conflicts: int = 0
     """So many writes meet a transaction on their item, and nothing is written."""
+    contested: set[bytes] = field(default_factory=set)
+    """Partition keys whose items always have a transaction under way."""
     expiry_s: tuple[float, float] = (60.0, 48 * 3600.0)
     """From an item's expiry to its deletion: "within a few days", formerly "typically within 48 hours"."""
     partition_read: float = 3000.0
@@ -199,8 +201,8 @@ class DynamoDb(ABC):
         wanted, values = _wanted(self.language, params), params.get("ExpressionAttributeValues", {})
         table = self.table(schema)
         old, partition = table.row(where).newest, table.partition(where[0])
-        if self.knobs.conflicts:
-            self.knobs.conflicts -= 1
+        if self.knobs.conflicts or where[0] in self.knobs.contested:
+            self.knobs.conflicts = max(0, self.knobs.conflicts - 1)
             raise Refused("TransactionConflictException", "Transaction is ongoing for the item")
         holds = wanted is None or wanted.holds(old.item, values)
         units = write_units(max(size, old.size) if holds else old.size)

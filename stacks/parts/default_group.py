@@ -7,7 +7,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from contract.environments import DefaultGroupEnvironment
-from stacks.parts.acknowledged import acknowledge
+from stacks.parts.asked import asked
 from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 from stacks.parts.rights import arn_of
@@ -41,16 +41,15 @@ class ClosedDefaultGroup(Construct):
             log_retention_days=log_retention_days,
             rights=close_group(vpc.vpc_default_security_group, region),
         )
-        resource = cdk.CustomResource(
+        asked(
             self,
             "Closed",
-            resource_type="Custom::ClosedDefaultGroup",
-            service_token=function.function_arn,
-            service_timeout=CLOUDFORMATION_WAITS,
+            kind="ClosedDefaultGroup",
+            function_arn=function.function_arn,
+            wait=CLOUDFORMATION_WAITS,
             properties={"Group": vpc.vpc_default_security_group},
+            after=(function,),
         )
-        resource.node.add_dependency(function)
-        acknowledge(resource, "The function's rights have to be there before its first call.", "W3005")
 
 
 def close_group(group: str, region: str) -> list[Right]:

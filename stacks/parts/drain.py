@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 
-from stacks.parts.acknowledged import acknowledge
+from stacks.parts.asked import asked
 
 CLOUDFORMATION_WAITS = cdk.Duration.hours(1)
 """The longest wait of CloudFormation for a custom resource."""
@@ -17,13 +17,12 @@ def drain_first(stack: cdk.Stack, drain: lambda_.IFunction) -> None:
     Every stack that starts something calls this, so that nothing is deleted while anything runs, whichever stack a destroy deletes
     first and whichever stack a failed deploy did not make. A drain that finds nothing takes about a minute.
     """
-    others = stack.node.children
-    resource = cdk.CustomResource(
+    asked(
         stack,
         "DrainOnDelete",
-        resource_type="Custom::Drain",
-        service_token=drain.function_arn,
-        service_timeout=CLOUDFORMATION_WAITS,
+        kind="Drain",
+        function_arn=drain.function_arn,
+        wait=CLOUDFORMATION_WAITS,
+        after=tuple(stack.node.children),
+        why="Everything of the stack has to outlive the drain, also what nothing refers to.",
     )
-    resource.node.add_dependency(*others)
-    acknowledge(resource, "Everything of the stack has to outlive the drain, also what nothing refers to.", "W3005")

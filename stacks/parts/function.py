@@ -15,7 +15,7 @@ from stacks.parts import interfaces
 from stacks.parts.acknowledged import acknowledge
 from stacks.parts.assembled import CONTRACT, LAMBDA, LAYER, Assembled, existing
 from stacks.parts.logs import log_group
-from stacks.parts.right import Right, grant, grant_apart
+from stacks.parts.right import Right, grant
 from stacks.parts.shipped import shipped
 
 RUNTIME = lambda_.Runtime.PYTHON_3_14
@@ -101,10 +101,6 @@ class Function(lambda_.Function):
             acknowledge(self, reason, finding)
         grant(role, *rights)
         self._role = role
-
-    def grant_apart(self, name: str, *rights: Right) -> None:
-        """Adds rights that do not fit into the role's first policy."""
-        grant_apart(self._role, name, *rights)
 
     def may_invoke_itself(self) -> None:
         """Uses a policy of its own: the function waits for the policy of its other rights, so that one cannot name the function."""

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from contract.environments import ServiceRolesEnvironment
-from stacks.parts.acknowledged import acknowledge
+from stacks.parts.asked import asked
 from stacks.parts.function import Function, Layer
 from stacks.parts.right import Right
 
@@ -33,16 +33,15 @@ class ServiceRoles(Construct):
             log_retention_days=log_retention_days,
             rights=service_rights(ROLES),
         )
-        resource = cdk.CustomResource(
+        asked(
             self,
             "Roles",
-            resource_type="Custom::ServiceRoles",
-            service_token=function.function_arn,
-            service_timeout=CLOUDFORMATION_WAITS,
+            kind="ServiceRoles",
+            function_arn=function.function_arn,
+            wait=CLOUDFORMATION_WAITS,
             properties={"Roles": ROLES},
+            after=(function,),
         )
-        resource.node.add_dependency(function)
-        acknowledge(resource, "The function's rights have to be there before its first call.", "W3005")
 
 
 def service_rights(roles: Mapping[str, str]) -> list[Right]:

@@ -23,10 +23,9 @@ URGENT_REPORTS = {"dynamodb": {"NewImage": {items.URGENT: {"N": ["1"]}}}}
 """Streams have numbers as text."""
 AT_MOST = 100
 """Records of an invocation: while it looks, further records gather for the next one, so many nodes that end at once cause few looks."""
-SIDE_BY_SIDE, SIDE_BY_SIDE_WITH_ROOM = 1, 2
+SIDE_BY_SIDE = 1
 """Invocations a shard. A table on demand begins with four shards, and a new account may run only ten functions at once, over all of its
-functions: what nodes write must leave room for those that end machines. Where these have room of their own, a look that takes long
-need not keep the others of its shard waiting."""
+functions: what nodes write must leave room for those that end machines. Two a shard make no verdict sooner (docs/benchmarks/state.md)."""
 ENDINGS, ENDINGS_AT_ONCE = 10, 2
 """Instances of an invocation, the most for which Lambda does not wait; and invocations at once, Lambda's minimum."""
 SECOND_TRIES = 2
@@ -49,9 +48,7 @@ class Wakes(Construct):
         endings: Queue,
         letters: DeadLetters,
         alarms: Alarms,
-        has_room: bool,
     ) -> None:
-        """`has_room`: what ends machines has invocations reserved."""
         super().__init__(scope, name)
         # A missed minute is made up by the next one, so neither EventBridge nor Lambda tries a tick again.
         target = targets.LambdaFunction(interfaces.function(attendant), retry_attempts=0, max_event_age=CLOCK)
@@ -94,7 +91,7 @@ class Wakes(Construct):
             batch_size=AT_MOST,
             # A window would delay the first report of many; later ones gather during the first one's look in any case.
             maximum_batching_window_in_seconds=0,
-            parallelization_factor=SIDE_BY_SIDE_WITH_ROOM if has_room else SIDE_BY_SIDE,
+            parallelization_factor=SIDE_BY_SIDE,
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=SECOND_TRIES,
             maximum_record_age_in_seconds=int(OLDEST.to_seconds()),

@@ -7,7 +7,7 @@ from constructs import Construct
 
 from contract import names
 from contract.environments import ZoneLookupEnvironment
-from stacks.parts.acknowledged import acknowledge
+from stacks.parts.asked import asked
 from stacks.parts.function import Function, Layer
 from stacks.parts.network import zones_of
 from stacks.parts.right import Right
@@ -47,17 +47,16 @@ class ZoneLookup(Construct):
             log_retention_days=log_retention_days,
             rights=[look_for_zones(region)],
         )
-        resource = cdk.CustomResource(
+        zones = asked(
             self,
             "Names",
-            resource_type="Custom::Zones",
-            service_token=function.function_arn,
-            service_timeout=CLOUDFORMATION_WAITS,
+            kind="Zones",
+            function_arn=function.function_arn,
+            wait=CLOUDFORMATION_WAITS,
             properties={"Count": count},
+            after=(function,),
         )
-        resource.node.add_dependency(function)
-        acknowledge(resource, "The function's rights have to be there before its first call.", "W3005")
-        self.names = tuple(resource.get_att_string(names.zone_attribute(number)) for number in range(1, count + 1))
+        self.names = tuple(zones.get_att_string(names.zone_attribute(number)) for number in range(1, count + 1))
 
 
 def look_for_zones(region: str) -> Right:

@@ -42,7 +42,7 @@ CALL_CPU_S, ITEM_CPU_S = 0.003, 0.0005
 between. `make bench-state` measures both; these are higher."""
 COLD_S = 2.0
 """From an invocation to its handler where no process is warm."""
-SIDE_BY_SIDE, SIDE_BY_SIDE_WITH_ROOM, BATCH = 1, 2, 100
+SIDE_BY_SIDE, BATCH = 1, 100
 """As the Workflow stack maps the stream."""
 options: Any = IN_PASSING
 TRY_S = options.connect_timeout + options.read_timeout
@@ -221,11 +221,8 @@ class Fleet:
         age_s: float = 3600.0,
         warm: int = 0,
         reporting: bool = True,
-        side_by_side: int = SIDE_BY_SIDE,
     ) -> None:
-        """`side_by_side`: invocations that a shard of the stream has at once."""
         self.aws = Account(now)
-        self.side_by_side = side_by_side
         self.aws.silent, self.aws.table.weather = silent, table.fair
         self.clock, self._limit, self._running = self.aws.clock, limit, 0
         self._launched_at = now - age_s
@@ -357,7 +354,7 @@ class Fleet:
         self.aws.table.feed(
             state.TABLE, self._deliver, begin=self._begin,
             fits=lambda record: items.URGENT in record["dynamodb"].get("NewImage", {}),
-            batch=BATCH, at_once=self.side_by_side, retries=2, bisect=True, age_s=300.0,
+            batch=BATCH, at_once=SIDE_BY_SIDE, retries=2, bisect=True, age_s=300.0,
         )  # fmt: skip
 
     def _start(self, event: Event) -> None:

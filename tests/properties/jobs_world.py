@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
-import threading
-from collections.abc import Collection
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -22,68 +19,23 @@ from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
 from contract.reports import Exit, Phase
-from contract.sessions import TAG, SessionKeys
-from localaws.model import Refused
 from tests.archives import packed
 from tests.builders import ADMISSION, JOB, NODE_ROLE, NOW, PLACE
-from tests.fakes.aws import Aws
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
-from tests.fakes.state import kept, place, stored
+from tests.fakes.state import kept, stored
 from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
-from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admits, deployed
 from tests.properties.execution import Answered, Execution
 from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
+from tests.properties.jobs_watched import Watch, Watched
 from tests.properties.world import BEAT_S, BOOT_S, Node, rude, send
 
 PLACES = (PLACE, ABROAD)
 BUCKET_IN = {place.region: place.bucket for place in PLACES}
-INSTANCE = re.compile(r"i-[0-9a-f]{17}")
 STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
-WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "DeleteItem"})
-MAY_WRITE = {
-    "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
-    "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*",
-    "attendant": (
-        rf"(order|session)#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
-    ),
-    "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
-    "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
-    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
-}
-"""Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""
-PAUSED = 0.05
-LONGEST_PAUSE_S = 8.0
-
-
-class _Task(threading.local):
-    """What runs in this thread."""
-
-    function: str = ""
-    run: Run | None = None
-
-
-class Watched(Aws):
-    """Shows every call with an effect to the world, at the moment of the effect."""
-
-    world: JobsWorld
-
-    def answer(self, call: Call) -> dict[str, Any]:
-        self.clock.spend(self.world.pause_s())
-        return super().answer(call)
-
-    def _serve(self, call: Call) -> dict[str, Any]:
-        self.world.before(call)
-        try:
-            result = super()._serve(call)
-        except Refused as refusal:
-            self.world.refusal(call, refusal.code)
-            raise
-        self.world.after(call, result)
-        return result
 
 
 class JobsWorld:
@@ -93,17 +45,15 @@ class JobsWorld:
         self.chance = random.Random(seed)
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
-        self.aws.world = self
+        self.aws.chance, self.aws.watch = self.chance, Watch(self.aws)
+        self.watch = self.aws.watch
+        self.surprises, self.owners = self.watch.surprises, self.watch.owners
         admits(deployed(fake=self.aws, places=PLACES), PLACES)
         self.aws.table.knobs, self.aws.table.chance = rude(), random.Random(seed)
         self.aws.table.weather = Rude(chance=random.Random(seed))
         self.runs: list[Run] = []
-        self.surprises: list[str] = []
         self.armed: Mishap | None = None
         """What befalls the attendant's next invocation."""
-        self.owners: dict[str, Run] = {}
-        """Instance to whose launcher launched it."""
-        self._task = _Task()
         self._processes: set[Process] = set()
         self._closed = False
         self._installed = ExitStack()
@@ -120,10 +70,6 @@ class JobsWorld:
         for process in list(self._processes):
             process.kill()
         self._installed.close()
-
-    def pause_s(self) -> float:
-        """Before a call, now and then, so that others come between it and the one before."""
-        return self.chance.uniform(0.0, LONGEST_PAUSE_S) if self.chance.random() < PAUSED else 0.0
 
     # Executions
 
@@ -177,7 +123,7 @@ class JobsWorld:
             self.armed = None
 
         def body() -> Outcome:
-            self._task.function, self._task.run = name, run
+            self.watch.task.function, self.watch.task.run = name, run
             return self.functions.invoke(name, event, [mishap] if mishap else [])
 
         def ended(process: Process) -> None:
@@ -196,76 +142,15 @@ class JobsWorld:
 
     def _cleanup(self, event: dict[str, Any]) -> Any:
         """Within whatever delivers its message, while time passes for all the others."""
-        before, self._task.function = self._task.function, "cleanup"
+        before, self.watch.task.function = self.watch.task.function, "cleanup"
         outcome = self.functions.invoke("cleanup", event)
-        self._task.function = before
+        self.watch.task.function = before
         return outcome.value
 
     def _check_answer(self, name: str, run: Run | None, outcome: Outcome) -> None:
         """What it counts, waits for or names is the execution's own."""
         if run is not None:
-            self._check_names(f"{name} of {run.id}", run, f"{outcome.value} {outcome.cause}")
-
-    def _check_names(self, who: str, run: Run, text: str) -> None:
-        if foreign := sorted({one for one in INSTANCE.findall(text) if self.owners.get(one) is not run}):
-            self.surprises.append(f"{who} speaks of {foreign}, which are not its own")
-
-    # What is asked of AWS, at the moment of its effect
-
-    def before(self, call: Call) -> None:
-        function, run = self._task.function, self._task.run
-        if not function:
-            return
-        if call.operation in WRITES:
-            allowed = MAY_WRITE[function].replace("{job}", re.escape(run.id) if run else "")
-            key = place(call)
-            if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
-                self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
-            if key.endswith(f"/{items.KEYS}"):
-                self._check_keys(call)
-        elif call.name == "ec2:TerminateInstances":
-            self._check_ending(function, run, call.params["InstanceIds"])
-        elif call.name == "ec2:CreateTags" and run is not None:
-            self._check_names(f"{function} of {run.id}", run, " ".join(call.params["Resources"]))
-        elif call.name == "ec2:RunInstances" and (run is None or run.refused):
-            self.surprises.append(f"{function} launches for nobody")
-
-    def _check_keys(self, call: Call) -> None:
-        """A node's keys are of a session that IAM lets touch the node's own job."""
-        (instance,) = INSTANCE.findall(place(call))
-        given = decode(SessionKeys, items.unpacked(call.params["Item"]))
-        session = self.aws.sts.session(given.access_key)
-        if session["Tags"] != [{"Key": TAG, "Value": self.owners[instance].id}]:
-            self.surprises.append(f"{instance} of {self.owners[instance].id} gets keys for {session['Tags']}")
-
-    def _check_ending(self, function: str, run: Run | None, ids: Collection[str]) -> None:
-        for one in ids:
-            owner = self.owners.get(one)
-            if owner is None or (run is not None and owner is not run):
-                self.surprises.append(f"{function} of {run.id if run else 'nobody'} ends {one}, which is not its own")
-                continue
-            node = next(node for fate in owner.fates.values() if (node := fate.nodes.get(one)))
-            entered = max(owner.execution.terminating, default=0)
-            if not owner.execution.over and node.attempt > entered:
-                self.surprises.append(f"{function} ends {one} of {owner.id} while its attempt {node.attempt} goes on")
-
-    def after(self, call: Call, result: dict[str, Any]) -> None:
-        run = self._task.run
-        if call.name == "ec2:RunInstances" and run is not None:
-            for told in result["Instances"]:
-                machine = self.aws.ec2[call.region].machines[told["InstanceId"]]
-                self.owners.setdefault(machine.id, run)
-                node = Node(machine)
-                run.fate(_attempt(call)).nodes.setdefault(machine.id, node)
-        elif call.name == "s3:PutObject" and (key := call.params["Key"]).endswith("/job.json"):
-            versions = self.aws.s3.buckets[call.params["Bucket"]].objects[key]
-            if len(versions) > 1:
-                self.surprises.append(f"{key} is written twice")
-
-    def refusal(self, call: Call, code: str) -> None:
-        run = self._task.run
-        if call.name == "ec2:RunInstances" and run is not None:
-            run.fate(_attempt(call)).refusals.append((self.clock.now, code))
+            self.watch.check_names(f"{name} of {run.id}", run, f"{outcome.value} {outcome.cause}")
 
     # Nodes
 
@@ -404,7 +289,7 @@ class JobsWorld:
         said = {"Done": None, "Aborted": "Aborted"}.get(execution.state, execution.problem and execution.problem[0])
         if report.get("error", "no report") != said:
             found.append(f"the report of {run.id} says {report.get('error', 'nothing')}, and it ended with {said}")
-        self._check_names(f"the report of {run.id}", run, json.dumps(report))
+        self.watch.check_names(f"the report of {run.id}", run, json.dumps(report))
         if execution.state == "Done":
             listed = json.loads(self.aws.s3.read(JOB.home_bucket, prefix.artifacts(execution.attempt)) or b"{}")
             files = [(one["rank"], one["path"], one["size"], one["at"]) for one in listed.get("artifacts", [])]
@@ -412,9 +297,3 @@ class JobsWorld:
             if sorted(files) != committed:
                 found.append(f"{run.id} lists {files}, and its nodes committed {committed}")
         return found
-
-
-def _attempt(call: Call) -> int:
-    specifications = call.params["TagSpecifications"]
-    marks = {tag["Key"]: tag["Value"] for tag in specifications[0]["Tags"]}
-    return int(marks[tags.ATTEMPT])

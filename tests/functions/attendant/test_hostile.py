@@ -176,6 +176,17 @@ def test_a_copy_of_an_order_that_cannot_be_written_keeps_no_heartbeat_back(fleet
     assert sorted(beats(fleet)) == sorted(fleet.tokens.values())
 
 
+@pytest.mark.parametrize("by_stream", [True, False], ids=["stream", "clock"])
+def test_a_node_whose_items_hold_up_every_look_at_its_job_rings_no_alarm(fleet: Fleet, by_stream: bool) -> None:
+    """The function's errors ring `attendant-errors`, and urgent reports that fail again and again `attendant-letters`."""
+    looked(fleet)
+    node = report_of(fleet, "job-0000", order=ORDER)
+    record = written(fleet, node.instance, encode(node))
+    fleet.aws.table.knobs.contested.add(items.node_order(NODE_ROLE, node.instance).partition.encode())
+    outcome = looked(fleet, record) if by_stream else looked(fleet)
+    assert (outcome.error, outcome.value) == ("", {} if by_stream else {"heartbeat": 2})
+
+
 def test_a_copy_of_an_order_that_cannot_be_written_keeps_no_verdict_back(fleet: Fleet) -> None:
     asks(fleet)
     looked(fleet)

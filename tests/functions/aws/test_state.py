@@ -16,8 +16,8 @@ from botocore.exceptions import ClientError
 from aws import pieces
 from aws.errors import Raced
 from aws.facts import Given
-from aws.state import COPIES_S, State, Token
-from aws.table import AGAIN_S, BATCH, BATCH_ALONE, Unanswered
+from aws.state import AT_ONCE, COPIES_S, State, Token
+from aws.table import AGAIN_S, BATCH, BATCH_ALONE, CONFLICT, HELD_UP, HeldUp
 from contract import items
 from contract.codec import Garbled, encode
 from contract.items import ItemKey
@@ -202,7 +202,7 @@ def test_keys_that_dynamodb_never_answers_are_an_error_and_not_missing_reports(f
         return answer(operation, params)
 
     fake.table.answer = unanswered  # type: ignore[method-assign]
-    with pytest.raises(Unanswered, match="1 keys"):
+    with pytest.raises(HeldUp, match="1 keys"):
         state.reports(NODE_ROLE, ["i-0"])
 
 
@@ -221,9 +221,41 @@ def test_hundreds_of_nodes_that_delay_the_writing_of_their_copies_hold_up_a_look
 
     fake.table.answer = conflicting  # type: ignore[method-assign]
     began = fake.clock.now
-    with pytest.raises(Unanswered, match="copies for 512 nodes took longer"):
+    with pytest.raises(HeldUp, match="copies for 512 nodes took longer"):
         state.give_order(JOB, NODE_ROLE, [f"i-{rank}" for rank in range(512)], ORDER)
     assert fake.clock.now - began < COPIES_S + 2 * sum(AGAIN_S)
+
+
+def refusing_writes_of(fake: Aws, instance: str, code: str) -> None:
+    answer = fake.table.answer
+
+    def refusing(operation: str, params: dict[str, Any]) -> dict[str, Any]:
+        if operation == "PutItem" and params["Item"][items.PARTITION]["S"].endswith(f":{instance}"):
+            raise Refused(code, "as the node has it")
+        return answer(operation, params)
+
+    fake.table.answer = refusing  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("code", sorted(HELD_UP))
+def test_a_copy_that_its_node_holds_up_is_told_from_errors_of_our_own(fake: Aws, state: State, code: str) -> None:
+    refusing_writes_of(fake, "i-0", code)
+    with pytest.raises(HeldUp, match="i-0: "):
+        state.give_order(JOB, NODE_ROLE, ["i-0"], ORDER)
+
+
+def test_a_node_that_holds_up_its_own_copy_keeps_no_other_node_from_its(fake: Aws, state: State) -> None:
+    refusing_writes_of(fake, "i-0", CONFLICT)
+    others = [f"i-{rank}" for rank in range(1, 3 * AT_ONCE)]
+    with pytest.raises(HeldUp, match="i-0: "):
+        state.give_order(JOB, NODE_ROLE, ["i-0", *others], ORDER)
+    assert [one for one in others if stored(fake, items.node_order(NODE_ROLE, one)) != encode(ORDER)] == []
+
+
+def test_a_copy_that_nobody_may_write_is_an_error_of_the_function(fake: Aws, state: State) -> None:
+    fake.faults.add(Kind.DENIED, "dynamodb:PutItem")
+    with pytest.raises(ClientError, match="AccessDenied"):
+        state.give_order(JOB, NODE_ROLE, ["i-0"], ORDER)
 
 
 @pytest.mark.parametrize("as_text", [True, False])

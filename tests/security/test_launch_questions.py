@@ -1,0 +1,140 @@
+"""What IAM asks of a launch: every resource, every tag, every right on the side; a launch with less safety than ours is denied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from contract import tags
+from localaws.iam.simulator import Policies
+from tests.security.policies import ACCOUNT
+from tests.security.questions import LAUNCH, Account, asked, denied
+
+
+def test_a_launch_is_asked_for_each_resource_each_tag_and_its_role() -> None:
+    assert asked(LAUNCH) == {
+        *(("ec2:RunInstances", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
+        *(("ec2:CreateTags", f"{kind}/*") for kind in ("instance", "volume", "network-interface")),
+        *(
+            ("ec2:RunInstances", one)
+            for one in (
+                "image/ami-1",
+                "subnet/subnet-1",
+                "security-group/sg-1",
+                "launch-template/lt-1",
+                "placement-group/group-1",
+            )
+        ),
+        ("iam:PassRole", "role/NodeRole"),
+    }
+
+
+def test_the_launch_is_allowed(policies: dict[str, Policies]) -> None:
+    assert denied(policies, LAUNCH) == set()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "kind"),
+    [("subnet", "subnet"), ("sg", "security-group"), ("lt", "launch-template"), ("group", "placement-group")],
+)
+def test_a_launch_into_what_is_not_ours_is_denied(policies: dict[str, Policies], theirs: str, kind: str) -> None:
+    assert denied(policies, LAUNCH, Account(**{theirs: {tags.DEPLOYMENT: "other"}})) == {kind}
+    assert denied(policies, LAUNCH, Account(**{theirs: {}})) == {kind}
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_launch_that_leaves_something_untagged_is_denied(policies: dict[str, Policies], number: int) -> None:
+    prefix = f"TagSpecification.{number}."
+    left = {key: value for key, value in LAUNCH.parameters.items() if not key.startswith(f"{prefix}Tag")}
+    kind = LAUNCH.parameters[f"{prefix}ResourceType"]
+    assert denied(policies, replace(LAUNCH, parameters=left)) == {kind}
+
+
+@pytest.mark.parametrize("extra", [{"KeyName": "mine"}, {"BlockDeviceMapping.1.Ebs.SnapshotId": "snap-1"}])
+def test_a_launch_with_what_no_launch_of_ours_has_is_denied(
+    policies: dict[str, Policies], extra: dict[str, str]
+) -> None:
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **extra})) != set()
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"IamInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/admin"}, "instance"),
+        ({"IamInstanceProfile.Arn": ""}, "instance"),
+        ({"MetadataOptions.HttpTokens": "optional"}, "instance"),
+        ({"BlockDeviceMapping.1.Ebs.Encrypted": "false"}, "volume"),
+        ({"BlockDeviceMapping.1.DeviceName": "/dev/sda1"}, "volume"),
+        ({"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "9"}, "volume"),
+        ({"NetworkInterface.1.AssociatePublicIpAddress": "true"}, "network-interface"),
+        ({"NetworkInterface.2.SubnetId": "subnet-2"}, "network-interface"),
+    ],
+)
+def test_a_launch_that_asks_for_less_safety_than_ours_is_denied(
+    policies: dict[str, Policies], changed: dict[str, str], kind: str
+) -> None:
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **changed})) == {kind}
+
+
+@pytest.mark.parametrize(
+    "left",
+    ["BlockDeviceMapping.1.Ebs.Encrypted", "NetworkInterface.1.AssociatePublicIpAddress", "IamInstanceProfile.Arn"],
+)
+def test_a_launch_that_leaves_its_safety_to_the_account_is_denied(policies: dict[str, Policies], left: str) -> None:
+    less = {key: value for key, value in LAUNCH.parameters.items() if key != left}
+    assert denied(policies, replace(LAUNCH, parameters=less)) != set()
+
+
+def test_the_launch_template_answers_where_the_request_says_nothing(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.data = {}
+    assert denied(policies, LAUNCH, account) == {"instance"}
+    account.data = {"MetadataOptions": {"HttpTokens": "optional"}}
+    assert denied(policies, LAUNCH, account) == {"instance"}
+    own = {**LAUNCH.parameters, "MetadataOptions.HttpTokens": "required"}
+    assert denied(policies, replace(LAUNCH, parameters=own), account) == set()
+
+
+def test_a_volume_that_only_the_template_adds_is_asked_for_as_well(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.data["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9}}]
+    assert denied(policies, LAUNCH, account) == {"volume"}
+    account.data["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9, "Encrypted": True}}]
+    assert denied(policies, LAUNCH, account) == set()
+
+
+def test_a_volume_that_only_the_image_adds_is_asked_for_as_well(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.picture["BlockDeviceMappings"] = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 9}}]
+    assert denied(policies, LAUNCH, account) == {"volume"}
+
+
+@pytest.mark.parametrize("owner", ["999988887777", "aws-marketplace", "Amazon"])
+def test_a_launch_from_somebody_elses_image_is_denied(policies: dict[str, Policies], owner: str) -> None:
+    account = Account()
+    account.picture |= {"OwnerId": owner, "ImageOwnerAlias": ""} if owner.isdecimal() else {"ImageOwnerAlias": owner}
+    assert denied(policies, LAUNCH, account) == {"image"}
+
+
+def test_a_launch_from_the_accounts_own_image_is_allowed(policies: dict[str, Policies]) -> None:
+    account = Account()
+    account.picture |= {"OwnerId": ACCOUNT, "ImageOwnerAlias": ""}
+    assert denied(policies, LAUNCH, account) == set()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_nothing_is_born_protected(policies: dict[str, Policies], number: int) -> None:
+    tag = f"TagSpecification.{number}.Tag.3"
+    extra = {f"{tag}.Key": tags.PROTECTED, f"{tag}.Value": "for ever"}
+    kind = LAUNCH.parameters[f"TagSpecification.{number}.ResourceType"]
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **extra})) == {kind}
+
+
+def test_a_spot_launch_asks_for_the_request_and_for_awss_own_role(policies: dict[str, Policies]) -> None:
+    spot = replace(LAUNCH, parameters={**LAUNCH.parameters, "InstanceMarketOptions.MarketType": "spot"})
+    assert asked(spot) - asked(LAUNCH) == {
+        ("ec2:RunInstances", "spot-instances-request/*"),
+        ("iam:CreateServiceLinkedRole", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"),
+    }
+    assert denied(policies, spot) == set()
