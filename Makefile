@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -123,19 +123,21 @@ rehearse-grid: setup-rehearsal ## A grid on the embedded local AWS: four lines i
 	@$(BIN)/python -m rehearsal --manifest examples/grid/manifest.csv --input examples/grid/input.json --grid-data examples/grid/digits --image examples/grid/train
 
 CHECKS := lint types unit
-REHEARSALS := rehearsal-tests local-tests-first local-tests-second
+REHEARSALS := rehearsal-tests local-tests-first local-tests-second security
 
 test: ## Everything that must pass; a rehearsal mostly waits, so the checks run beside it
 	@rm -rf build/test
 	@$(MAKE) --no-print-directory -k -j3 in-lanes; "$(PYTHON)" -m tools.summary build/test checks $(CHECKS) -- rehearsals $(REHEARSALS)
 
 # Two lanes, of the checks and of the rehearsals, while nodes boot; two parts of the second where no deployment stands any more.
+# The second is the shorter one, so the checks of permissions end it.
 # Only rehearsals need a machine image, which takes the longest to make. A part that fails stops nothing: the summary tells.
 in-lanes: $(CHECKS) $(REHEARSALS)
 ifeq ($(MAKECMDGOALS),in-lanes)
 types: | lint
 unit: | types
 local-tests-first local-tests-second: | rehearsal-tests
+security: | local-tests-first local-tests-second
 GO_ON := 1
 endif
 # How a part ended, and for a part of pytest a file with each test, lie in build/test for the summary.
@@ -156,7 +158,10 @@ types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with 
 	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER); $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
-	@nice -n 5 $(PYTEST) -m "not rehearsal"; $(NOTED)
+	@nice -n 5 $(PYTEST) -m "not rehearsal" --ignore=tests/security; $(NOTED)
+
+security: $(TOOLS) ## Who may do what, asked of a simulator of IAM, and what three scanners find in the templates
+	@$(PYTEST) tests/security; $(NOTED)
 
 rehearsal-tests: $(TOOLS) build/ami/ready ## Tests of one deployment on the local AWS, with its real processes
 	@$(PYTEST) tests/rehearsal -vv -m "rehearsal and deployed and not faults and not losses"; $(NOTED)

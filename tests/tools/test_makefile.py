@@ -87,11 +87,11 @@ def test_a_part_that_fails_stops_neither_lane_and_the_last_lines_tell_of_both(ch
     checkout.set_up(FAILS)
     code, said = checkout.made("test")
     assert code != 0
-    for part in ("not rehearsal", "rehearsal and deployed", "and first_half", "and not first_half"):
+    for part in ("not rehearsal", "rehearsal and deployed", "and first_half", "and not first_half", "tests/security\n"):
         assert part in checkout.calls
     assert said.splitlines()[-5:-1] == [  # the last line is of make: Error 1
         "checks      lint passed; types passed; unit failed",
-        "rehearsals  rehearsal-tests passed; local-tests-first passed; local-tests-second passed",
+        "rehearsals  rehearsal-tests passed; local-tests-first passed; local-tests-second passed; security passed",
         "make test: not passed: unit",
         "0 passed, 0 failed",
     ]
