@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,3 +32,57 @@ class Commit:
     final: bool
     """Whether the commit was written after the training process had ended."""
     files: tuple[CommittedFile, ...]
+    round: int = 0
+    """Of checkpoints: the number of the round whose set this is a part of; 0 for artifacts, and for commits made before there were sets."""
+    named: bool = False
+    """Whether the rank's own trainer named this checkpoint."""
+    moment: float = 0.0
+    """When it was named; where it was not, when the newest of its files changed. By the machine's own clock; 0 where that is wrong."""
+
+
+class Part(str, Enum):
+    """What a rank has of a set, by the ending of its part's key."""
+
+    FILES = "json"
+    NOTHING = "none"
+    """The rank has no files of its own."""
+    MISSED = "missed"
+    """The rank cannot commit what the plan names: the set is never closed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """Why a rank missed a round."""
+
+    rank: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """Which checkpoint the ranks commit in a round: written once, by the rank that opens the round."""
+
+    round: int
+    step: int
+    """The checkpoint that the trainer named; where it names none, its step, or -1."""
+    names: int
+    """How many checkpoints the trainer of that rank had named in this attempt; 0 where it names none."""
+    named_at: float
+    """When it named this one, by the clock of that rank's machine; 0 where that clock is wrong."""
+    opened_at: float
+    """By AWS's clock, UTC epoch seconds."""
+    rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSet:
+    """Closes a set: from now on its parts together are a checkpoint, which a later attempt may restore."""
+
+    job: str
+    attempt: int
+    round: int
+    step: int
+    closed_at: float
+    """By AWS's clock, UTC epoch seconds."""
+    parts: tuple[str, ...]
+    """By rank, the key of its part; empty for a rank that has nothing to commit."""

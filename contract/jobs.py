@@ -16,6 +16,17 @@ class Market(str, Enum):
     SPOT = "spot"
 
 
+class Scope(str, Enum):
+    """Whose files in CHECKPOINT_DIR are the checkpoint."""
+
+    RANK0 = "rank0"
+    """Those of rank 0 alone; what other ranks write there is not committed."""
+    SHARDS = "shards"
+    """Every rank has a part; a set without the part of each is not closed. Rank 0 may name the checkpoint for all."""
+    AUTO = "auto"
+    """Those of every rank that has any."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ami:
     """A machine image, pinned."""
@@ -91,6 +102,7 @@ class Job:
     """SHA-256 of the node agent that every attempt runs (`keys.agent`); empty in older jobs, which name none."""
     data: tuple[str, ...] = ()
     master_port: int = 29500
+    checkpoint_scope: Scope = Scope.AUTO
     job_role: str = ""
     """Name, in the setting `job_roles`, of the role whose rights the training gets; empty where the request names none."""
 

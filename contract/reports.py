@@ -75,10 +75,14 @@ class NodeReport:
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
     checkpoint_step: int = -1
+    closed_step: int = -1
+    """Step of the newest set of this attempt that the node knows to be closed, -1 before the first."""
     artifacts: str = ""
     """Key of the newest artifacts commit of this rank."""
     restored_step: int = -1
     """Step of the restored checkpoint, -1 for a fresh start."""
+    restored: str = ""
+    """Which set was restored: `<bucket>/<attempt>/<round>`, the same on every node of an attempt; empty for a fresh start."""
     order: Order | None = None
     """The order that the node obeys, wherever it came from, or its own, which it asks the attendant to give to every node."""
     outcome: Exit | None = None

@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from agent import code, fabric, machine, requirements
 from agent.aws import Aws
-from agent.commits import Committer
+from agent.checkpoints import Checkpoints, Place
+from agent.commits import Artifacts, Folder
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
@@ -83,10 +84,19 @@ class Attempt:
         self._watch = OrderWatch(
             job, node.rank, items=items, metadata=metadata, on_order=self._on_order, note=self._note, now=now
         )
-        self._saver = Saver(
-            self._committer(CommitKind.CHECKPOINTS), self._committer(CommitKind.ARTIFACTS), self._reporter,
-            every_s=job.checkpoint_minutes * 60, note=self._note,
+        bucket = self._bucket(node.region)
+        self._files = {kind: self._folder(kind, bucket) for kind in CommitKind}
+        self._checkpoints = Checkpoints(
+            Place(job, node.attempt, node.rank), bucket, self._files[CommitKind.CHECKPOINTS], self._progress,
+            now=lambda: items.now(otherwise=now()), note=self._note,
         )  # fmt: skip
+        artifacts = Artifacts(
+            bucket, self._files[CommitKind.ARTIFACTS],
+            job=job.id, attempt=node.attempt, rank=node.rank, progress=self._progress,
+        )  # fmt: skip
+        self._saver = Saver(
+            self._checkpoints, artifacts, self._reporter, every_s=job.checkpoint_minutes * 60, note=self._note
+        )
         aws.job_keys.tell = self._on_keys
         # For the training alone: not even the installation of its requirements gets them.
         self._role = RoleKeys(
@@ -141,9 +151,9 @@ class Attempt:
             self._note("no checkpoint of an earlier attempt: training starts from the beginning")
             return
         for rank, files in found.files.items():
-            self._checkpoints.adopt(files, rank=rank, here=found.store.bucket == stores[0].bucket)
-        self._reporter.change(restored_step=found.step)
-        self._saver.carry_over(found.step)
+            self._files[CommitKind.CHECKPOINTS].adopt(files, rank=rank, here=found.store.bucket == stores[0].bucket)
+        self._checkpoints.restored()
+        self._reporter.change(restored_step=found.step, restored=found.name)
 
     def _prepare(self) -> tuple[Python, dict[str, str]]:
         """Unpacks the code and installs the job's requirements. Returns the Python to use, and the command's environment."""
@@ -240,10 +250,12 @@ class Attempt:
         status = self._accompany(child)
         self._tail = tuple(child.tail)
         self._note(f"the command {described(status)}")
-        if status == 0:
-            return Exit(code=0)
         reason = f"rank {self._node.rank}: the command {described(status)}"
-        return Exit(code=status, error=TrainingFailed.__name__, reason=reason)
+        if self._saver.refused and self._obeyed is None:
+            reason = f"rank {self._node.rank}: its checkpoints could not be restored: {self._saver.refused}"
+        elif status == 0:
+            return Exit(code=0)
+        return Exit(code=status or 1, error=TrainingFailed.__name__, reason=reason)
 
     def _accompany(self, child: ChildProcess) -> int:
         """Waits until the child process has ended, by itself or by an order. Returns its exit code."""
@@ -251,6 +263,8 @@ class Attempt:
         while (status := child.wait(LOOK_S)) is None:
             if self._watch.came.is_set():
                 return self._obey(child)
+            if self._saver.refused:
+                return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
             started = started or self._has_stepped()
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.look(stopped=True) if status else self._watch.order
@@ -320,15 +334,11 @@ class Attempt:
         if order.author == f"rank {self._node.rank}":
             self._reporter.hurry()
 
-    def _committer(self, kind: CommitKind) -> Committer:
-        committer = Committer(
-            self._bucket(self._node.region), self._work / kind.value, self._work / "staging" / kind.value,
-            kind=kind, job=self._job.id, attempt=self._node.attempt, rank=self._node.rank,
-            progress=self._progress, note=self._note, now=time.time, sleep=self._sleep,
+    def _folder(self, kind: CommitKind, bucket: Store) -> Folder:
+        return Folder(
+            bucket, self._work / kind.value, self._work / "staging" / kind.value,
+            kind=kind, job=self._job.id, rank=self._node.rank, note=self._note, now=time.time, sleep=self._sleep,
         )  # fmt: skip
-        if kind is CommitKind.CHECKPOINTS:
-            self._checkpoints = committer
-        return committer
 
     def _shipper(self, stream: str) -> LogShipper:
         return LogShipper(

@@ -1,24 +1,22 @@
-"""Commits a folder to S3: uploads each file once, and last writes the object that lists them.
+"""Sends a folder's files to S3, each once, and commits artifacts: last comes the object that lists them.
 
-Files in CHECKPOINT_DIR should appear by renaming; names that end in `.tmp` are left out. A trainer that replaces several
-files one by one says in PROGRESS_FILE which checkpoint is complete (`checkpoint`); a commit during which that changes is
-repeated. A commit without a step has step -1 and is stored under step 0, where the next one replaces it.
+Files should appear by renaming; names that end in `.tmp` are left out.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agent import snapshot
 from agent.progress import ProgressFile
-from agent.retention import stale_commits
 from agent.snapshot import Changed, FileState
 from agent.store import MIB, Store
-from contract.codec import decode, encode
+from contract.codec import encode
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 
@@ -29,8 +27,8 @@ AT_A_TIME = 8
 """Small files sent side by side; large ones are sent one after the other, each in parallel parts."""
 
 
-class Committer:
-    """One folder of one rank in one attempt. Not for use by two threads at once."""
+class Folder:
+    """One folder of one rank in one attempt, as S3 has it. Not for use by two threads at once."""
 
     def __init__(
         self,
@@ -40,24 +38,18 @@ class Committer:
         *,
         kind: CommitKind,
         job: str,
-        attempt: int,
         rank: int,
-        progress: ProgressFile,
         note: Callable[[str], None],
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._store, self._folder, self._staging, self._kind = store, folder, staging, kind
-        self._job, self._attempt, self._rank = job, attempt, rank
-        self._progress, self._note, self._now, self._sleep = progress, note, now, sleep
+        self._rank, self._note, self._now, self._sleep = rank, note, now, sleep
         self._prefix = BytesPrefix(job)
         self._sent: dict[str, str] = {}
         self._digests: dict[FileState, str] = {}
         self._foreign: dict[str, FileState] = {}
         self._said: set[str] = set()
-        self._last_files: tuple[CommittedFile, ...] = ()
-        self.newest: Commit | None = None
-        self.newest_key = ""
 
     def adopt(self, files: Iterable[CommittedFile], *, rank: int, here: bool) -> None:
         """Takes note of restored files. Those of this rank are not sent again where they are in this bucket already (`here`);
@@ -71,63 +63,49 @@ class Committer:
             if here:
                 self._sent[file.key] = file.sha256
 
-    def commit(self, *, final: bool = False, step: int | None = None) -> Commit | None:
-        """Makes a commit, unless nothing changed since the last one or the folder is empty. `step` overrides the trainer's.
+    def look(self) -> list[FileState]:
+        """This rank's own files, without a request. Raises Changed where the folder moves under it."""
+        return self._own(snapshot.look(self._folder, self._say_once).values())
 
-        Raises Changed where files kept changing, and what boto3 raises; earlier commits stay as they are.
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all lies in the folder but what was restored of other ranks: not even a file that is still written."""
+        known = set(self._foreign)
+        return all(
+            (Path(parent) / name).relative_to(self._folder).as_posix() in known
+            for parent, _, names in os.walk(self._folder)
+            for name in names
+        )
+
+    def send(self, fits: Callable[[Sequence[FileState]], None] = lambda _: None) -> tuple[CommittedFile, ...]:
+        """Sends what S3 lacks of a snapshot of the folder; returns all of this rank's files. `fits` sees the snapshot before anything is
+        sent, and raises where it is not what shall be committed.
+
+        Raises Changed where files kept changing, and what boto3 raises.
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return self._once(final, step)
+                with snapshot.staged(
+                    self._folder, self._staging, self._say_once, now=self._now, sleep=self._sleep
+                ) as seen:
+                    mine = self._own(seen.values())
+                    fits(mine)
+                    self._digests = {one: sha for one, sha in self._digests.items() if seen.get(one.path) == one}
+                    return tuple(self._send(mine))
             except Changed as problem:
                 if attempt == TRIES:
                     raise
                 self._note(f"{self._kind.value}: {problem} during the commit; once more")
                 self._sleep(PAUSE_S)
-        return None
+        raise AssertionError("unreachable")
 
-    def thin(self) -> None:
-        """Deletes this rank's commits that are older than the newest three sets, then the files that none of its remaining
-        commits lists."""
-        keys = list(self._store.keys(self._prefix.commits(self._kind)))
-        stale = stale_commits(keys, self._rank)
-        if not stale:
-            return
-        self._store.delete(stale)
-        kept = [key for key in keys if key not in set(stale) and key.endswith(f"/r{self._rank:04d}.json")]
-        listed = {file.key for key in kept for file in decode(Commit, self._store.get(key)).files}
-        unlisted = [key for key in self._store.keys(self._prefix.checkpoints(self._rank)) if key not in listed]
-        self._store.delete(unlisted)
-        for key in unlisted:
+    def forget(self, keys: Iterable[str]) -> None:
+        """Takes note that these objects are deleted."""
+        for key in keys:
             self._sent.pop(key, None)
-        self._note(f"thinned: {len(stale)} commits and {len(unlisted)} files of older checkpoints")
 
-    def _once(self, final: bool, step: int | None) -> Commit | None:
-        at = self._progress.checkpoint_step() if step is None else step
-        with snapshot.staged(self._folder, self._staging, self._say_once, now=self._now, sleep=self._sleep) as seen:
-            mine = [one for path, one in seen.items() if self._foreign.get(path) != one]
-            if not mine:
-                return None
-            if self._progress.names_checkpoints and step is None and self._progress.checkpoint_step() != at:
-                raise Changed("the trainer finished another checkpoint")
-            self._digests = {one: digest for one, digest in self._digests.items() if seen.get(one.path) == one}
-            files = tuple(self._send(mine))
-        moved = self._progress.names_checkpoints and self.newest is not None and self.newest.step != at
-        if files == self._last_files and not moved:
-            return None
-        commit = Commit(
-            job=self._job,
-            attempt=self._attempt,
-            rank=self._rank,
-            step=at,
-            created_at=self._now(),
-            final=final,
-            files=files,
-        )
-        key = self._prefix.commit(self._kind, self._attempt, max(commit.step, 0), self._rank)
-        self._store.put(key, encode(commit))
-        self.newest, self.newest_key, self._last_files = commit, key, files
-        return commit
+    def _own(self, seen: Iterable[FileState]) -> list[FileState]:
+        return [one for one in seen if self._foreign.get(one.path) != one]
 
     def _send(self, files: list[FileState]) -> list[CommittedFile]:
         small = [one for one in files if one.size <= SMALL]
@@ -182,6 +160,40 @@ class Committer:
         if text not in self._said:
             self._said.add(text)
             self._note(f"{self._kind.value}: {text}")
+
+
+class Artifacts:
+    """Commits ARTIFACTS_DIR: each commit lists all files, and replaces none before it."""
+
+    def __init__(
+        self, store: Store, folder: Folder, *, job: str, attempt: int, rank: int, progress: ProgressFile,
+        now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._store, self._folder, self._prefix = store, folder, BytesPrefix(job)
+        self._job, self._attempt, self._rank = job, attempt, rank
+        self._progress, self._now = progress, now
+        self.newest: Commit | None = None
+        self.newest_key = ""
+
+    def commit(self, *, final: bool = False) -> Commit | None:
+        """Makes a commit, unless nothing changed since the last one or the folder is empty. Raises as Folder.send does."""
+        files = self._folder.send()
+        if not files or (self.newest is not None and files == self.newest.files):
+            return None
+        step = self._progress.checkpoint_step()
+        commit = Commit(
+            job=self._job,
+            attempt=self._attempt,
+            rank=self._rank,
+            step=step,
+            created_at=self._now(),
+            final=final,
+            files=files,
+        )
+        key = self._prefix.commit(CommitKind.ARTIFACTS, self._attempt, max(step, 0), self._rank)
+        self._store.put(key, encode(commit))
+        self.newest, self.newest_key = commit, key
+        return commit
 
 
 def digest_of(file: Path) -> str:

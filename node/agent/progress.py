@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+import os
+import threading
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +16,46 @@ from contract.reports import Progress
 LIMIT = 64 * 1024
 
 
+@dataclass(frozen=True)
+class Named:
+    """The newest checkpoint that the trainer said to be complete."""
+
+    step: int
+    at: float
+    """When it was said: the time of the file in which it was first read, by this machine's clock."""
+    count: int
+    """How many it has named, this one included."""
+
+
 class ProgressFile:
     """PROGRESS_FILE. While it cannot be read, what was read before counts."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._newest: Progress | None = None
-        self._checkpoint: int | None = None
+        self._named: Named | None = None
+        self._reading = threading.Lock()
 
     def read(self) -> Progress | None:
         """The newest progress that could be understood, None before the first."""
-        try:
-            with self._file.open("rb") as source:
-                raw: Any = json.loads(source.read(LIMIT))
-            self._newest = _finite(build(Progress, raw, self._file.name))
-        except (OSError, ValueError, Garbled, RecursionError):
+        with self._reading:
+            try:
+                with self._file.open("rb") as source:
+                    raw: Any = json.loads(source.read(LIMIT))
+                    at = os.fstat(source.fileno()).st_mtime
+                self._newest = _finite(build(Progress, raw, self._file.name))
+            except (OSError, ValueError, Garbled, RecursionError):
+                return self._newest
+            checkpoint = raw.get("checkpoint")
+            if type(checkpoint) is int and (self._named is None or self._named.step != checkpoint):
+                self._named = Named(checkpoint, at, 1 if self._named is None else self._named.count + 1)
             return self._newest
-        checkpoint = raw.get("checkpoint")
-        self._checkpoint = checkpoint if type(checkpoint) is int else None
-        return self._newest
 
     @property
-    def names_checkpoints(self) -> bool:
-        """Whether the trainer says which step its newest finished checkpoint has."""
-        return self._checkpoint is not None
+    def named(self) -> Named | None:
+        """The newest checkpoint that the trainer names, as of now; None where it has named none."""
+        self.read()
+        return self._named
 
     def checkpoint_step(self) -> int:
         """The step of the files that are in CHECKPOINT_DIR now: the trainer's `checkpoint` where it says so, otherwise
@@ -45,7 +63,7 @@ class ProgressFile:
         newest = self.read()
         if newest is None:
             return -1
-        return newest.step if self._checkpoint is None else self._checkpoint
+        return newest.step if self._named is None else self._named.step
 
 
 def _finite(progress: Progress) -> Progress:

@@ -1,4 +1,4 @@
-"""Restores CHECKPOINT_DIR from the newest complete set of commits whose every file is there and has its digest."""
+"""Restores CHECKPOINT_DIR from the newest closed set whose every file is there and has its digest."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from agent.commits import digest_of
 from agent.failures import CannotStart, is_full
-from agent.retention import RestoreSet, complete_sets
+from agent.retention import RestoreSet, history
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode
-from contract.commits import Commit, CommittedFile
-from contract.keys import BytesPrefix, CommitKind, commit_of
+from contract.commits import CheckpointSet, Commit, CommittedFile
+from contract.keys import BytesPrefix, CommitKind
 
+T = TypeVar("T")
 AT_A_TIME = 8
 
 
@@ -29,6 +31,8 @@ class Restored:
     """What was restored to CHECKPOINT_DIR, and from where."""
 
     step: int
+    name: str
+    """The same for every rank that restored this set: `<bucket>/<attempt>/<round>`."""
     store: Store
     files: dict[int, tuple[CommittedFile, ...]]
     """By the rank that committed them."""
@@ -37,33 +41,58 @@ class Restored:
 def restore(
     stores: Sequence[Store], job: str, attempt: int, rank: int, folder: Path, staging: Path, note: Callable[[str], None]
 ) -> Restored | None:
-    """Restores the newest usable set of all earlier attempts in every bucket; None where there is nothing to restore.
+    """Restores the newest usable set of all earlier attempts in every bucket; None where no set was ever closed.
 
-    Raises what boto3 raises: a training must not start from the beginning because a bucket could not be read.
+    Raises CannotStart where there are sets, and none can be used; and what boto3 raises: a training must not start from the beginning
+    because a bucket could not be read.
     """
-    for chosen, store in candidates(stores, job, attempt):
+    found = candidates(stores, job, attempt)
+    for chosen, store in found.sets:
         try:
-            commits = [_commit(store, key) for key in chosen.keys]
+            step, commits = _opened(store, chosen)
             files = union(commits, rank)
             _fetch(store, [file for owned in files.values() for file in owned], folder, staging)
         except Unusable as problem:
-            note(f"the checkpoint of attempt {chosen.attempt}, step {chosen.step} cannot be used: {problem}")
+            note(f"the checkpoint of attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}")
             continue
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        note(f"restored step {commits[0].step} of attempt {chosen.attempt} from {len(commits)} commits")
-        return Restored(commits[0].step, store, files)
+        note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
+        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files)
+    if found.sets:
+        raise CannotStart(
+            f"none of the {len(found.sets)} checkpoints of earlier attempts can be used: the node's log says what is wrong with each"
+        )
+    if found.commits:
+        note(f"{found.commits} commits of earlier attempts are parts of checkpoints that were never whole on all ranks")
     return None
 
 
-def candidates(stores: Sequence[Store], job: str, attempt: int) -> list[tuple[RestoreSet, Store]]:
-    """The complete sets of earlier attempts over all buckets, the newest first."""
-    found = []
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What earlier attempts left over all buckets: the sets, the newest first, and how many commits there are at all."""
+
+    sets: list[tuple[RestoreSet, Store]]
+    commits: int
+
+
+def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
+    """What attempts before this one left."""
+    sets, commits = list[tuple[RestoreSet, Store]](), 0
     for store in stores:
-        keys = store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS))
-        earlier = [key for key in keys if (place := commit_of(key)) and place[0] < attempt]
-        found += [(chosen, store) for chosen in complete_sets(earlier)]
-    return sorted(found, key=lambda each: (each[0].attempt, each[0].step), reverse=True)
+        known = history(store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS)))
+        commits += known.commits_before(attempt)
+        sets += [(chosen, store) for chosen in known.sets() if chosen.attempt < attempt]
+    return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), commits)
+
+
+def _opened(store: Store, chosen: RestoreSet) -> tuple[int, list[Commit]]:
+    """The step of a set and its parts. Raises Unusable."""
+    if not chosen.closed:
+        commits = [_document(Commit, store, key) for key in chosen.keys]
+        return commits[0].step, commits
+    closing = _document(CheckpointSet, store, chosen.keys[0])
+    return closing.step, [_document(Commit, store, key) for key in closing.parts if key]
 
 
 def union(commits: Sequence[Commit], rank: int) -> dict[int, tuple[CommittedFile, ...]]:
@@ -79,9 +108,9 @@ def union(commits: Sequence[Commit], rank: int) -> dict[int, tuple[CommittedFile
     return {commit.rank: tuple(file for file in commit.files if owners[file.path] == commit.rank) for commit in commits}
 
 
-def _commit(store: Store, key: str) -> Commit:
+def _document(kind: type[T], store: Store, key: str) -> T:
     try:
-        return decode(Commit, store.get(key))
+        return decode(kind, store.get(key))
     except (Missing, Garbled) as problem:
         raise Unusable(str(problem)) from None
 

@@ -1,56 +1,119 @@
-"""Which commits belong together, which set is the newest, and which commits nobody will want: decided on keys alone."""
+"""Which rounds there were, which of their sets are closed, and what nobody will want any more: decided on keys alone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from contract.keys import commit_of
+from contract.commits import Part
+from contract.keys import CLOSED, commit_of, round_of
 
 KEPT_SETS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSet:
-    """One commit per committing rank of one attempt, all of the same step."""
+    """One checkpoint: a part of each rank that has files."""
 
     attempt: int
-    step: int
+    order: int
+    """Number of its round; of a set made before there were rounds, its step."""
     keys: tuple[str, ...]
-    """In the order of rank."""
+    """Of the document that closes it; of a set made before there were rounds, of all its commits in the order of rank."""
+    closed: bool = True
+    """Whether a document closes it."""
 
 
-def complete_sets(keys: Iterable[str]) -> list[RestoreSet]:
-    """The newest first: by attempt, then by step.
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every document of a job's checkpoints in one bucket."""
 
-    Complete means: every rank that committed anything in that attempt has a commit at that step. A rank that never
-    committed is not missed; after a restore each rank that has files of its own commits them at once, so that from the
-    second attempt on the committing ranks are known from the start.
-    """
-    found: dict[int, dict[int, dict[int, str]]] = defaultdict(lambda: defaultdict(dict))
+    rounds: dict[tuple[int, int], dict[str, str]]
+    """By attempt and round: the key of each document by its name."""
+    closed: frozenset[tuple[int, int]]
+    older: dict[tuple[int, int], dict[int, str]]
+    """Commits made before there were rounds: by attempt and step, the key of each rank's."""
+
+    def parts(self, attempt: int, number: int) -> dict[int, Part]:
+        """What each rank answered. Where it took an answer back, the miss counts."""
+        found: dict[int, Part] = {}
+        for name in sorted(self.rounds.get((attempt, number), {})):
+            rank, _, ending = name.partition(".")
+            if (
+                rank[1:].isdecimal()
+                and ending in {part.value for part in Part}
+                and found.get(int(rank[1:])) is not Part.MISSED
+            ):
+                found[int(rank[1:])] = Part(ending)
+        return found
+
+    def answered(self, attempt: int, ranks: int) -> dict[int, dict[int, Part]]:
+        """The rounds of the attempt that every rank has answered."""
+        every = {number: self.parts(attempt, number) for of, number in self.rounds if of == attempt}
+        return {number: parts for number, parts in every.items() if len(parts) >= ranks}
+
+    def with_closed(self, attempt: int, number: int, key: str) -> History:
+        """The same, with a set that was just closed."""
+        rounds = {**self.rounds, (attempt, number): {**self.rounds[attempt, number], CLOSED: key}}
+        return replace(self, rounds=rounds, closed=self.closed | {(attempt, number)})
+
+    def files_of(self, rank: int) -> list[str]:
+        """Keys of the rank's documents that list files."""
+        name = f"r{rank:04d}.{Part.FILES.value}"
+        ours = [keys[name] for keys in self.rounds.values() if name in keys]
+        return [*ours, *(keys[rank] for keys in self.older.values() if rank in keys)]
+
+    def commits_before(self, attempt: int) -> int:
+        """How many documents of earlier attempts list files."""
+        parts = [
+            Part.FILES
+            for of, number in self.rounds
+            if of < attempt
+            for part in self.parts(of, number).values()
+            if part is Part.FILES
+        ]
+        return len(parts) + sum(len(keys) for (of, _), keys in self.older.items() if of < attempt)
+
+    def sets(self) -> list[RestoreSet]:
+        """What may be restored, the newest first: by attempt, then by round."""
+        closed = [RestoreSet(*place, (self.rounds[place][CLOSED],)) for place in self.closed]
+        return sorted([*closed, *self._older_sets()], key=lambda each: (each.attempt, each.order), reverse=True)
+
+    def _older_sets(self) -> Iterable[RestoreSet]:
+        """Before there were rounds, a set was whole where every rank that had any commit of the attempt had one of that step."""
+        ranks = defaultdict[int, set[int]](set)
+        for (attempt, _), keys in self.older.items():
+            ranks[attempt] |= keys.keys()
+        for (attempt, step), keys in self.older.items():
+            if keys.keys() == ranks[attempt]:
+                yield RestoreSet(attempt, step, tuple(keys[rank] for rank in sorted(keys)), closed=False)
+
+
+def history(keys: Iterable[str]) -> History:
+    """Sorts the keys under a job's commits of checkpoints; other keys are left out."""
+    rounds = defaultdict[tuple[int, int], dict[str, str]](dict)
+    older = defaultdict[tuple[int, int], dict[int, str]](dict)
     for key in keys:
-        if place := commit_of(key):
-            attempt, step, rank = place
-            found[attempt][step][rank] = key
-    return [
-        RestoreSet(attempt, step, tuple(ranks[rank] for rank in sorted(ranks)))
-        for attempt, steps in sorted(found.items(), reverse=True)
-        for step, ranks in sorted(steps.items(), reverse=True)
-        if ranks.keys() == {rank for others in steps.values() for rank in others}
-    ]
+        if place := round_of(key):
+            rounds[place.attempt, place.number][place.name] = key
+        elif commit := commit_of(key):
+            older[commit[0], commit[1]][commit[2]] = key
+    return History(dict(rounds), frozenset(place for place, names in rounds.items() if CLOSED in names), dict(older))
 
 
-def stale_commits(keys: Iterable[str], rank: int, *, kept: int = KEPT_SETS) -> list[str]:
-    """The commits of `rank` that are older than the newest `kept` complete sets; none while there are fewer sets."""
-    everything = list(keys)
-    sets = complete_sets(everything)
+def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> list[str]:
+    """The rank's documents that are older than the newest `kept` sets, in the order in which to delete them; none while there are fewer
+    sets. Rank 0 removes what belongs to no rank as well."""
+    sets = known.sets()
     if len(sets) < kept:
         return []
-    oldest = (sets[kept - 1].attempt, sets[kept - 1].step)
-    stale = []
-    for key in everything:
-        place = commit_of(key)
-        if place and place[2] == rank and place[:2] < oldest:
-            stale.append(key)
-    return sorted(stale)
+    oldest = (sets[kept - 1].attempt, sets[kept - 1].order)
+    own = f"r{rank:04d}."
+    found = [keys[rank] for place, keys in known.older.items() if place < oldest and rank in keys]
+    for place in (place for place in known.rounds if place < oldest):
+        names = known.rounds[place]
+        if rank == 0:  # a set whose parts are about to go is no set
+            found += [names[name] for name in sorted(names) if not name.startswith("r")]
+        found += [names[name] for name in sorted(names) if name.startswith(own)]
+    return found

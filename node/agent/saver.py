@@ -7,12 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.commits import Committer
+from agent.checkpoints import Checkpoints, Refused
+from agent.commits import Artifacts
 from agent.failures import LARGER, is_full
 from agent.keys import KeysExpired
 from agent.reports import Reporter
 from agent.snapshot import Changed
 
+TICK_S = 0.5
+"""Between looks at PROGRESS_FILE: how soon after a checkpoint is named its commit begins."""
 AGAIN_S = 10.0
 """The longest pause after a commit that failed: a trainer that was writing is done soon, and the interval is long."""
 QUIET_S = 60.0
@@ -37,8 +40,8 @@ class Saver:
 
     def __init__(
         self,
-        checkpoints: Committer,
-        artifacts: Committer,
+        checkpoints: Checkpoints,
+        artifacts: Artifacts,
         reporter: Reporter,
         *,
         every_s: float,
@@ -50,15 +53,11 @@ class Saver:
         self._every_s, self._note, self._now, self._sleep = every_s, note, now, sleep
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
+        self.refused = ""
+        """Why the checkpoints of this job can never be restored; the attempt then ends, because a person has to know."""
 
     def start(self) -> None:
         self._thread.start()
-
-    def carry_over(self, step: int) -> None:
-        """Commits this rank's restored files as its first commit of the attempt; those that are in the region's bucket already
-        are not sent again. Raises what a commit raises."""
-        if self._checkpoints.commit(step=step):
-            self._tell()
 
     def finish(self) -> Unsaved:
         """Makes the last commits, after the training process has ended. Returns what could not be saved."""
@@ -76,44 +75,62 @@ class Saver:
     def _keyed(self) -> list[Exception]:
         """Makes the last commits, and waits while the job's keys are expired: work that is done is not done again because nobody
         renews keys. The attendant bounds the phase."""
-        troubles = self._save(final=True)
+        troubles = self._save_last()
         while any(isinstance(one, KeysExpired) for one in troubles):
             self._sleep(AGAIN_S)
-            troubles = self._save(final=True)
+            troubles = self._save_last()
         return troubles
 
     def _run(self) -> None:
-        pause = self._every_s
-        while not self._over.wait(pause):
-            pause = min(AGAIN_S, self._every_s) if self._save(final=False) else self._every_s
+        """Looks for a round to answer all the time, and commits artifacts once an interval."""
+        next_artifacts, next_look = self._now() + self._every_s, 0.0
+        while not self._over.wait(min(TICK_S, self._every_s)):
+            if not self.refused and self._now() >= next_look and not self._done(self._answer):
+                next_look = self._now() + min(AGAIN_S, self._every_s)
+            if self._now() >= next_artifacts and not self._over.is_set():
+                saved = self._done(self._commit_artifacts)
+                next_artifacts = self._now() + (self._every_s if saved else min(AGAIN_S, self._every_s))
 
-    def _save(self, *, final: bool) -> list[Exception]:
+    def _done(self, do: Callable[[], None]) -> bool:
+        """Does it; whether it was done. Whatever the trouble is, the training goes on, and what was committed before stays."""
+        try:
+            do()
+        except Refused as problem:
+            self.refused = str(problem)
+        except Exception as problem:
+            self._note(f"not committed: {problem}")
+            return False
+        return True
+
+    def _answer(self) -> None:
+        if self._checkpoints.tick():
+            self._tell()
+
+    def _commit_artifacts(self, *, final: bool = False) -> None:
+        if commit := self._artifacts.commit(final=final):
+            self._note(f"committed {len(commit.files)} artifacts: {self._artifacts.newest_key}")
+            self._tell()
+
+    def _save_last(self) -> list[Exception]:
         troubles = list[Exception]()
-        for committer in (self._checkpoints, self._artifacts):
-            if self._over.is_set() and not final:
-                break
+        for save in (self._finish_checkpoints, lambda: self._commit_artifacts(final=True)):
             try:
-                if commit := committer.commit(final=final):
-                    self._note(f"committed {len(commit.files)} files of step {commit.step}: {committer.newest_key}")
-                    self._tell()
-            except Exception as problem:  # whatever it is, the training goes on and the commit before stays
+                save()
+            except Exception as problem:
                 troubles.append(problem)
                 self._note(f"not committed: {problem}")
-        if not final:
-            self._thin()
         return troubles
 
-    def _thin(self) -> None:
-        try:
-            self._checkpoints.thin()
-        except Exception as problem:
-            self._note(f"old commits stay for now: {problem}")
+    def _finish_checkpoints(self) -> None:
+        if self._checkpoints.finish():
+            self._tell()
 
     def _tell(self) -> None:
         newest = self._checkpoints.newest
         self._reporter.change(
             checkpoint=self._checkpoints.newest_key,
             checkpoint_step=newest.step if newest else -1,
+            closed_step=self._checkpoints.closed_step,
             artifacts=self._artifacts.newest_key,
         )
 

@@ -17,6 +17,8 @@ PART = 32 * MIB
 
 
 ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
+TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
+"""S3 answers the second where another write of the key is under way."""
 
 
 class Missing(LookupError):
@@ -38,6 +40,28 @@ class Store:
                 raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
         return body
+
+    def look(self, key: str) -> bytes | None:
+        """One request: the object, None where it is not there, or where S3 says neither (`_lacks`): for what may come later."""
+        try:
+            body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as problem:
+            if code_of(problem) in (*ABSENT, *FORBIDDEN):
+                return None
+            raise
+        return body
+
+    def create(self, key: str, document: bytes) -> bool:
+        """Writes a JSON document unless there is one; whether it did. A request whose answer was lost finds its own document."""
+        try:
+            self._client.put_object(
+                Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
+            )
+        except ClientError as problem:
+            if code_of(problem) in TAKEN:
+                return False
+            raise
+        return True
 
     def _lacks(self, key: str, problem: ClientError) -> bool:
         """Whether there is no such object. S3 answers "forbidden" for a missing one too, because a job may not list the whole bucket; it

@@ -1,38 +1,72 @@
-"""The folder of checkpoints of one rank, and what commits it to the fake S3."""
+"""The folder of checkpoints of one rank, and what brings it into sets in the fake S3; a clock that only the test moves."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from agent.commits import Committer
+from agent.checkpoints import Checkpoints, Place
+from agent.commits import Folder
 from agent.progress import ProgressFile
 from agent.restore import restore
 from agent.store import Store
+from contract.codec import encode
 from contract.commits import Commit
-from contract.keys import CommitKind
+from contract.jobs import Job, Scope
+from contract.keys import BytesPrefix, CommitKind
+from tests.builders import JOB
 from tests.node.fakes import FakeS3
 
 BUCKET = "yard-bytes"
+BEGAN = 1_790_000_000.0
+EVERY_S = 600.0
 
 
-class Folder:
-    """CHECKPOINT_DIR of one rank in one attempt, with what commits it."""
+def job(nodes: int = 1, scope: Scope = Scope.AUTO) -> Job:
+    return replace(
+        JOB, id="job-1", nodes=nodes, admitted_at=BEGAN, checkpoint_minutes=EVERY_S / 60, checkpoint_scope=scope
+    )
+
+
+class Clock:
+    """AWS's and every machine's."""
+
+    def __init__(self) -> None:
+        self.now = BEGAN + 10.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Rank:
+    """One rank in one attempt: CHECKPOINT_DIR, PROGRESS_FILE, and what commits them."""
 
     def __init__(
-        self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, kind: CommitKind = CommitKind.CHECKPOINTS
-    ) -> None:
-        self.path = root / f"a{attempt}r{rank}" / kind.value
+        self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
+        clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        self.path = root / f"a{attempt}r{rank}" / "checkpoints"
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"
-        self.s3, self.rank, self.attempt = s3, rank, attempt
+        self.s3, self.rank, self.attempt, self.clock = s3, rank, attempt, clock or Clock()
         self.notes: list[str] = []
         self.staging = self.path.parent / "staging"
-        self.committer = Committer(
-            Store(s3, BUCKET), self.path, self.staging,
-            kind=kind, job="job-1", attempt=attempt, rank=rank,
-            progress=ProgressFile(self.progress), note=self.notes.append, sleep=lambda _: None,
+        self.store = Store(s3, BUCKET)
+        self.folder = Folder(
+            self.store, self.path, self.staging, kind=CommitKind.CHECKPOINTS, job="job-1", rank=rank,
+            note=self.notes.append, now=self.clock, sleep=self.clock.sleep,
+        )  # fmt: skip
+        self.machine_s = 0.0
+        """How far this machine's clock is ahead."""
+        self.checkpoints = Checkpoints(
+            Place(job(nodes, scope), attempt, rank), self.store, self.folder, ProgressFile(self.progress),
+            now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
         )  # fmt: skip
 
     def write(self, path: str, text: str) -> Path:
@@ -41,32 +75,85 @@ class Folder:
         file.parent.mkdir(parents=True, exist_ok=True)
         (self.path / ".new.tmp").write_text(text)
         (self.path / ".new.tmp").rename(file)
-        os.utime(file, (file.stat().st_mtime - 1,) * 2)  # old enough to be trusted at once
+        self._date(file)
         return file
 
-    def at(self, step: int, **more: object) -> Folder:
+    def at(self, step: int, **more: object) -> Rank:
+        """The trainer writes PROGRESS_FILE, as the last thing of its save."""
+        self.clock.now += 0.001
         self.progress.write_text(json.dumps({"step": step, **more}))
+        self._date(self.progress)
         return self
 
-    def commit(self, step: int, **files: str) -> Commit | None:
+    def save(self, step: int, *, names: bool = True, **files: str) -> Rank:
+        """The trainer saves a checkpoint, and names it."""
         for name, text in files.items():
             self.write(name, text)
-        return self.at(step).committer.commit()
+        return self.at(step, **({"checkpoint": step} if names else {}))
+
+    def _date(self, file: Path) -> None:
+        now = self.clock.now + self.machine_s
+        os.utime(file, (now, now))
+
+    def commit(self, step: int, *, names: bool = True, **files: str) -> Commit | None:
+        """Saves a checkpoint after the next boundary; the commit that is made of it, None where there is none."""
+        self.clock.now += EVERY_S
+        before = self.checkpoints.newest_key
+        self.save(step, names=names, **files)
+        self.clock.now += 200.0
+        self.checkpoints.tick()
+        return self.checkpoints.newest if self.checkpoints.newest_key != before else None
 
     def restore(self) -> int | None:
         """What the agent does at the start of an attempt."""
-        store = Store(self.s3, BUCKET)
-        found = restore([store], "job-1", self.attempt, self.rank, self.path, self.staging, self.notes.append)
+        found = restore([self.store], "job-1", self.attempt, self.rank, self.path, self.staging, self.notes.append)
         if found is None:
             return None
         for rank, files in found.files.items():
-            self.committer.adopt(files, rank=rank, here=True)
-        self.committer.commit(step=found.step)
+            self.folder.adopt(files, rank=rank, here=True)
+        self.checkpoints.restored()
         return found.step
 
     @property
     def content(self) -> dict[str, str]:
         return {str(f.relative_to(self.path)): f.read_text() for f in self.path.rglob("*") if f.is_file()}
+
+
+def ranks(root: Path, s3: FakeS3, nodes: int, attempt: int = 1, scope: Scope = Scope.AUTO) -> list[Rank]:
+    """All ranks of an attempt, with one clock."""
+    clock = Clock()
+    return [Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, clock=clock) for rank in range(nodes)]
+
+
+def pass_time(every: Sequence[Rank], seconds: float) -> None:
+    """Each second every rank looks at what there is to do."""
+    for _ in range(round(seconds)):
+        every[0].clock.now += 1.0
+        for rank in every:
+            rank.checkpoints.tick()
+
+
+def closed(s3: FakeS3) -> list[str]:
+    return [key for _, key in sorted(s3.objects) if key.endswith("/closed.json")]
+
+
+def before_rounds(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) -> Commit:
+    """Commits as agents did before there were rounds."""
+    from hashlib import sha256
+
+    from contract.commits import CommittedFile
+
+    prefix, listed = BytesPrefix("job-1"), []
+    for path, text in files.items():
+        digest = sha256(text.encode()).hexdigest()
+        key = prefix.checkpoint(rank, digest, path)
+        s3.objects[BUCKET, key] = text.encode()
+        listed.append(CommittedFile(path=path, size=len(text), sha256=digest, key=key))
+    commit = Commit(
+        job="job-1", attempt=attempt, rank=rank, step=step, created_at=0.0, final=False, files=tuple(listed)
+    )
+    s3.objects[BUCKET, prefix.commit(CommitKind.CHECKPOINTS, attempt, step, rank)] = encode(commit)
+    return commit
 
 
 def bytes_of(s3: FakeS3, commit: Commit) -> dict[str, str]:

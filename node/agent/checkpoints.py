@@ -1,0 +1,366 @@
+"""Brings this rank's checkpoints into sets: opens rounds, answers them with its part, closes a set as the last one, removes old ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from agent import rounds
+from agent.commits import Folder
+from agent.progress import Named, ProgressFile
+from agent.retention import History, history, stale
+from agent.rounds import Now, State
+from agent.snapshot import FileState
+from agent.store import Store
+from contract.codec import decode, encode
+from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, RoundPlan
+from contract.jobs import Job, Scope
+from contract.keys import LAST_ROUND, BytesPrefix, CommitKind
+
+PATIENCE_S = 60.0
+"""The least time after which a rank that cannot answer a round says so, and after which the next one may be opened."""
+CLOCK_S = 2.0
+"""A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
+
+
+class Refused(Exception):
+    """The ranks do not save what can be restored together; the message says what to do."""
+
+
+class Late(Exception):
+    """The folder has moved on from the checkpoint that was to be committed; the message names a file."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose checkpoints these are."""
+
+    job: Job
+    attempt: int
+    rank: int
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks answer in a round."""
+        return 1 if self.job.checkpoint_scope is Scope.RANK0 else self.job.nodes
+
+    @property
+    def every_s(self) -> float:
+        return self.job.checkpoint_minutes * 60
+
+    @property
+    def patience_s(self) -> float:
+        return max(PATIENCE_S, self.every_s)
+
+    def boundary(self, now: float) -> float:
+        """The first boundary after `now`: they are common to all ranks."""
+        passed = (now - self.job.admitted_at) // self.every_s
+        return self.job.admitted_at + (passed + 1) * self.every_s
+
+
+class Checkpoints:
+    """CHECKPOINT_DIR of one rank in one attempt. Not for use by two threads at once."""
+
+    def __init__(
+        self, place: Place, store: Store, folder: Folder, progress: ProgressFile, *,
+        now: Callable[[], float], note: Callable[[str], None], clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """`now` is AWS's time, `clock` this machine's."""
+        self._place, self._store, self._folder, self._progress = place, store, folder, progress
+        self._now, self._note, self._clock = now, note, clock
+        self._keys = BytesPrefix(place.job.id)
+        self._number = 1
+        self._due = place.boundary(now())
+        self._poll_at = self._walk_at = self._settle_at = 0.0
+        self._plan: RoundPlan | None = None
+        self._seen_at = 0.0
+        self._answered = ""  # the step, or the files, of the last answer
+        self._passed: Named | None = (
+            None  # a checkpoint that was no longer whole when this rank wanted to open a round with it
+        )
+        self._plans: dict[int, RoundPlan] = {}
+        self._left = False  # whether a round waits to be settled
+        self._silent: RoundPlan | None = None  # answered without a name of this rank's own
+        self._files: dict[str, tuple[CommittedFile, ...]] = {}
+        self.newest: Commit | None = None
+        self.newest_key = ""
+        self.closed_step = -1
+
+    def restored(self) -> None:
+        """Takes what lies in the folder for what is in S3 already."""
+        self._answered = _files_of(self._folder.look())
+
+    def tick(self) -> bool:
+        """Does what there is to do now, which mostly is nothing; whether it answered a round. Raises what a commit raises, and Refused."""
+        if self._place.rank >= self._place.ranks:
+            return False
+        now = self._now()
+        self._retract()
+        if self._left:
+            self._settle()
+        if now < self._due:
+            return False
+        if self._plan is None:
+            self._plan = self._find(now) or self._open(now)
+            self._seen_at = now
+        return self._plan is not None and self._answer(self._plan, now)
+
+    def finish(self) -> bool:
+        """Answers the last round, after the training process has ended; whether it did. Raises what a commit raises."""
+        if self._place.rank >= self._place.ranks:
+            return False
+        self._retract()
+        named, own = self._progress.named, self._folder.look()
+        if self._place.ranks == 1 and not own:
+            return False
+        self._number, now = LAST_ROUND, self._now()
+        step = self._progress.checkpoint_step()
+        self._plans[LAST_ROUND] = RoundPlan(
+            round=LAST_ROUND, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
+        )
+        if named is not None and (newer := rounds.newer_than(own, named.at)):
+            self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
+        elif own:
+            self._commit(step, named, limit=named.at if named else 0.0, final=True)
+        else:
+            self._say(Part.NOTHING, b"{}")
+        with suppress(Refused):
+            self._settle()
+        return True
+
+    # Rounds
+
+    def _find(self, now: float) -> RoundPlan | None:
+        """The plan of the next round, if another rank has written it. Asks seldom."""
+        if self._place.ranks == 1 or now < self._poll_at:
+            return None
+        self._poll_at = now + rounds.poll_s(now - self._due)
+        return self._read()
+
+    def _read(self) -> RoundPlan | None:
+        body = self._store.look(self._keys.plan(self._place.attempt, self._number))
+        return None if body is None else decode(RoundPlan, body)
+
+    def _open(self, now: float) -> RoundPlan | None:
+        """Opens the next round if this rank has something new; the plan that then holds, which may be another rank's."""
+        named = self._progress.named
+        if named is not None and (named == self._passed or self._answered == f"step {named.step}"):
+            return None
+        if (named is None and self._place.rank != 0) or self._is_open(now):
+            return None
+        if named is None and not self._opens_unnamed(now):
+            return None
+        if named is not None and rounds.newer_than(self._folder.look(), named.at):
+            self._passed = named  # the next one is taken as soon as it is named
+            return None
+        plan = RoundPlan(
+            round=self._number,
+            step=self._progress.checkpoint_step(),
+            names=named.count if named else 0,
+            named_at=named.at if named and self._clock_is_right(now) else 0.0,
+            opened_at=now,
+            rank=self._place.rank,
+        )
+        key = self._keys.plan(self._place.attempt, self._number)
+        return plan if self._place.ranks == 1 or self._store.create(key, encode(plan)) else self._read()
+
+    def _opens_unnamed(self, now: float) -> bool:
+        """Whether rank 0 opens a round although it has named nothing: where it has new files and has left them alone for a while,
+        because a trainer that names its checkpoints does so at their end; and where it has none, late, because others may have."""
+        if now < self._walk_at:
+            return False
+        late_s, every_s = now - self._due, self._place.every_s
+        self._walk_at = now + rounds.poll_s(late_s)
+        own = self._folder.look()
+        if not own:
+            return self._place.ranks > 1 and late_s > rounds.OTHERS_FIRST * every_s
+        newest = max(one.mtime_ns for one in own) / 1e9
+        rests = self._clock() - newest > min(rounds.RESTS_S, every_s / 4) or late_s > every_s
+        return rests and self._answered != _files_of(own)
+
+    def _is_open(self, now: float) -> bool:
+        """Whether ranks still work on the round before, and have time to."""
+        if self._place.ranks == 1 or self._number == 1 or now > self._due + self._place.patience_s:
+            return False
+        if now < self._settle_at:
+            return True
+        self._settle_at = now + rounds.poll_s(now - self._due)
+        return len(self._history().parts(self._place.attempt, self._number - 1)) < self._place.ranks
+
+    def _answer(self, plan: RoundPlan, now: float) -> bool:
+        named, waited_s = self._progress.named, now - self._seen_at
+        if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
+            return False
+        own = self._folder.look()
+        answer = rounds.answer(
+            plan, named, own, empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
+            patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
+        )  # fmt: skip
+        if answer.now is Now.WAIT:
+            return False
+        if answer.now is Now.COMMIT:
+            limit = 0.0 if plan.names == 0 else named.at if named else plan.named_at
+            self._commit(plan.step if plan.names else self._progress.checkpoint_step(), named, limit=limit)
+        elif answer.now is Now.NOTHING:
+            self._say(Part.NOTHING, b"{}")
+        else:
+            self._miss(answer.reason)
+        self._silent = plan if plan.names and named is None else None
+        self._answered = f"step {named.step}" if named else _files_of(own)
+        self._plans[self._number] = plan
+        self._number, self._plan, self._due = self._number + 1, None, self._place.boundary(now)
+        self._left = True
+        self._settle()
+        return True
+
+    def _commit(self, step: int, named: Named | None, *, limit: float, final: bool = False) -> None:
+        """Sends the files and writes the part. `limit`: no file may be newer than that; 0 for none."""
+
+        def fits(own: Sequence[FileState]) -> None:
+            if limit and (newer := rounds.newer_than(own, limit)):
+                raise Late(f"{newer} changed while the commit of checkpoint {step} began")
+            newest.append(max((one.mtime_ns for one in own), default=0) / 1e9)
+
+        newest = list[float]()
+        try:
+            files = self._folder.send(fits)
+        except Late as problem:
+            self._miss(str(problem))
+            return
+        right = self._clock_is_right(self._now())
+        commit = Commit(
+            job=self._place.job.id,
+            attempt=self._place.attempt,
+            rank=self._place.rank,
+            step=step,
+            created_at=self._clock(),
+            final=final,
+            files=files,
+            round=self._number,
+            named=named is not None,
+            moment=(named.at if named else newest[-1]) if right else 0.0,
+        )
+        self.newest_key, self.newest = self._say(Part.FILES, encode(commit)), commit
+        self._files[self.newest_key] = files
+
+    def _say(self, part: Part, document: bytes) -> str:
+        """Writes this rank's part of the round; its key."""
+        key = self._keys.part(self._place.attempt, self._number, self._place.rank, part.value)
+        self._store.put(key, document)
+        return key
+
+    def _miss(self, reason: str) -> None:
+        self._note(f"checkpoints: round {self._number} is missed: {reason}")
+        self._say(Part.MISSED, encode(Missed(rank=self._place.rank, reason=reason)))
+
+    def _retract(self) -> None:
+        """Opens a set again that this rank had no name for when it answered, and whose checkpoint its trainer names now: what it
+        answered was not complete."""
+        plan, named = self._silent, self._progress.named
+        if plan is None or named is None:
+            return
+        self._silent = None
+        if named.step <= plan.step:
+            attempt = self._place.attempt
+            self._store.put(
+                self._keys.part(attempt, plan.round, self._place.rank, Part.MISSED.value),
+                encode(Missed(rank=self._place.rank, reason=f"it named checkpoint {named.step} later")),
+            )
+            self._store.delete([self._keys.closed(attempt, plan.round)])
+            self._note(
+                f"checkpoints: round {plan.round} is taken back: this rank names checkpoint {named.step} only now"
+            )
+
+    # Sets
+
+    def _settle(self) -> None:
+        """Closes each set of this attempt to which the last rank has answered, and removes old ones. Raises Refused."""
+        known, attempt = self._history(), self._place.attempt
+        reason = ""
+        for number, parts in sorted(known.answered(attempt, self._place.ranks).items()):
+            if number in self._plans and (attempt, number) not in known.closed:
+                known, reason = self._close(known, number, parts)
+        self._left = False
+        closed = [number for of, number in known.closed if of == attempt and number in self._plans]
+        if closed:
+            self.closed_step = max(self.closed_step, self._plans[max(closed)].step)
+        if rounds.is_hopeless(known.answered(attempt, self._place.ranks), any_closed=bool(known.closed)):
+            why = reason or self._why(known)
+            raise Refused(f"in {rounds.FEW} rounds no checkpoint was whole: {why}")
+        self._thin(known)
+
+    def _close(self, known: History, number: int, parts: dict[int, Part]) -> tuple[History, str]:
+        """Closes the set of a round that every rank has answered, if it is one; otherwise the reason, empty where a rank has said it."""
+        plan, scope = self._plans[number], self._place.job.checkpoint_scope
+        result = rounds.outcome(
+            parts, ranks=self._place.ranks, named=plan.names > 0 or number == LAST_ROUND, scope=scope
+        )
+        own = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
+        read = [self._part_of(rank, number) for rank in own] if number == LAST_ROUND or plan.names == 0 else []
+        if result.state is State.CLOSED and number == LAST_ROUND:
+            result = rounds.agreed(read)
+        if result.state is not State.CLOSED:
+            if result.reason:
+                self._note(f"checkpoints: round {number} is no set: {result.reason}")
+            return known, result.reason
+        attempt, step = self._place.attempt, max((one.step for one in read), default=plan.step)
+        keys = tuple(self._keys.part(attempt, number, rank) if rank in own else "" for rank in range(self._place.ranks))
+        made = CheckpointSet(
+            job=self._place.job.id, attempt=attempt, round=number, step=step, closed_at=self._now(), parts=keys
+        )
+        self._store.put(self._keys.closed(attempt, number), encode(made))
+        self._plans[number] = replace(plan, step=step)
+        self._note(f"checkpoint {step} is closed: {len(own)} of {self._place.ranks} ranks have files")
+        return known.with_closed(attempt, number, self._keys.closed(attempt, number)), ""
+
+    def _part_of(self, rank: int, number: int) -> Commit:
+        if rank == self._place.rank and self.newest is not None and self.newest.round == number:
+            return self.newest
+        return decode(Commit, self._store.get(self._keys.part(self._place.attempt, number, rank)))
+
+    def _why(self, known: History) -> str:
+        """What a rank said of the last round that was missed."""
+        for number in sorted(known.answered(self._place.attempt, self._place.ranks), reverse=True):
+            for rank, part in sorted(known.parts(self._place.attempt, number).items()):
+                if part is Part.MISSED:
+                    key = self._keys.part(self._place.attempt, number, rank, part.value)
+                    return f"Rank {rank} said: {decode(Missed, self._store.get(key)).reason}."
+        return ""
+
+    def _history(self) -> History:
+        return history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
+
+    def _thin(self, known: History) -> None:
+        """Removes this rank's parts of rounds before the newest three sets, then the files that none of its parts lists any more."""
+        old = stale(known, self._place.rank)
+        if not old:
+            return
+        try:
+            self._store.delete(old)
+            for key in old:
+                self._files.pop(key, None)
+            kept = [key for key in known.files_of(self._place.rank) if key not in set(old)]
+            listed = {file.key for key in kept for file in self._listed(key)}
+            own = self._store.keys(self._keys.checkpoints(self._place.rank))
+            unlisted = [key for key in own if key not in listed]
+            self._store.delete(unlisted)
+            self._folder.forget(unlisted)
+        except Exception as problem:  # the next round tries again
+            self._note(f"old checkpoints stay for now: {problem}")
+        else:
+            self._note(f"thinned: {len(old)} documents and {len(unlisted)} files of older checkpoints")
+
+    def _listed(self, key: str) -> Iterable[CommittedFile]:
+        if key not in self._files:
+            self._files[key] = decode(Commit, self._store.get(key)).files
+        return self._files[key]
+
+    def _clock_is_right(self, now: float) -> bool:
+        return abs(self._clock() - now) < CLOCK_S
+
+
+def _files_of(own: Sequence[FileState]) -> str:
+    """Tells one state of the folder from another."""
+    return str(hash(tuple(own)))

@@ -1,0 +1,171 @@
+"""Decides what a rank does in a round, and whether a round's parts are a checkpoint: facts in, verdict with a reason out.
+
+In a round the ranks commit the same checkpoint. The rank that opens it writes a plan, which names the checkpoint; each rank answers
+with a part; whoever answers last closes the set (docs/decisions/0024-checkpoints-are-closed-sets.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from agent.progress import Named
+from agent.snapshot import FileState
+from contract.commits import Commit, Part, RoundPlan
+from contract.jobs import Scope
+
+LAG_S = 20.0
+"""A rank that has never named a checkpoint, and has nothing in its folder, may be about to write its first: trainers in lockstep begin
+within this time."""
+POLL_S, LONGEST_POLL_S, POLL_SHARE = 2.0, 30.0, 0.05
+"""Between looks for a plan: a share of the time since it was due, within these bounds."""
+RESTS_S = 10.0
+"""A trainer that has not changed its files for so long has finished them, and would have named them by now."""
+OTHERS_FIRST = 0.9
+"""Share of the interval for which rank 0, without files, leaves it to others to open a round."""
+FEW = 3
+"""Rounds that no rank was kept from answering, and none of which was closed, show that the trainer's ranks do not save the same."""
+
+
+class Now(Enum):
+    """What a rank does about a plan now."""
+
+    WAIT = "wait"
+    COMMIT = "commit"
+    NOTHING = "nothing"
+    MISS = "miss"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What to do, and why where it is a miss."""
+
+    now: Now
+    reason: str = ""
+
+
+def answer(
+    plan: RoundPlan, named: Named | None, own: Sequence[FileState], *, empty: bool, scope: Scope, waited_s: float,
+    patience_s: float, clock_is_right: bool,
+) -> Answer:  # fmt: skip
+    """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder, `empty`
+    whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
+
+    A set is torn by a rank that commits another checkpoint, and by one that commits before its files are complete. A trainer that names
+    its checkpoints says both. One that names none commits what was there when the rank that opened the round named its own: this is
+    complete where that rank had waited for all others, as trainers with a barrier do.
+    """
+    if plan.names == 0:
+        return Answer(Now.COMMIT if own else Now.NOTHING)
+    if named is not None:
+        return _of_namer(plan, named, own, overdue=waited_s > patience_s)
+    if empty and (plan.names > 1 or waited_s > LAG_S):
+        return Answer(Now.NOTHING)
+    if not empty and (plan.names > 1 or scope is Scope.SHARDS):
+        return _as_told(plan, own, clock_is_right=clock_is_right)
+    if waited_s > patience_s:
+        return Answer(Now.MISS, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
+    return Answer(Now.WAIT)
+
+
+def _of_namer(plan: RoundPlan, named: Named, own: Sequence[FileState], *, overdue: bool) -> Answer:
+    if named.step > plan.step:
+        return Answer(Now.MISS, f"its trainer had finished checkpoint {named.step} when it learned of {plan.step}")
+    if named.step < plan.step:
+        why = f"it has not finished checkpoint {plan.step}, its newest is {named.step}"
+        return Answer(Now.MISS, why) if overdue else Answer(Now.WAIT)
+    if newer := newer_than(own, named.at):
+        return Answer(Now.MISS, f"{newer} is newer than its checkpoint {named.step}")
+    return Answer(Now.COMMIT if own else Now.NOTHING)
+
+
+def _as_told(plan: RoundPlan, own: Sequence[FileState], *, clock_is_right: bool) -> Answer:
+    if not own:
+        return Answer(Now.NOTHING)
+    if not (plan.named_at and clock_is_right):
+        return Answer(Now.MISS, "the clock of a machine is wrong, so nobody knows which files are of that checkpoint")
+    if newer := newer_than(own, plan.named_at):
+        return Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
+    return Answer(Now.COMMIT)
+
+
+def newer_than(own: Iterable[FileState], moment: float) -> str:
+    """The first file that changed after the moment; empty where none did."""
+    return next((one.path for one in own if one.mtime_ns > moment * 1e9), "")
+
+
+def poll_s(since_s: float) -> float:
+    """Pause before the next look for a plan that was due `since_s` ago."""
+    return min(max(POLL_S, POLL_SHARE * since_s), LONGEST_POLL_S)
+
+
+class State(Enum):
+    """What a round has come to."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    EMPTY = "empty"
+    """No rank has any file."""
+    MISSED = "missed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a round has come to, and why where it is refused."""
+
+    state: State
+    reason: str = ""
+
+
+def outcome(parts: Mapping[int, Part], *, ranks: int, named: bool, scope: Scope) -> Outcome:
+    """What the parts of a round make of it. `ranks` answer in it; `named` is whether its plan names a checkpoint."""
+    if len(parts) < ranks:
+        return Outcome(State.OPEN)
+    if Part.MISSED in parts.values():
+        return Outcome(State.MISSED)
+    writers = sorted(rank for rank, part in parts.items() if part is Part.FILES)
+    if not writers:
+        return Outcome(State.EMPTY)
+    if scope is Scope.SHARDS and len(writers) < ranks:
+        without = ", ".join(str(rank) for rank in sorted(parts) if rank not in writers)
+        return Outcome(
+            State.REFUSED, f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
+        )
+    if not named and len(writers) > 1:
+        return Outcome(State.REFUSED, unnamed(writers))
+    return Outcome(State.CLOSED)
+
+
+def unnamed(writers: Sequence[int]) -> str:
+    """Why files of several ranks without the name of a checkpoint are refused, and what to do."""
+    shown = ", ".join(map(str, writers[:8])) + (", ..." if len(writers) > 8 else "")
+    return (
+        f"ranks {shown} write to CHECKPOINT_DIR, and none says which of their files belong together. Either each rank that writes puts the "
+        'step of its newest finished checkpoint into PROGRESS_FILE ({"step": 120, "checkpoint": 120}), or only rank 0 writes, or '
+        "the request has checkpoint_scope: rank0, so that only rank 0's files are committed"
+    )
+
+
+def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool) -> bool:
+    """Whether rounds that all ranks answered show that no set of this job will ever be closed."""
+    with_files = [parts for parts in answered.values() if {Part.FILES, Part.MISSED} & set(parts.values())]
+    return not any_closed and len(with_files) >= FEW
+
+
+def agreed(parts: Sequence[Commit]) -> Outcome:
+    """Whether the last commits of the ranks, each made after its training process had ended, are of one checkpoint."""
+    namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
+    if len({one.step for one in namers}) > 1:
+        steps = ", ".join(f"rank {one.rank} {one.step}" for one in namers[:8])
+        return Outcome(State.MISSED, f"the newest checkpoints differ: {steps}")
+    if not namers:
+        return (
+            Outcome(State.CLOSED) if len(others) == 1 else Outcome(State.REFUSED, unnamed([one.rank for one in others]))
+        )
+    named_at = min(one.moment for one in namers)
+    late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
+    if late:
+        return Outcome(State.MISSED, f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}")
+    return Outcome(State.CLOSED)

@@ -1,0 +1,324 @@
+"""Several ranks and their rounds: sets are of one checkpoint, or they are not closed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.checkpoints import Refused
+from agent.rounds import LAG_S
+from contract.codec import decode
+from contract.commits import CheckpointSet
+from contract.jobs import Scope
+from tests.node.fakes import FakeS3, refusal
+from tests.node.folders import BUCKET, EVERY_S, Rank, before_rounds, closed, pass_time, ranks
+
+
+def to_boundary(every: list[Rank]) -> None:
+    pass_time(
+        every,
+        EVERY_S - (every[0].clock.now % EVERY_S - every[0].checkpoints._place.job.admitted_at % EVERY_S) % EVERY_S,
+    )
+
+
+def restored(root: Path, s3: FakeS3, nodes: int, attempt: int = 2, scope: Scope = Scope.AUTO) -> list[Rank]:
+    every = ranks(root, s3, nodes, attempt, scope)
+    for rank in every:
+        rank.restore()
+    return every
+
+
+def test_ranks_that_name_their_checkpoints_commit_the_same_one(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    for step in range(0, 1500, 15):
+        for rank in every:
+            rank.save(step, **{f"shard-{rank.rank}": f"{rank.rank} of {step}"})
+            pass_time(every, 7 if rank.rank == 0 else 8)
+    sets = [decode(CheckpointSet, s3.objects[BUCKET, key]) for key in closed(s3)]
+    assert len(sets) == 2
+    again = restored(tmp_path, s3, 2)
+    newest = max(one.step for one in sets)
+    assert again[0].content == again[1].content == {"shard-0": f"0 of {newest}", "shard-1": f"1 of {newest}"}
+
+
+def test_a_checkpoint_that_one_rank_names_before_the_boundary_and_another_after_it_is_committed(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    every[0].clock.now -= 1.0
+    every[0].save(10, a="0")
+    pass_time(every, 2)
+    every[1].save(10, b="1")
+    pass_time(every, 10)
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)] == [10]
+
+
+def test_files_of_rank_0_alone_are_a_set_once_the_others_say_that_they_have_none(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 4)
+    to_boundary(every)
+    every[0].save(10, model="M")
+    pass_time(every, LAG_S / 2)
+    assert closed(s3) == []
+    pass_time(every, LAG_S + 5)
+    (key,) = closed(s3)
+    assert [bool(part) for part in decode(CheckpointSet, s3.objects[BUCKET, key]).parts] == [True, False, False, False]
+
+
+def test_a_rank_that_is_slow_with_its_first_files_is_not_taken_for_one_without_any(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    every[0].save(10, a="0")
+    (every[1].path / "b.tmp").write_text("half")
+    pass_time(every, 2 * LAG_S)
+    assert closed(s3) == []
+    every[1].save(10, b="1")
+    pass_time(every, 5)
+    assert len(closed(s3)) == 1
+    assert {one.rank: one.content for one in restored(tmp_path, s3, 2)}[0] == {"a": "0", "b": "1"}
+
+
+def test_a_set_without_a_rank_that_names_its_checkpoint_later_is_taken_back(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    every[0].save(10, a="0")
+    pass_time(every, 2 * LAG_S)
+    assert len(closed(s3)) == 1
+    every[1].save(10, b="1")
+    pass_time(every, 1)
+    assert closed(s3) == []
+
+
+def test_a_rank_that_has_gone_on_misses_the_round_and_the_next_one_is_closed(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    every[0].save(10, a="0 of 10")
+    every[1].save(20, b="1 of 20")
+    pass_time(every, 5)
+    assert closed(s3) == []
+    assert any("n000001/r0001.missed" in key for _, key in s3.objects)
+    pass_time(every, EVERY_S)
+    for one in every:
+        one.save(30, **{f"s{one.rank}": f"{one.rank} of 30"})
+    pass_time(every, 5)
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)] == [30]
+
+
+def test_shards_of_a_trainer_in_which_rank_0_names_for_all_are_committed_with_it(tmp_path: Path, s3: FakeS3) -> None:
+    """Rank 0 names a checkpoint after a barrier; the others' files are complete by then."""
+    every = ranks(tmp_path, s3, 2)
+    for step in range(0, 1400, 20):
+        every[0].write("s0", f"0 of {step}")
+        every[1].write("s1", f"1 of {step}")
+        pass_time(every, 1)
+        every[0].at(step, checkpoint=step)
+        pass_time(every, 19)
+    newest = max(decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3))
+    assert restored(tmp_path, s3, 2)[1].content == {"s0": f"0 of {newest}", "s1": f"1 of {newest}"}
+
+
+def test_a_shard_that_is_newer_than_the_named_checkpoint_is_in_no_set(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
+    to_boundary(every)
+    every[1].write("s1", "1 of 10")
+    every[0].save(10, s0="0 of 10")
+    every[0].checkpoints.tick()
+    every[0].clock.now += 1.0
+    every[1].write("s1", "1 of 20")
+    pass_time(every, 10)
+    assert closed(s3) == []
+    assert any("is newer than checkpoint 10" in note for note in every[1].notes)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_with_a_wrong_clock_nobody_knows_which_shards_belong_together(tmp_path: Path, s3: FakeS3, wrong: int) -> None:
+    every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
+    every[wrong].machine_s = 300.0 if wrong == 0 else -300.0
+    to_boundary(every)
+    every[1].write("s1", "1")
+    every[0].save(10, s0="0")
+    pass_time(every, 10)
+    assert closed(s3) == []
+
+
+def test_a_wrong_clock_does_not_matter_where_every_rank_names_its_checkpoints(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    every[1].machine_s = 300.0
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": "x"})
+    pass_time(every, 5)
+    assert len(closed(s3)) == 1
+
+
+def test_files_of_several_ranks_that_nobody_names_are_refused_with_what_to_do(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    with pytest.raises(Refused, match="checkpoint_scope: rank0"):  # noqa: PT012
+        for number in range(5):
+            for one in every:
+                one.write("model.pt", f"{number}")
+            pass_time(every, EVERY_S)
+    assert closed(s3) == []
+
+
+def test_files_of_one_rank_that_nobody_names_are_a_set(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    every[0].write("model.pt", "M")
+    pass_time(every, EVERY_S + 60)
+    assert len(closed(s3)) == 1
+    assert restored(tmp_path, s3, 2)[1].content == {"model.pt": "M"}
+
+
+def test_a_rank_other_than_0_may_be_the_only_one_that_writes(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    every[1].write("model.pt", "M")
+    pass_time(every, 2 * EVERY_S + 60)
+    assert len(closed(s3)) == 1
+
+
+def test_with_scope_rank0_the_others_are_not_asked(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2, scope=Scope.RANK0)
+    to_boundary(every)
+    for one in every:
+        one.save(10, model=f"of {one.rank}")
+    every[0].checkpoints.tick()
+    calls = len(s3.calls)
+    every[1].checkpoints.tick()
+    assert len(s3.calls) == calls
+    assert len(closed(s3)) == 1
+    assert restored(tmp_path, s3, 2)[1].content == {"model": "of 0"}
+
+
+def test_with_scope_shards_a_rank_without_files_keeps_the_set_open(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
+    to_boundary(every)
+    every[0].save(10, a="0")
+    pass_time(every, 3 * LAG_S)
+    assert closed(s3) == []
+    assert any("these ranks have nothing in CHECKPOINT_DIR: 1" in note for one in every for note in one.notes)
+
+
+def test_checkpoints_that_are_never_the_same_are_refused_after_some_rounds(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    with pytest.raises(Refused, match="Rank 1 said: its trainer had finished checkpoint"):  # noqa: PT012
+        for step in range(0, 5000, 10):
+            every[0].save(step, a=str(step))
+            every[1].save(step + 5, b=str(step))
+            pass_time(every, 10)
+
+
+def test_a_set_whose_last_rank_died_before_it_closed_it_is_closed_by_the_next_look(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    s3.fault = lambda call, key: refusal("SlowDown") if call == "put" and key.endswith("closed.json") else None
+    for one in every:
+        one.save(10, **{f"s{one.rank}": "x"})
+        with pytest.raises(Exception, match="SlowDown") if one.rank else pytest.MonkeyPatch.context():
+            one.checkpoints.tick()
+    assert closed(s3) == []
+    s3.fault = lambda _call, _key: None
+    every[1].checkpoints.tick()
+    assert len(closed(s3)) == 1
+
+
+def test_two_ranks_that_close_a_set_at_once_write_the_same(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": "x"})
+    pass_time(every, 3)
+    first = s3.objects[BUCKET, closed(s3)[0]]
+    del s3.objects[BUCKET, closed(s3)[0]]
+    every[0].checkpoints._left = True
+    every[0].checkpoints.tick()
+    again = decode(CheckpointSet, s3.objects[BUCKET, closed(s3)[0]])
+    assert (again.parts, again.step) == (decode(CheckpointSet, first).parts, 10)
+
+
+def test_a_pass_with_nothing_new_makes_no_request(tmp_path: Path, s3: FakeS3) -> None:
+    one = Rank(tmp_path, s3)
+    one.commit(5, a="A")
+    s3.calls.clear()
+    pass_time([one], 2 * EVERY_S)
+    assert s3.calls == []
+
+
+def test_the_last_commits_are_a_set_where_all_ranks_end_with_the_same_checkpoint(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 3)
+    for one in every[:2]:
+        one.save(7, **{f"s{one.rank}": f"{one.rank} of 7"})
+    for one in every:
+        one.clock.now += 3.0
+        one.checkpoints.finish()
+    assert len(closed(s3)) == 1
+    assert restored(tmp_path, s3, 3)[2].content == {"s0": "0 of 7", "s1": "1 of 7"}
+
+
+@pytest.mark.parametrize("how", ["other", "mid-save", "lost"])
+def test_last_commits_that_differ_leave_the_set_before(tmp_path: Path, s3: FakeS3, how: str) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": f"{one.rank} of 10"})
+    pass_time(every, 5)
+    every[0].save(20, s0="0 of 20")
+    if how == "other":
+        every[1].save(30, s1="1 of 30")
+    else:
+        every[1].write("s1", "1 of 20")  # renamed, and not named
+    every[0].checkpoints.finish()
+    if how != "lost":
+        every[1].checkpoints.finish()
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)] == [10]
+    assert restored(tmp_path, s3, 2)[0].content == {"s0": "0 of 10", "s1": "1 of 10"}
+
+
+def test_a_restored_checkpoint_is_not_committed_again_and_opens_no_round(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": f"{one.rank} of 10"})
+    pass_time(every, 5)
+    again = restored(tmp_path, s3, 2)
+    s3.calls.clear()
+    pass_time(again, 3 * EVERY_S)
+    assert {call for call, _ in s3.calls} <= {"get"}
+
+
+def test_three_attempts_whose_last_died_in_its_first_round_go_on_from_the_set_before(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every)
+    for one in every:
+        one.save(10, **{f"s{one.rank}": f"{one.rank} of 10"})
+    pass_time(every, 5)
+    second = restored(tmp_path, s3, 2)
+    to_boundary(second)
+    second[0].save(20, s0="0 of 20")
+    second[0].checkpoints.tick()  # rank 1 is lost
+    third = restored(tmp_path, s3, 2, attempt=3)
+    assert [one.content for one in third] == [{"s0": "0 of 10", "s1": "1 of 10"}] * 2
+
+
+def test_sets_from_before_there_were_rounds_are_restored(tmp_path: Path, s3: FakeS3) -> None:
+    for step in (5, 6):
+        before_rounds(s3, 1, step, 0, s0=f"0 of {step}")
+    before_rounds(s3, 1, 5, 1, s1="1 of 5")
+    assert [one.content for one in restored(tmp_path, s3, 2)] == [{"s0": "0 of 5", "s1": "1 of 5"}] * 2
+
+
+def test_old_rounds_go_and_three_sets_stay(tmp_path: Path, s3: FakeS3) -> None:
+    every = ranks(tmp_path, s3, 2)
+    for step in range(1, 8):
+        to_boundary(every)
+        for one in every:
+            one.save(step, **{f"s{one.rank}": f"{one.rank} of {step}", "same": "x"})
+        pass_time(every, 10)
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)][-3:] == [5, 6, 7]
+    assert len(closed(s3)) <= 4
+    kept = [key for _, key in s3.objects if "/checkpoints/rank-0000/" in key]
+    assert len(kept) <= 5
+    for one in restored(tmp_path, s3, 2):
+        assert one.content == {"s0": "0 of 7", "s1": "1 of 7", "same": "x"}
