@@ -152,9 +152,11 @@ class Checkpoints:
             return None
         if named is None and not self._opens_unnamed(now):
             return None
-        if named is not None and rounds.newer_than(self._folder.look(), named.at):
-            self._passed = named  # the next one is taken as soon as it is named
-            return None
+        if named is not None:
+            own = self._folder.look()
+            if rounds.newer_than(own, named.at) or (self._place.ranks == 1 and not own):
+                self._passed = named  # the next one is taken as soon as it is named
+                return None
         plan = RoundPlan(
             round=self._number,
             step=self._progress.checkpoint_step(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.node.fakes import FakeS3, imds
-from tests.node.folders import Folder
+from tests.node.folders import Rank
 from tests.node.world import Site, metadata
 
 
@@ -24,5 +24,5 @@ def s3() -> FakeS3:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, s3: FakeS3) -> Folder:
-    return Folder(tmp_path, s3)
+def folder(tmp_path: Path, s3: FakeS3) -> Rank:
+    return Rank(tmp_path, s3)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from agent.commits import Committer
+from agent.checkpoints import Checkpoints
+from agent.commits import Artifacts
 from agent.reports import Reporter
 from agent.saver import Saver, Unsaved
 
@@ -16,6 +17,10 @@ class Folder:
         self._clock, self._troubles = clock, list(troubles)
         self.tries = 0
         self.newest, self.newest_key = None, ""
+
+    def finish(self) -> bool:
+        self.commit(final=True)
+        return False
 
     def commit(self, *, final: bool = False) -> None:
         assert final
@@ -33,8 +38,8 @@ class Finished:
         self.clock, self.notes = [0.0], list[str]()
         self.checkpoints, self.artifacts = Folder(self.clock, *checkpoints), Folder(self.clock, *artifacts)
         self._saver = Saver(
-            cast(Committer, self.checkpoints),
-            cast(Committer, self.artifacts),
+            cast(Checkpoints, self.checkpoints),
+            cast(Artifacts, self.artifacts),
             cast(Reporter, None),
             every_s=10_000.0,
             note=self.notes.append,

@@ -85,21 +85,21 @@ class Rank:
         self._date(self.progress)
         return self
 
-    def save(self, step: int, *, names: bool = True, **files: str) -> Rank:
+    def save(self, step: int, **files: str) -> Rank:
         """The trainer saves a checkpoint, and names it."""
         for name, text in files.items():
             self.write(name, text)
-        return self.at(step, **({"checkpoint": step} if names else {}))
+        return self.at(step, checkpoint=step)
 
     def _date(self, file: Path) -> None:
         now = self.clock.now + self.machine_s
         os.utime(file, (now, now))
 
-    def commit(self, step: int, *, names: bool = True, **files: str) -> Commit | None:
+    def commit(self, step: int, **files: str) -> Commit | None:
         """Saves a checkpoint after the next boundary; the commit that is made of it, None where there is none."""
         self.clock.now += EVERY_S
         before = self.checkpoints.newest_key
-        self.save(step, names=names, **files)
+        self.save(step, **files)
         self.clock.now += 200.0
         self.checkpoints.tick()
         return self.checkpoints.newest if self.checkpoints.newest_key != before else None

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from agent.commits import Committer
+from agent.commits import Folder
 from agent.snapshot import Changed
 from contract import tags
 from contract.codec import decode
 from contract.commits import Commit
-from contract.keys import JobPrefix
+from contract.keys import LAST_ROUND, JobPrefix
 from contract.reports import NodeReport, Phase
 from tests.builders import PLACE
 from tests.node.fakes import refusal
@@ -130,10 +130,10 @@ def test_files_that_still_change_at_the_last_commit_end_the_job_and_do_not_repea
     monkeypatch.setattr("agent.saver.QUIET_S", 0.0)
     site.offer("import os\nopen(os.environ['ARTIFACTS_DIR'] + '/model', 'w').write('x')")
 
-    def never_rests(_committer: Committer, **_: object) -> None:
+    def never_rests(_folder: Folder, **_: object) -> None:
         raise Changed("model changed")
 
-    monkeypatch.setattr(Committer, "commit", never_rests)
+    monkeypatch.setattr(Folder, "send", never_rests)
     ending = site.run()
     assert ending.error == "TrainingFailed"
     assert "model changed" in ending.reason
@@ -258,17 +258,18 @@ os.makedirs(os.path.dirname(file), exist_ok=True)
 open(file, "w").write("from attempt " + os.environ["ATTEMPT"])
 open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.environ["ATTEMPT"])}))
 """
-    site.offer(script)
+    site.offer(script, nodes=1)
     assert site.run().code == 0
-    assert site.report().restored_step == -1
+    assert (site.report().restored_step, site.report().restored, site.report().closed_step) == (-1, "", 5)
     again = second_attempt(site)
     assert again.run().code == 0
     assert "found from attempt 1" in again.lines
-    assert (again.report().restored_step, again.report().checkpoint_step) == (5, 10)
+    assert (again.report().restored_step, again.report().closed_step) == (5, 10)
+    assert again.report().restored == f"{PLACE.bucket}/1/{LAST_ROUND}"
 
 
 def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:
-    site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')")
+    site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')", nodes=1)
     assert site.run().code == 0
     commits = site.aws.s3.sent("commits/")
     site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" and "rank-" in _key else None

@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from agent import commits, snapshot
+from agent.commits import Artifacts, Folder
+from agent.failures import CannotStart
+from agent.progress import ProgressFile
 from agent.restore import Unusable, restore, union
+from agent.retention import history
 from agent.snapshot import Changed
 from agent.store import Store
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 from tests.node.fakes import FakeS3, refusal
-from tests.node.folders import BUCKET, Folder, bytes_of
+from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of
 
-# Commits
-
-
-def test_an_empty_folder_makes_no_commit(folder: Folder, s3: FakeS3) -> None:
-    assert folder.at(3).committer.commit() is None
-    assert s3.objects == {}
+# What is sent
 
 
-def test_a_commit_lists_every_file_and_comes_last(folder: Folder, s3: FakeS3) -> None:
+def content(s3: FakeS3, files: Sequence[CommittedFile]) -> dict[str, str]:
+    return {file.path: s3.objects[BUCKET, file.key].decode() for file in files}
+
+
+def test_an_empty_folder_makes_no_commit_and_no_request(folder: Rank, s3: FakeS3) -> None:
+    assert folder.commit(3) is None
+    assert s3.calls == []
+
+
+def test_a_commit_lists_every_file_and_comes_after_them(folder: Rank, s3: FakeS3) -> None:
     commit = folder.commit(7, **{"a.pt": "A", "deep/er/b c+%ü.pt": "B"})
     assert commit is not None
     assert bytes_of(s3, commit) == {"a.pt": "A", "deep/er/b c+%ü.pt": "B"}
-    assert s3.calls[-1] == ("put", BytesPrefix("job-1").commit(CommitKind.CHECKPOINTS, 1, 7, 0))
+    prefix = BytesPrefix("job-1")
+    assert [key for call, key in s3.calls if call == "put"][-2:] == [prefix.part(1, 1, 0), prefix.closed(1, 1)]
 
 
-def test_nothing_new_is_no_commit_and_no_request(folder: Folder, s3: FakeS3) -> None:
+def test_nothing_new_is_no_commit_and_no_request(folder: Rank, s3: FakeS3) -> None:
     folder.commit(7, a="A")
     calls = list(s3.calls)
-    assert folder.commit(8) is None
+    folder.clock.now += 10 * EVERY_S
+    assert folder.checkpoints.tick() is False
     assert s3.calls == calls
 
 
-def test_only_what_changed_is_sent_again(folder: Folder, s3: FakeS3) -> None:
+def test_only_what_changed_is_sent_again(folder: Rank, s3: FakeS3) -> None:
     folder.commit(1, a="A", b="B")
     s3.calls.clear()
     commit = folder.commit(2, b="C")
@@ -49,52 +59,81 @@ def test_only_what_changed_is_sent_again(folder: Folder, s3: FakeS3) -> None:
     assert len(s3.sent("/checkpoints/rank-")) == 1
 
 
-def test_a_touched_file_with_the_same_bytes_is_not_sent_again(folder: Folder, s3: FakeS3) -> None:
+def test_a_touched_file_with_the_same_bytes_is_not_sent_again(folder: Rank, s3: FakeS3) -> None:
     folder.commit(1, a="A")
     s3.calls.clear()
-    assert folder.commit(2, a="A") is None
+    assert folder.commit(2, a="A") is not None
+    assert s3.sent("/checkpoints/rank-") == []
+
+
+def test_a_checkpoint_is_committed_once_however_often_it_is_named(folder: Rank, s3: FakeS3) -> None:
+    folder.commit(1, a="A")
+    s3.calls.clear()
+    assert folder.commit(1) is None
     assert s3.calls == []
 
 
-def test_without_a_step_the_commit_says_so(folder: Folder) -> None:
+def test_what_a_trainer_named_is_never_overwritten(folder: Rank, s3: FakeS3) -> None:
+    first, key = folder.commit(5, a="A"), folder.checkpoints.newest_key
+    before = s3.objects[BUCKET, key]
+    folder.commit(6, a="B")
+    folder.commit(5, a="C")
+    assert first is not None
+    assert s3.objects[BUCKET, key] == before
+    assert bytes_of(s3, first) == {"a": "A"}
+
+
+def test_without_a_step_the_commit_says_so(folder: Rank) -> None:
     folder.write("a", "A")
-    commit = folder.committer.commit()
-    assert commit is not None
-    assert commit.step == -1
-    assert "/s000000000000/" in folder.committer.newest_key
+    folder.clock.now += EVERY_S + 60
+    folder.checkpoints.tick()
+    assert folder.checkpoints.newest is not None
+    assert (folder.checkpoints.newest.step, folder.checkpoints.newest.named) == (-1, False)
 
 
-def test_the_step_of_the_finished_checkpoint_wins(folder: Folder) -> None:
+def test_the_step_of_the_finished_checkpoint_wins(folder: Rank) -> None:
+    folder.clock.now += EVERY_S
     folder.write("a", "A")
-    commit = folder.at(55, checkpoint=50).committer.commit()
-    assert commit is not None
-    assert commit.step == 50
+    folder.at(55, checkpoint=50).checkpoints.tick()
+    assert folder.checkpoints.newest is not None
+    assert folder.checkpoints.newest.step == 50
 
 
-def test_unfinished_files_links_and_pipes_are_left_out(folder: Folder) -> None:
+def test_unfinished_files_links_and_pipes_are_left_out(folder: Rank) -> None:
     folder.write("a", "A")
     (folder.path / "b.tmp").write_text("half")
     (folder.path / "link").symlink_to("/etc/passwd")
     (folder.path / "linked").symlink_to(folder.path.parent, target_is_directory=True)
     os.mkfifo(folder.path / "pipe")
     (folder.path / "x\udcff").write_text("no UTF-8")
-    commit = folder.at(1).committer.commit()
-    assert commit is not None
-    assert [file.path for file in commit.files] == ["a"]
-    assert len([note for note in folder.notes if "left out" in note]) == 4
-    folder.commit(2, a="B")
+    for _ in range(2):
+        assert [file.path for file in folder.folder.send()] == ["a"]
     assert len([note for note in folder.notes if "left out" in note]) == 4
 
 
-def test_a_commit_that_fails_leaves_the_one_before(folder: Folder, s3: FakeS3) -> None:
+def test_a_commit_that_fails_leaves_the_one_before_and_is_tried_again(folder: Rank, s3: FakeS3) -> None:
     folder.commit(1, a="A")
-    newest = folder.committer.newest_key
-    s3.fault = lambda call, _key: refusal("SlowDown") if call == "put" else None
+    newest = folder.checkpoints.newest_key
+    s3.fault = lambda call, key: refusal("SlowDown") if call == "put" and "/rank-" in key else None
     with pytest.raises(Exception, match="SlowDown"):
         folder.commit(2, a="B")
-    assert folder.committer.newest_key == newest
+    assert folder.checkpoints.newest_key == newest
     s3.fault = lambda _call, _key: None
-    assert folder.commit(2) is not None
+    assert folder.checkpoints.tick()
+    assert folder.checkpoints.closed_step == 2
+
+
+def test_a_save_in_progress_when_the_time_has_come_waits_for_its_name(folder: Rank, s3: FakeS3) -> None:
+    """The file of the next checkpoint is there, and the trainer still names the one before."""
+    folder.save(1, a="A")
+    folder.clock.now += EVERY_S
+    folder.write("a", "B")
+    folder.checkpoints.tick()
+    assert s3.calls == []
+    folder.save(2, b="B")
+    folder.checkpoints.tick()
+    assert folder.checkpoints.newest is not None
+    assert bytes_of(s3, folder.checkpoints.newest) == {"a": "B", "b": "B"}
 
 
 def on_upload(s3: FakeS3, act: Callable[[], object], times: int = 1) -> None:
@@ -108,41 +147,35 @@ def on_upload(s3: FakeS3, act: Callable[[], object], times: int = 1) -> None:
 
 
 def test_a_large_file_that_changes_under_its_upload_is_listed_by_no_commit(
-    folder: Folder, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "SMALL", 0)
     file = folder.write("a", "old bytes")
     on_upload(s3, lambda: file.write_text("new bytes"))
-    commit = folder.commit(1)
-    assert commit is not None
-    assert bytes_of(s3, commit) == {"a": "new bytes"}
-    assert commit.files[0].sha256 == commits.digest_of(file)
+    files = folder.folder.send()
+    assert content(s3, files) == {"a": "new bytes"}
+    assert files[0].sha256 == commits.digest_of(file)
     assert any("a changed" in note for note in folder.notes)
 
 
-def test_a_file_that_never_rests_is_never_committed(
-    folder: Folder, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_never_rests_is_never_committed(folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commits, "SMALL", 0)
     file = folder.write("a", "x")
     on_upload(s3, lambda: file.write_text(file.read_text() + "x"), times=1000)
+    folder.clock.now += EVERY_S + 60
     with pytest.raises(Changed):
-        folder.commit(1)
+        folder.checkpoints.tick()
     assert s3.sent("commits/") == []
 
 
-def test_a_file_replaced_during_its_upload_is_committed_as_it_was(folder: Folder, s3: FakeS3) -> None:
+def test_a_file_replaced_during_its_upload_is_committed_as_it_was(folder: Rank, s3: FakeS3) -> None:
     folder.write("a", "old")
     on_upload(s3, lambda: folder.write("a", "new"))
-    commit = folder.commit(1)
-    assert commit is not None
-    assert bytes_of(s3, commit) == {"a": "old"}
-    again = folder.commit(2)
-    assert again is not None
-    assert bytes_of(s3, again) == {"a": "new"}
+    assert content(s3, folder.folder.send()) == {"a": "old"}
+    assert content(s3, folder.folder.send()) == {"a": "new"}
 
 
-def test_a_write_within_one_tick_of_the_clock_is_seen(folder: Folder, tmp_path: Path) -> None:
+def test_a_write_within_one_tick_of_the_clock_is_seen(folder: Rank, tmp_path: Path) -> None:
     file = folder.path / "a"
     file.write_text("old")
     facts = file.stat()
@@ -155,84 +188,103 @@ def test_a_write_within_one_tick_of_the_clock_is_seen(folder: Folder, tmp_path: 
         pytest.fail("a young file was trusted without a second look")
 
 
-def test_staging_leaves_nothing_behind(folder: Folder) -> None:
+def test_staging_leaves_nothing_behind(folder: Rank) -> None:
     folder.commit(1, a="A")
     assert not folder.staging.exists()
     assert (folder.path / "a").stat().st_nlink == 1
 
 
-def test_artifacts_keep_their_own_names_and_are_replaced(tmp_path: Path, s3: FakeS3) -> None:
-    folder = Folder(tmp_path, s3, kind=CommitKind.ARTIFACTS)
-    folder.commit(1, **{"out/model": "A"})
-    folder.commit(2, **{"out/model": "B"})
+# Artifacts
+
+
+def artifacts(folder: Rank) -> Artifacts:
+    made = Folder(
+        folder.store, folder.path, folder.staging, kind=CommitKind.ARTIFACTS, job="job-1", rank=0,
+        note=folder.notes.append, sleep=folder.clock.sleep,
+    )  # fmt: skip
+    return Artifacts(
+        folder.store, made, job="job-1", attempt=1, rank=0, progress=ProgressFile(folder.progress), now=folder.clock
+    )
+
+
+def test_artifacts_keep_their_own_names_and_are_replaced(folder: Rank, s3: FakeS3) -> None:
+    made = artifacts(folder)
+    for step, text in enumerate("AB", 1):
+        folder.at(step).write("out/model", text)
+        assert made.commit() is not None
     assert s3.objects[BUCKET, "jobs/job-1/artifacts/rank-0000/out/model"] == b"B"
+    assert made.newest_key == BytesPrefix("job-1").commit(CommitKind.ARTIFACTS, 1, 2, 0)
+
+
+def test_artifacts_that_did_not_change_are_committed_once_and_make_no_request(folder: Rank, s3: FakeS3) -> None:
+    made = artifacts(folder)
+    folder.write("model", "A")
+    assert made.commit() is not None
+    s3.calls.clear()
+    folder.at(9)
+    assert made.commit() is None
+    assert s3.calls == []
+
+
+def test_an_artifact_that_a_checkpoints_name_outlives_is_committed_with_one_content(folder: Rank, s3: FakeS3) -> None:
+    made = artifacts(folder)
+    folder.save(1, model="A")
+    commit = made.commit(final=True)
+    assert commit is not None
+    assert (commit.step, commit.final, bytes_of(s3, commit)) == (1, True, {"model": "A"})
 
 
 # Thinning
 
 
-def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: Folder, s3: FakeS3) -> None:
+def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: Rank, s3: FakeS3) -> None:
     for step in range(1, 7):
         folder.commit(step, model=f"weights {step}", config="same")
-        folder.committer.thin()
-    store = Store(s3, BUCKET)
-    left = [decode(Commit, store.get(key)) for key in store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS))]
+    known = history(folder.store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS)))
+    left = [decode(Commit, folder.store.get(key)) for key in sorted(known.files_of(0))]
     assert [commit.step for commit in left] == [4, 5, 6]
     for commit in left:
         assert bytes_of(s3, commit) == {"model": f"weights {commit.step}", "config": "same"}
-    assert len(list(store.keys(BytesPrefix("job-1").checkpoints(0)))) == 4
+    assert len(list(folder.store.keys(BytesPrefix("job-1").checkpoints(0)))) == 4
 
 
-def test_commits_go_before_their_files(folder: Folder, s3: FakeS3) -> None:
+def test_what_closes_a_set_goes_before_its_parts_and_these_before_their_files(folder: Rank, s3: FakeS3) -> None:
     for step in range(1, 5):
         folder.commit(step, model=f"weights {step}")
-    folder.committer.thin()
-    deleted = [key for call, key in s3.calls if call == "delete"]
-    assert [("commits/" in key) for key in deleted] == [True, False]
+    deleted = [key.rpartition("/")[2] for call, key in s3.calls if call == "delete"]
+    assert deleted == ["closed.json", "r0000.json", "model"]
 
 
-def test_a_thinned_file_that_comes_back_is_sent_again(folder: Folder, s3: FakeS3) -> None:
+def test_a_thinned_file_that_comes_back_is_sent_again(folder: Rank, s3: FakeS3) -> None:
     for step, text in enumerate(["A", "B", "C", "D"], 1):
         folder.commit(step, model=text)
-    folder.committer.thin()
     commit = folder.commit(5, model="A")
     assert commit is not None
     assert bytes_of(s3, commit) == {"model": "A"}
+
+
+def test_a_round_in_which_nothing_can_be_deleted_is_closed_all_the_same(folder: Rank, s3: FakeS3) -> None:
+    s3.fault = lambda call, _key: refusal("SlowDown") if call == "delete" else None
+    for step in range(1, 6):
+        assert folder.commit(step, model=f"weights {step}") is not None
+    assert folder.checkpoints.closed_step == 5
+    assert any("stay for now" in note for note in folder.notes)
 
 
 # Restores
 
 
 def test_nothing_committed_is_nothing_restored(tmp_path: Path, s3: FakeS3) -> None:
-    assert Folder(tmp_path, s3, attempt=2).restore() is None
-
-
-def test_every_node_restores_the_union(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3, rank=0).commit(5, **{"model.pt": "M", "deep/0.pt": "zero"})
-    Folder(tmp_path, s3, rank=1).commit(5, **{"deep/1.pt": "one"})
-    for rank in range(3):
-        node = Folder(tmp_path, s3, rank=rank, attempt=2)
-        assert node.restore() == 5
-        assert node.content == {"model.pt": "M", "deep/0.pt": "zero", "deep/1.pt": "one"}
-
-
-def test_an_incomplete_set_is_not_restored(tmp_path: Path, s3: FakeS3) -> None:
-    first, second = Folder(tmp_path, s3, rank=0), Folder(tmp_path, s3, rank=1)
-    first.commit(5, a="old 0")
-    second.commit(5, b="old 1")
-    first.commit(6, a="new 0")
-    node = Folder(tmp_path, s3, attempt=2)
-    assert node.restore() == 5
-    assert node.content == {"a": "old 0", "b": "old 1"}
+    assert Rank(tmp_path, s3, attempt=2).restore() is None
 
 
 @pytest.mark.parametrize("damage", ["another digest", "cut short", "gone", "commit torn", "commit gone"])
 def test_a_damaged_set_falls_back_to_the_one_before(tmp_path: Path, s3: FakeS3, damage: str) -> None:
-    first = Folder(tmp_path, s3)
+    first = Rank(tmp_path, s3)
     first.commit(5, a="good", b="keeps")
     commit = first.commit(6, a="better")
     assert commit is not None
-    file, key = (BUCKET, commit.files[0].key), (BUCKET, first.committer.newest_key)
+    file, key = (BUCKET, commit.files[0].key), (BUCKET, first.checkpoints.newest_key)
     if damage == "another digest":
         s3.objects[file] = b"bitten"
     elif damage == "cut short":
@@ -243,17 +295,17 @@ def test_a_damaged_set_falls_back_to_the_one_before(tmp_path: Path, s3: FakeS3, 
         s3.objects[key] = s3.objects[key][:-5]
     else:
         s3.fault = lambda call, asked: refusal("NoSuchKey") if call == "get" and asked == key[1] else None
-    node = Folder(tmp_path, s3, attempt=2)
+    node = Rank(tmp_path, s3, attempt=2)
     assert node.restore() == 5
     assert node.content == {"a": "good", "b": "keeps"}
     assert any("cannot be used" in note for note in node.notes)
 
 
 def test_a_bucket_that_cannot_be_read_is_no_fresh_start(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3).commit(5, a="A")
+    Rank(tmp_path, s3).commit(5, a="A")
     s3.fault = lambda call, _key: refusal("AccessDenied") if call == "list" else None
     with pytest.raises(Exception, match="AccessDenied"):
-        Folder(tmp_path, s3, attempt=2).restore()
+        Rank(tmp_path, s3, attempt=2).restore()
 
 
 @pytest.mark.parametrize("call", ["get", "download"])
@@ -261,50 +313,52 @@ def test_a_right_that_is_missing_is_no_reason_to_take_an_older_set_or_none(
     tmp_path: Path, s3: FakeS3, call: str
 ) -> None:
     """S3 says the same of an object that is not there, where the caller may not list the whole bucket."""
-    Folder(tmp_path, s3).commit(5, a="A")
+    Rank(tmp_path, s3).commit(5, a="A")
     s3.fault = lambda made, _key: refusal("AccessDenied") if made == call else None
     with pytest.raises(Exception, match="AccessDenied"):
-        Folder(tmp_path, s3, attempt=2).restore()
+        Rank(tmp_path, s3, attempt=2).restore()
 
 
 def test_a_download_that_fails_is_no_reason_to_take_an_older_set(tmp_path: Path, s3: FakeS3) -> None:
-    first = Folder(tmp_path, s3)
+    first = Rank(tmp_path, s3)
     first.commit(5, a="A")
     first.commit(6, a="B")
     s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" else None
-    node = Folder(tmp_path, s3, attempt=2)
+    node = Rank(tmp_path, s3, attempt=2)
     with pytest.raises(Exception, match="SlowDown"):
         node.restore()
     assert node.content == {}
 
 
 def test_the_commits_of_ones_own_attempt_are_not_restored(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3, attempt=1).commit(5, a="first")
-    Folder(tmp_path, s3, attempt=2, rank=1).commit(9, a="second")
-    assert Folder(tmp_path, s3, attempt=2).restore() == 5
+    Rank(tmp_path, s3, attempt=1).commit(5, a="first")
+    Rank(tmp_path, s3, attempt=2, rank=1).commit(9, a="second")
+    assert Rank(tmp_path, s3, attempt=2).restore() == 5
 
 
-def test_after_a_restore_each_rank_answers_for_its_own_files(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3, rank=0).commit(5, r0="zero", config="c")
-    Folder(tmp_path, s3, rank=1).commit(5, r1="one")
-    first, second = Folder(tmp_path, s3, rank=0, attempt=2), Folder(tmp_path, s3, rank=1, attempt=2)
-    s3.calls.clear()
-    first.restore(), second.restore()
-    assert s3.sent("/checkpoints/rank-") == []
-    commit = first.commit(8, r0="zero again")
-    assert commit is not None
-    assert bytes_of(s3, commit) == {"r0": "zero again", "config": "c"}
-    # Rank 1 was lost before it could commit: the set of step 8 would lack its file.
-    third = Folder(tmp_path, s3, attempt=3)
-    assert third.restore() == 5
-    assert third.content == {"r0": "zero", "config": "c", "r1": "one"}
+def test_a_rank_that_only_read_the_checkpoint_has_no_files_of_its_own(tmp_path: Path, s3: FakeS3) -> None:
+    Rank(tmp_path, s3, rank=0).commit(5, model="M")
+    reader = Rank(tmp_path, s3, rank=1, attempt=2)
+    assert reader.restore() == 5
+    assert (reader.folder.look(), reader.folder.is_empty) == ([], True)
 
 
-def test_a_rank_that_only_read_the_checkpoint_commits_nothing(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3, rank=0).commit(5, model="M")
-    reader = Folder(tmp_path, s3, rank=1, attempt=2)
-    reader.restore()
-    assert reader.at(9).committer.commit() is None
+def test_where_every_set_is_damaged_training_does_not_start_from_the_beginning(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    first.commit(5, a="A")
+    for at in [at for at in s3.objects if "/checkpoints/rank-" in at[1]]:
+        del s3.objects[at]
+    with pytest.raises(CannotStart, match="none of the 1 checkpoints"):
+        Rank(tmp_path, s3, attempt=2).restore()
+
+
+def test_parts_of_a_set_that_was_never_closed_are_told_and_not_restored(tmp_path: Path, s3: FakeS3) -> None:
+    first = Rank(tmp_path, s3)
+    first.commit(5, a="A")
+    s3.objects = {at: body for at, body in s3.objects.items() if not at[1].endswith("closed.json")}
+    again = Rank(tmp_path, s3, attempt=2)
+    assert (again.restore(), again.content) == (None, {})
+    assert any("were never whole on all ranks" in note for note in again.notes)
 
 
 def commit_of_rank(rank: int, *paths: str) -> Commit:
@@ -328,13 +382,11 @@ def test_a_commit_that_writes_elsewhere_is_unusable(path: str) -> None:
 
 
 def test_a_bucket_of_another_region_is_read_and_the_files_are_sent_here(tmp_path: Path, s3: FakeS3) -> None:
-    Folder(tmp_path, s3).commit(5, a="A")
+    Rank(tmp_path, s3).commit(5, a="A")
     s3.objects = {("elsewhere", key): value for (_, key), value in s3.objects.items()}
-    node = Folder(tmp_path, s3, attempt=2)
+    node = Rank(tmp_path, s3, attempt=2)
     stores = [Store(s3, BUCKET), Store(s3, "elsewhere")]
     found = restore(stores, "job-1", 2, 0, node.path, node.staging, print)
     assert found is not None
-    node.committer.adopt(found.files[0], rank=0, here=False)
-    commit = node.committer.commit(step=found.step)
-    assert commit is not None
-    assert bytes_of(s3, commit) == {"a": "A"}
+    node.folder.adopt(found.files[0], rank=0, here=False)
+    assert content(s3, node.folder.send()) == {"a": "A"}

@@ -22,7 +22,7 @@ from agent.identity import Patience, Unknown, identify
 from agent.keys import KeysExpired
 from agent.machine import CLOUDWATCH_COMMON, cloudwatch_settings, run_cloudwatch
 from agent.metadata import Metadata
-from agent.progress import ProgressFile
+from agent.progress import Named, ProgressFile
 from contract import tags
 from contract.sessions import SessionKeys
 from tests.builders import JOB
@@ -97,8 +97,28 @@ def test_a_torn_file_does_not_take_back_what_was_read(tmp_path: Path) -> None:
     file = ProgressFile(path)
     path.write_text('{"step": 5, "checkpoint": 4, "unknown": []}')
     assert file.checkpoint_step() == 4
+    named = file.named
+    assert named is not None
+    assert (named.step, named.count, named.at) == (4, 1, path.stat().st_mtime)
     path.write_text('{"step": 6, "chec')
-    assert (file.checkpoint_step(), file.names_checkpoints) == (4, True)
+    assert (file.checkpoint_step(), file.named) == (4, named)
+
+
+def test_a_checkpoint_keeps_the_time_at_which_it_was_first_named(tmp_path: Path) -> None:
+    path = tmp_path / "progress"
+    file = ProgressFile(path)
+    for step, named in ((5, 4), (6, 4), (9, 8), (10, 8)):
+        path.write_text(json.dumps({"step": step, "checkpoint": named}))
+        os.utime(path, (1000.0 + step, 1000.0 + step))
+        file.read()
+    assert file.named == Named(step=8, at=1009.0, count=2)
+
+
+@pytest.mark.parametrize("checkpoint", ["true", "4.5", '"4"', "null", "[4]"])
+def test_what_is_no_whole_number_names_no_checkpoint(tmp_path: Path, checkpoint: str) -> None:
+    path = tmp_path / "progress"
+    path.write_text(f'{{"step": 5, "checkpoint": {checkpoint}}}')
+    assert ProgressFile(path).named is None
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])

@@ -1,79 +1,116 @@
-"""Which commits make a set, which set is restored first, which commits go."""
+"""Which sets there are, and which documents are old: decided on keys alone."""
 
 from __future__ import annotations
 
-import itertools
-
-from agent.retention import complete_sets, stale_commits
-from contract.keys import BytesPrefix, CommitKind, commit_of
+from agent.retention import History, history, stale
+from contract.commits import Part
+from contract.keys import LAST_ROUND, BytesPrefix, CommitKind, commit_of, round_of
 
 PREFIX = BytesPrefix("job-1")
 
 
-def key(attempt: int, step: int, rank: int) -> str:
+def older(attempt: int, step: int, rank: int) -> str:
+    """As agents named commits before there were rounds."""
     return PREFIX.commit(CommitKind.CHECKPOINTS, attempt, step, rank)
 
 
-def places(keys: list[str]) -> list[tuple[int, int]]:
-    return [(each.attempt, each.step) for each in complete_sets(keys)]
+def answered(attempt: int, number: int, *parts: Part, closed: bool = True) -> list[str]:
+    keys = [PREFIX.part(attempt, number, rank, part.value) for rank, part in enumerate(parts)]
+    return [PREFIX.plan(attempt, number), *keys, *([PREFIX.closed(attempt, number)] if closed else [])]
 
 
-def test_a_key_says_where_its_commit_belongs() -> None:
-    assert commit_of(key(12, 345, 6)) == (12, 345, 6)
-    assert commit_of(key(12345, 10**12, 10000)) == (12345, 10**12, 10000)
+def sets(known: History) -> list[tuple[int, int]]:
+    return [(each.attempt, each.order) for each in known.sets()]
 
 
-def test_other_keys_are_no_commits() -> None:
-    assert commit_of(PREFIX.checkpoint(0, "ab" * 32, "commits/checkpoints/a0001/s1/r0000.json")) is None
-    assert commit_of(key(1, 1, 1) + ".torn") is None
+def test_a_key_says_attempt_step_and_rank() -> None:
+    assert commit_of(older(12, 345, 6)) == (12, 345, 6)
+    assert commit_of(older(12345, 10**12, 10000)) == (12345, 10**12, 10000)
 
 
-def test_no_keys_are_no_set() -> None:
-    assert complete_sets([]) == []
+def test_a_key_of_a_round_says_attempt_and_number() -> None:
+    for number in (1, 999_998, LAST_ROUND):
+        place = round_of(PREFIX.part(12, number, 10000))
+        assert place is not None
+        assert (place.attempt, place.number, place.part) == (12, number, (10000, "json"))
 
 
-def test_the_newest_attempt_comes_before_the_higher_step() -> None:
-    assert places([key(1, 50, 0), key(2, 10, 0), key(2, 20, 0)]) == [(2, 20), (2, 10), (1, 50)]
+def test_other_keys_are_no_documents_of_checkpoints() -> None:
+    inside = PREFIX.checkpoint(0, "ab" * 32, "commits/checkpoints/a0001/s1/r0000.json")
+    for key in (inside, older(1, 1, 1) + ".torn", PREFIX.round(1, 1), PREFIX.part(1, 1, 0) + "/x"):
+        assert (commit_of(key), round_of(key)) == (None, None)
+    assert history([inside]).sets() == []
 
 
-def test_a_set_without_every_committing_rank_is_none() -> None:
-    keys = [key(1, 10, 0), key(1, 10, 1), key(1, 20, 0)]
-    assert places(keys) == [(1, 10)]
+def test_only_closed_rounds_are_sets() -> None:
+    keys = [
+        *answered(1, 1, Part.FILES, Part.FILES),
+        *answered(1, 2, Part.FILES, Part.FILES, closed=False),
+        *answered(2, 1, Part.FILES, Part.NOTHING),
+    ]
+    assert sets(history(keys)) == [(2, 1), (1, 1)]
 
 
-def test_a_rank_that_never_commits_is_not_missed() -> None:
-    assert places([key(1, 10, 0), key(1, 20, 0)]) == [(1, 20), (1, 10)]
+def test_the_last_round_is_the_newest_of_its_attempt() -> None:
+    keys = [*answered(1, LAST_ROUND, Part.FILES), *answered(1, 7, Part.FILES), *answered(2, 1, Part.FILES)]
+    assert sets(history(keys)) == [(2, 1), (1, LAST_ROUND), (1, 7)]
 
 
-def test_ranks_that_never_met_at_a_step_have_no_set() -> None:
-    assert places([key(1, 10, 0), key(1, 11, 1)]) == []
+def test_an_answer_that_was_taken_back_is_a_miss() -> None:
+    keys = [PREFIX.part(1, 1, 0, ending) for ending in ("json", "missed")]
+    assert history(keys).parts(1, 1) == {0: Part.MISSED}
+    keys = [PREFIX.part(1, 1, 0, ending) for ending in ("none", "missed")]
+    assert history(keys).parts(1, 1) == {0: Part.MISSED}
 
 
-def test_attempts_are_judged_by_their_own_ranks() -> None:
-    assert places([key(1, 10, 0), key(1, 10, 1), key(2, 20, 0)]) == [(2, 20), (1, 10)]
+def test_names_that_nobody_gives_are_no_parts() -> None:
+    folder = PREFIX.round(1, 1)
+    assert history([f"{folder}rank0.json", f"{folder}r0000.jpeg", f"{folder}plan.json"]).parts(1, 1) == {}
 
 
-def test_a_set_lists_its_commits_in_the_order_of_rank() -> None:
-    keys = [key(1, 10, rank) for rank in range(12)]
-    assert complete_sets(reversed(keys))[0].keys == tuple(keys)
+def test_a_round_is_answered_once_every_rank_has() -> None:
+    known = history(answered(1, 1, Part.FILES, Part.MISSED))
+    assert list(known.answered(1, 2)) == [1]
+    assert known.answered(1, 3) == {}
+    assert known.answered(2, 2) == {}
 
 
-def test_fewer_than_three_sets_are_all_kept() -> None:
-    assert stale_commits([key(1, step, 0) for step in (1, 2)], 0) == []
+def test_before_there_were_rounds_a_set_had_a_commit_of_every_rank_that_had_any() -> None:
+    keys = [older(1, 5, 0), older(1, 5, 1), older(1, 6, 0), older(2, 3, 0)]
+    assert sets(history(keys)) == [(2, 3), (1, 5)]
+    assert history(reversed(keys)).sets()[1].keys == (older(1, 5, 0), older(1, 5, 1))
 
 
-def test_only_ones_own_commits_behind_the_third_set_go() -> None:
-    keys = [key(1, step, rank) for step, rank in itertools.product(range(6), range(2))]
-    assert stale_commits(keys, 1) == [key(1, step, 1) for step in range(3)]
+def test_few_sets_are_all_kept() -> None:
+    keys = [key for number in (1, 2) for key in answered(1, number, Part.FILES)]
+    assert stale(history(keys), 0) == []
 
 
-def test_incomplete_commits_count_for_nothing_and_new_ones_stay() -> None:
-    whole = [key(1, step, rank) for step, rank in itertools.product(range(1, 4), range(2))]
-    assert stale_commits([*whole, key(1, 4, 0), key(1, 5, 0)], 0) == []
-    assert stale_commits([*whole, key(1, 0, 0)], 0) == [key(1, 0, 0)]
+def test_each_rank_removes_its_own_documents_and_rank_0_those_of_nobody() -> None:
+    keys = [key for number in range(1, 5) for key in answered(1, number, Part.FILES, Part.FILES)]
+    assert stale(history(keys), 1) == [PREFIX.part(1, 1, 1)]
+    assert stale(history(keys), 0) == [PREFIX.closed(1, 1), PREFIX.plan(1, 1), PREFIX.part(1, 1, 0)]
 
 
-def test_commits_of_earlier_attempts_go_once_the_new_one_has_three_sets() -> None:
-    keys = [key(1, 100, 0), *(key(2, step, 0) for step in (1, 2))]
-    assert stale_commits(keys, 0) == []
-    assert stale_commits([*keys, key(2, 3, 0)], 0) == [key(1, 100, 0)]
+def test_rounds_that_were_never_closed_count_for_no_set_and_go_with_their_age() -> None:
+    keys = [
+        *answered(1, 1, Part.FILES, closed=False),
+        *(key for number in (2, 3, 4) for key in answered(1, number, Part.FILES)),
+        *answered(1, 5, Part.FILES, closed=False),
+    ]
+    assert PREFIX.part(1, 1, 0) in stale(history(keys), 0)
+    assert PREFIX.part(1, 5, 0) not in stale(history(keys), 0)
+    assert not any("n000002" in key for key in stale(history(keys), 0))
+
+
+def test_sets_of_earlier_attempts_are_old_by_their_attempt() -> None:
+    keys = [*answered(1, 100, Part.FILES), *(key for number in (1, 2) for key in answered(2, number, Part.FILES))]
+    assert stale(history(keys), 0) == []
+    keys += answered(2, 3, Part.FILES)
+    assert stale(history(keys), 0) == [PREFIX.closed(1, 100), PREFIX.plan(1, 100), PREFIX.part(1, 100, 0)]
+
+
+def test_commits_from_before_there_were_rounds_go_once_there_are_enough_sets() -> None:
+    keys = [older(1, 5, 0), *(key for number in (1, 2, 3) for key in answered(2, number, Part.FILES))]
+    assert stale(history(keys), 0) == [older(1, 5, 0)]
+    assert stale(history(keys[:-4]), 0) == []

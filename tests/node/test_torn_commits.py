@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,11 @@ import pytest
 from agent import snapshot
 from agent.snapshot import Changed
 from tests.node.fakes import FakeS3
-from tests.node.folders import Folder, bytes_of
+from tests.node.folders import BUCKET, EVERY_S, Rank, closed
 
 
 def test_a_small_file_that_changes_before_it_is_sent_is_committed_with_one_content(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
+    folder: Rank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trainer that writes in place: the staged link shows the new bytes under what was seen of the old ones."""
     file, times, real = folder.write("a", "old"), iter(range(1)), Path.read_bytes
@@ -25,14 +24,13 @@ def test_a_small_file_that_changes_before_it_is_sent_is_committed_with_one_conte
         return real(path)
 
     monkeypatch.setattr(Path, "read_bytes", write_first)
-    commit = folder.commit(1)
-    assert commit is not None
-    assert bytes_of(folder.s3, commit) == {"a": "new bytes"}
-    assert commit.files[0].size == len("new bytes")
+    (sent,) = folder.folder.send()
+    assert folder.s3.objects[BUCKET, sent.key] == b"new bytes"
+    assert sent.size == len("new bytes")
     assert any("a changed" in note for note in folder.notes)
 
 
-def test_a_small_file_that_never_rests_is_never_committed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_that_never_rests_is_never_committed(folder: Rank, monkeypatch: pytest.MonkeyPatch) -> None:
     file, real = folder.write("a", "x"), Path.read_bytes
 
     def write_first(path: Path) -> bytes:
@@ -42,25 +40,27 @@ def test_a_small_file_that_never_rests_is_never_committed(folder: Folder, monkey
 
     monkeypatch.setattr(Path, "read_bytes", write_first)
     with pytest.raises(Changed):
-        folder.commit(1)
-    assert folder.s3.sent("commits/") == []
+        folder.folder.send()
 
 
-def test_a_commit_across_a_finished_checkpoint_has_the_files_and_the_step_of_one(
-    folder: Folder, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("names", [True, False], ids=["and names it", "and has not named it yet"])
+def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_in_no_commit_of_the_first(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch, names: bool
 ) -> None:
-    """The trainer finishes checkpoint 60 after the agent has read that 50 is the newest one."""
-    folder.write("a", "of 50")
-    folder.at(55, checkpoint=50)
-    real, times = snapshot.look, iter(range(1))
+    folder.save(50, a="of 50")
+    folder.clock.now += EVERY_S
+    real, looks = snapshot.look, iter(range(10))
 
     def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
-        if next(times, None) is not None:
+        if next(looks) == 2:  # the round is open, and the files are about to be linked
+            folder.clock.now += 1.0
             folder.write("a", "of 60")
-            folder.progress.write_text(json.dumps({"step": 61, "checkpoint": 60}))
+            if names:
+                folder.at(60, checkpoint=60)
         return real(root, note)  # type: ignore[arg-type]
 
     monkeypatch.setattr(snapshot, "look", finish_another_first)
-    commit = folder.committer.commit()
-    assert commit is not None
-    assert (commit.step, bytes_of(s3, commit)) == (60, {"a": "of 60"})
+    folder.checkpoints.tick()
+    assert closed(s3) == []
+    assert s3.sent("/checkpoints/rank-") == []
+    assert any("a changed while the commit of checkpoint 50 began" in note for note in folder.notes)
