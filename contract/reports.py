@@ -76,7 +76,7 @@ class NodeReport:
     """Key of the newest commit of this rank, in the bucket of the region."""
     checkpoint_step: int = -1
     closed_step: int = -1
-    """Step of the newest set of this attempt that the node knows to be closed, -1 before the first."""
+    """Step of the newest set of this attempt that the node knows to be closed, 0 where it has no step; -1 before the first."""
     artifacts: str = ""
     """Key of the newest artifacts commit of this rank."""
     restored_step: int = -1

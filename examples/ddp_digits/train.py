@@ -94,7 +94,7 @@ def main() -> int:
                 {"model": network.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step},
                 CHECKPOINT,
             )
-        report(step, accuracy)
+        report(step, accuracy, checkpoint=step)
         if stopping(device):
             print(f"rank {RANK}: stopping as ordered after epoch {epoch}", flush=True)
             dist.destroy_process_group()
@@ -145,20 +145,17 @@ def stopping(device: torch.device) -> bool:
 
 def save(state: dict[str, Any], path: Path) -> None:
     """Whole or not at all: a reader never sees half a file."""
-    beside = path.with_name(f".{path.name}.new")
+    beside = path.with_name(f"{path.name}.tmp")  # files that end so are no part of a checkpoint
     torch.save(state, beside)
     beside.replace(path)
 
 
-def report(step: int, metric: float | None) -> None:
-    """The progress that Trainyard shows, and by which it notices a hang."""
+def report(step: int, metric: float | None, checkpoint: int | None = None) -> None:
+    """The progress that Trainyard shows, and by which it notices a hang; `checkpoint` is the step of the file that is whole now."""
     if RANK == 0:
         beside = PROGRESS.with_name(f"{PROGRESS.name}.new")
-        beside.write_text(
-            json.dumps(
-                {"step": step, "world_size": dist.get_world_size(), "metric": metric, "import_s": round(IMPORT_S, 2)}
-            )
-        )
+        told = {"step": step, "world_size": dist.get_world_size(), "metric": metric, "import_s": round(IMPORT_S, 2)}
+        beside.write_text(json.dumps(told if checkpoint is None else {**told, "checkpoint": checkpoint}))
         beside.replace(PROGRESS)
 
 

@@ -144,6 +144,7 @@ def admit(
         nodes=request.nodes,
         volume_gb=request.volume_gb or max(env.limits.volume_gb, *(rung.image.snapshot_gb for rung in ladder)),
         checkpoint_minutes=request.checkpoint_minutes,
+        checkpoint_scope=request.checkpoint_scope,
         max_hours=hours,
         recoveries=env.limits.recoveries,
         home_bucket=env.bucket,

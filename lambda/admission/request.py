@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
-from contract.jobs import Market
+from contract.jobs import Market, Scope
 from contract.names import JOB_ROLE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
@@ -151,6 +151,15 @@ class JobRequest(BaseModel):
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
+    checkpoint_scope: Annotated[
+        Scope, BeforeValidator(lambda value: Scope(value) if value in list(Scope) else value)
+    ] = Field(
+        default=Scope.AUTO,
+        description=(
+            "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
+            "or auto (of every rank that has any)."
+        ),
+    )
     environment: dict[Variable, Passable] = Field(
         default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES
     )
@@ -201,6 +210,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",
         "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
+        "checkpoint_scope": ", ".join(Scope),
         "environment": f"an object of up to {MOST_VARIABLES} names of variables and their texts",
         "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
         "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from contract.commits import Commit
-from contract.keys import BytesPrefix, CommitKind, commit_of
+from contract.keys import BytesPrefix, CommitKind, commit_of, round_of
 
 SHOWN = 20
 """The most files that an error names."""
@@ -28,8 +28,12 @@ def missing(commits: Sequence[Commit], sizes: Mapping[str, int]) -> list[str]:
 
 def misplaced(key: str, job: str, kind: CommitKind) -> str:
     """Says what is wrong with the key of a commit that a node reported; empty for a commit of its own job, of that kind."""
-    prefix, place = BytesPrefix(job), commit_of(key)
-    if place is not None and key == prefix.commit(kind, *place):
+    prefix, allowed = BytesPrefix(job), set[str]()
+    if place := commit_of(key):
+        allowed.add(prefix.commit(kind, *place))
+    if kind is CommitKind.CHECKPOINTS and (of_set := round_of(key)) and of_set.part:
+        allowed.add(prefix.part(of_set.attempt, of_set.number, of_set.part[0]))
+    if key in allowed:
         return ""
     return f"its last commit of {kind.value} would be {key[:300]}; allowed: a commit under {prefix.commits(kind)}"
 

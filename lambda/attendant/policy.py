@@ -65,6 +65,7 @@ def judge(facts: AttemptFacts, *, now: float) -> Verdict:
         or _refused(facts)
         or failed
         or _lost(facts, lost)
+        or _apart(facts)
         or _stopped(facts)
         or _overdue(facts, now)
         or _stalled(facts)
@@ -153,6 +154,19 @@ def _lost(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
 def _loss(facts: AttemptFacts, rank: int, why: str) -> Verdict:
     verdict = _fail(_error(facts), words.loss(facts, rank, why), words.checkpoints(facts))
     return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
+
+
+def _apart(facts: AttemptFacts) -> Verdict | None:
+    """Fails an attempt whose ranks did not all start from the same checkpoint: what they train is no model. A new attempt restores anew,
+    and counts as a recovery."""
+    started = {
+        rank: (node.report.restored, node.report.restored_step)
+        for rank, node in sorted(facts.nodes.items())
+        if "prepared" in node.report.timeline  # before that, and on a node that failed to restore, nothing is known
+    }
+    if len(set(started.values())) < 2:
+        return None
+    return _fail(NodeLost.__name__, words.apart(started), words.checkpoints(facts))
 
 
 def _error(facts: AttemptFacts) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attendant.facts import AttemptFacts
-from contract import names
+from contract import keys, names
 from contract.reports import Exit
 
 LINE = 200
@@ -83,9 +83,23 @@ def uneven(facts: AttemptFacts, first: int) -> str:
     )
 
 
+def apart(started: Mapping[int, tuple[str, int]]) -> str:
+    """Words that ranks began from different checkpoints: one rank for each."""
+    ranks = {start: rank for rank, start in sorted(started.items(), reverse=True)}
+    told = [
+        f"rank {rank} from {f'step {step} ({name})' if name else 'the beginning'}"
+        for (name, step), rank in sorted(ranks.items(), key=lambda each: each[1])
+    ]
+    return f"The ranks started from different checkpoints: {', '.join(told)}. The log of each says why."
+
+
 def checkpoints(facts: AttemptFacts) -> str:
-    steps = [node.report.checkpoint_step for node in facts.nodes.values() if node.report.checkpoint]
-    return f"The newest checkpoint is of step {max(steps)}." if steps else "There is no checkpoint of this attempt."
+    """What a next attempt can start from. Only a closed set is a checkpoint; agents of older jobs know no sets."""
+    reports = [node.report for node in facts.nodes.values()]
+    closed = max((one.closed_step for one in reports), default=-1)
+    steps = [one.checkpoint_step for one in reports if one.checkpoint and keys.round_of(one.checkpoint) is None]
+    newest = max((closed, *steps))
+    return f"The newest checkpoint is of step {newest}." if newest >= 0 else "There is no checkpoint of this attempt."
 
 
 def summary(facts: AttemptFacts) -> str:

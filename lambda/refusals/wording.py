@@ -26,7 +26,6 @@ _WRONG = {
     "int_type": "is not a whole number",
     "float_type": "is not a number",
     "finite_number": "is not a finite number",
-    "is_instance_of": "is not a market",
     "greater_than": "is too small",
     "greater_than_equal": "is too small",
     "less_than_equal": "is too large",
@@ -70,6 +69,8 @@ def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[s
 
 def _problem(error: Mapping[str, Any]) -> str:
     kind, given = error["type"], error["input"]
+    if kind == "is_instance_of":
+        return f"{what(given)} is not a {error['ctx']['class'].lower()}"
     if kind == "missing":
         return "is missing"
     if kind == "too_short":

@@ -136,7 +136,7 @@ class Checkpoints:
         """The plan of the next round, if another rank has written it. Asks seldom."""
         if self._place.ranks == 1 or now < self._poll_at:
             return None
-        self._poll_at = now + rounds.poll_s(now - self._due)
+        self._poll_at = now + rounds.poll_s(now - self._due, self._place.every_s)
         return self._read()
 
     def _read(self) -> RoundPlan | None:
@@ -174,7 +174,7 @@ class Checkpoints:
         if now < self._walk_at:
             return False
         late_s, every_s = now - self._due, self._place.every_s
-        self._walk_at = now + rounds.poll_s(late_s)
+        self._walk_at = now + rounds.poll_s(late_s, every_s)
         own = self._folder.look()
         if not own:
             return self._place.ranks > 1 and late_s > rounds.OTHERS_FIRST * every_s
@@ -188,7 +188,7 @@ class Checkpoints:
             return False
         if now < self._settle_at:
             return True
-        self._settle_at = now + rounds.poll_s(now - self._due)
+        self._settle_at = now + rounds.poll_s(now - self._due, self._place.every_s)
         return len(self._history().parts(self._place.attempt, self._number - 1)) < self._place.ranks
 
     def _answer(self, plan: RoundPlan, now: float) -> bool:
@@ -287,7 +287,7 @@ class Checkpoints:
         self._left = False
         closed = [number for of, number in known.closed if of == attempt and number in self._plans]
         if closed:
-            self.closed_step = max(self.closed_step, self._plans[max(closed)].step)
+            self.closed_step = max(self.closed_step, self._plans[max(closed)].step, 0)
         if rounds.is_hopeless(known.answered(attempt, self._place.ranks), any_closed=bool(known.closed)):
             why = reason or self._why(known)
             raise Refused(f"in {rounds.FEW} rounds no checkpoint was whole: {why}")

@@ -19,7 +19,7 @@ LAG_S = 20.0
 """A rank that has never named a checkpoint, and has nothing in its folder, may be about to write its first: trainers in lockstep begin
 within this time."""
 POLL_S, LONGEST_POLL_S, POLL_SHARE = 2.0, 30.0, 0.05
-"""Between looks for a plan: a share of the time since it was due, within these bounds."""
+"""Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
 RESTS_S = 10.0
 """A trainer that has not changed its files for so long has finished them, and would have named them by now."""
 OTHERS_FIRST = 0.9
@@ -95,9 +95,9 @@ def newer_than(own: Iterable[FileState], moment: float) -> str:
     return next((one.path for one in own if one.mtime_ns > moment * 1e9), "")
 
 
-def poll_s(since_s: float) -> float:
-    """Pause before the next look for a plan that was due `since_s` ago."""
-    return min(max(POLL_S, POLL_SHARE * since_s), LONGEST_POLL_S)
+def poll_s(since_s: float, every_s: float) -> float:
+    """Pause before the next look for a plan that was due `since_s` ago, where one is due every `every_s`."""
+    return min(max(min(POLL_S, POLL_SHARE * every_s), POLL_SHARE * since_s), LONGEST_POLL_S)
 
 
 class State(Enum):

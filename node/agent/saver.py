@@ -84,7 +84,7 @@ class Saver:
     def _run(self) -> None:
         """Looks for a round to answer all the time, and commits artifacts once an interval."""
         next_artifacts, next_look = self._now() + self._every_s, 0.0
-        while not self._over.wait(min(TICK_S, self._every_s)):
+        while not self._over.wait(min(TICK_S, self._every_s / 4)):
             if not self.refused and self._now() >= next_look and not self._done(self._answer):
                 next_look = self._now() + min(AGAIN_S, self._every_s)
             if self._now() >= next_artifacts and not self._over.is_set():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from attendant.policy import Action, judge
-from aws.facts import Given
-from contract.reports import Progress
+from aws.facts import Given, Heard
+from contract.keys import BytesPrefix
+from contract.reports import Phase, Progress
 from tests.builders import JOB, NOW
 from tests.functions.attendant.attempts import GIVEN, LATER, ORDER, TRAINING, ended, heard, instance
 
@@ -120,3 +122,39 @@ def test_a_node_lost_after_a_spot_notice_is_an_interruption() -> None:
 def test_the_newest_checkpoint_is_named_when_a_node_is_lost() -> None:
     facts = replace(TRAINING, nodes={0: heard(0, checkpoint="k", checkpoint_step=120), 1: heard(1, age_s=999)})
     assert "newest checkpoint is of step 120" in judge(facts, now=LATER).reason
+
+
+def started(rank: int, restored: str, step: int, **facts: Any) -> Heard:
+    return heard(rank, restored=restored, restored_step=step, timeline={"prepared": NOW}, **facts)
+
+
+def test_ranks_that_restored_the_same_checkpoint_train_on() -> None:
+    facts = replace(TRAINING, nodes={rank: started(rank, "bucket/1/7", 120) for rank in (0, 1)})
+    assert judge(facts, now=LATER).action is Action.HEARTBEAT
+
+
+@pytest.mark.parametrize("other", [("bucket/1/6", 100), ("", -1), ("bucket/1/8", 120)])
+def test_ranks_that_restored_different_checkpoints_end_the_attempt_and_a_new_one_restores_anew(
+    other: tuple[str, int],
+) -> None:
+    facts = replace(TRAINING, nodes={0: started(0, "bucket/1/7", 120), 1: started(1, *other)})
+    verdict = judge(facts, now=LATER)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "NodeLost")
+    assert "rank 0 from step 120 (bucket/1/7)" in verdict.reason
+    assert f"rank 1 from {f'step {other[1]} ({other[0]})' if other[0] else 'the beginning'}" in verdict.reason
+
+
+def test_a_rank_that_still_restores_has_not_restored_another_checkpoint() -> None:
+    facts = replace(TRAINING, nodes={0: started(0, "bucket/1/7", 120), 1: heard(1, phase=Phase.RESTORING)})
+    assert judge(facts, now=LATER).action is Action.HEARTBEAT
+
+
+def test_only_closed_sets_are_called_checkpoints() -> None:
+    part = BytesPrefix(JOB.id).part(1, 3, 0)
+    open_ = heard(0, checkpoint=part, checkpoint_step=120)
+    facts = replace(TRAINING, nodes={0: open_, 1: heard(1, age_s=999)})
+    assert "There is no checkpoint of this attempt." in judge(facts, now=LATER).reason
+    facts = replace(
+        facts, nodes={0: replace(open_, report=replace(open_.report, closed_step=100)), 1: heard(1, age_s=999)}
+    )
+    assert "newest checkpoint is of step 100" in judge(facts, now=LATER).reason

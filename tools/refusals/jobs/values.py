@@ -140,6 +140,18 @@ VALUES = (
         ),
     ),
     Section(
+        "checkpoint_scope",
+        "rank0, shards, auto",
+        taken="shards",
+        left_out="auto",
+        rows=(
+            ("one that does not exist", "rank1", '"rank1" is not a scope'),
+            ("the number of a rank", 0, "0 is not a scope"),
+            ("a list", ["rank0"], "a list is not a scope"),
+            ("null", None, "null is not a scope"),
+        ),
+    ),
+    Section(
         "environment",
         "an object of up to 200 names of variables and their texts",
         entry="texts of up to 128,000 bytes",
