@@ -74,6 +74,7 @@ class Checkpoints:
         self._number = 1
         self._due = place.boundary(now())
         self._poll_at = self._walk_at = self._settle_at = 0.0
+        self._heard: Named | None = None  # the checkpoint that was the newest at the last look
         self._plan: RoundPlan | None = None
         self._seen_at = 0.0
         self._answered = ""  # the step, or the files, of the last answer
@@ -134,7 +135,9 @@ class Checkpoints:
 
     def _find(self, now: float) -> RoundPlan | None:
         """The plan of the next round, if another rank has written it. Asks seldom."""
-        if self._place.ranks == 1 or now < self._poll_at:
+        named = self._progress.named
+        fresh, self._heard = named != self._heard, named
+        if self._place.ranks == 1 or (now < self._poll_at and not fresh):
             return None
         self._poll_at = now + rounds.poll_s(now - self._due, self._place.every_s)
         return self._read()
@@ -147,6 +150,14 @@ class Checkpoints:
         """Opens the next round if this rank has something new; the plan that then holds, which may be another rank's."""
         named = self._progress.named
         if named is not None and (named == self._passed or self._answered == f"step {named.step}"):
+            return None
+        clock = self._clock()
+        due = self._due + clock - now
+        if (
+            named
+            and self._place.ranks > 1
+            and rounds.waits_for_next(named, clock, due, self._place.every_s, self._place.job.checkpoint_scope)
+        ):
             return None
         if (named is None and self._place.rank != 0) or self._is_open(now):
             return None
@@ -212,7 +223,7 @@ class Checkpoints:
         self._silent = plan if plan.names and named is None else None
         self._answered = f"step {named.step}" if named else _files_of(own)
         self._plans[self._number] = plan
-        self._number, self._plan, self._due = self._number + 1, None, self._place.boundary(now)
+        self._number, self._plan, self._due = self._number + 1, None, self._place.boundary(plan.opened_at)
         self._left = True
         self._settle()
         return True

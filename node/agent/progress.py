@@ -25,6 +25,8 @@ class Named:
     """When it was said: the time of the file in which it was first read, by this machine's clock."""
     count: int
     """How many it has named, this one included."""
+    period_s: float = 0.0
+    """Seconds from the one before to this one; 0 for the first."""
 
 
 class ProgressFile:
@@ -48,7 +50,12 @@ class ProgressFile:
                 return self._newest
             checkpoint = raw.get("checkpoint")
             if type(checkpoint) is int and (self._named is None or self._named.step != checkpoint):
-                self._named = Named(checkpoint, at, 1 if self._named is None else self._named.count + 1)
+                before = self._named
+                self._named = (
+                    Named(checkpoint, at, 1)
+                    if before is None
+                    else Named(checkpoint, at, before.count + 1, max(0.0, at - before.at))
+                )
             return self._newest
 
     @property

@@ -22,6 +22,8 @@ POLL_S, LONGEST_POLL_S, POLL_SHARE = 2.0, 30.0, 0.05
 """Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
 RESTS_S = 10.0
 """A trainer that has not changed its files for so long has finished them, and would have named them by now."""
+FRESH_SHARE = 0.2
+"""Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
 """Share of the interval for which rank 0, without files, leaves it to others to open a round."""
 FEW = 3
@@ -88,6 +90,18 @@ def _as_told(plan: RoundPlan, own: Sequence[FileState], *, clock_is_right: bool)
     if newer := newer_than(own, plan.named_at):
         return Answer(Now.MISS, f"{newer} is newer than checkpoint {plan.step} of rank {plan.rank}")
     return Answer(Now.COMMIT)
+
+
+def waits_for_next(named: Named, now: float, due: float, every_s: float, scope: Scope) -> bool:
+    """Whether to open the round with the trainer's next checkpoint and not with `named`, which the other ranks may be about to replace:
+    where it is not fresh, and the next one is near. Nor with the first one, while the next may be near: only from the second one on do
+    ranks know who names, unless the request says that all have files. Times are of the machine's clock."""
+    if named.count == 1 and scope is Scope.AUTO:
+        return now < due + every_s / 2
+    if named.at >= due or named.period_s <= 0.0 or now - named.at < FRESH_SHARE * named.period_s:
+        return False
+    next_at = named.at + named.period_s
+    return next_at - due < every_s / 2 and now < next_at + named.period_s
 
 
 def newer_than(own: Iterable[FileState], moment: float) -> str:

@@ -111,7 +111,7 @@ def test_a_checkpoint_keeps_the_time_at_which_it_was_first_named(tmp_path: Path)
         path.write_text(json.dumps({"step": step, "checkpoint": named}))
         os.utime(path, (1000.0 + step, 1000.0 + step))
         file.read()
-    assert file.named == Named(step=8, at=1009.0, count=2)
+    assert file.named == Named(step=8, at=1009.0, count=2, period_s=4.0)
 
 
 @pytest.mark.parametrize("checkpoint", ["true", "4.5", '"4"', "null", "[4]"])

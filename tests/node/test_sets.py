@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,15 @@ from contract.codec import decode
 from contract.commits import CheckpointSet
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
-from tests.node.folders import BUCKET, EVERY_S, Rank, before_rounds, closed, pass_time, ranks
+from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_rounds, closed, pass_time, ranks
 
 
-def to_boundary(every: list[Rank]) -> None:
-    pass_time(
-        every,
-        EVERY_S - (every[0].clock.now % EVERY_S - every[0].checkpoints._place.job.admitted_at % EVERY_S) % EVERY_S,
-    )
+def to_boundary(every: Sequence[Rank], namers: Sequence[int] | None = None) -> None:
+    """To the next boundary; before it the trainers of these ranks, or of all, have named a checkpoint, as they do all the time."""
+    for rank in every:
+        if rank.rank in (range(len(every)) if namers is None else namers):
+            rank.at(1, checkpoint=1)
+    pass_time(every, BEGAN + EVERY_S * ((every[0].clock.now - BEGAN) // EVERY_S + 1) - every[0].clock.now)
 
 
 def restored(root: Path, s3: FakeS3, nodes: int, attempt: int = 2, scope: Scope = Scope.AUTO) -> list[Rank]:
@@ -57,9 +59,9 @@ def test_a_checkpoint_that_one_rank_names_before_the_boundary_and_another_after_
 
 def test_files_of_rank_0_alone_are_a_set_once_the_others_say_that_they_have_none(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 4)
-    to_boundary(every)
+    to_boundary(every, [])
     every[0].save(10, model="M")
-    pass_time(every, LAG_S / 2)
+    pass_time(every, EVERY_S / 2 + LAG_S / 2)
     assert closed(s3) == []
     pass_time(every, LAG_S + 5)
     (key,) = closed(s3)
@@ -68,10 +70,10 @@ def test_files_of_rank_0_alone_are_a_set_once_the_others_say_that_they_have_none
 
 def test_a_rank_that_is_slow_with_its_first_files_is_not_taken_for_one_without_any(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
-    to_boundary(every)
+    to_boundary(every, [])
     every[0].save(10, a="0")
     (every[1].path / "b.tmp").write_text("half")
-    pass_time(every, 2 * LAG_S)
+    pass_time(every, EVERY_S / 2 + 2 * LAG_S)
     assert closed(s3) == []
     every[1].save(10, b="1")
     pass_time(every, 5)
@@ -81,9 +83,9 @@ def test_a_rank_that_is_slow_with_its_first_files_is_not_taken_for_one_without_a
 
 def test_a_set_without_a_rank_that_names_its_checkpoint_later_is_taken_back(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
-    to_boundary(every)
+    to_boundary(every, [])
     every[0].save(10, a="0")
-    pass_time(every, 2 * LAG_S)
+    pass_time(every, EVERY_S / 2 + 2 * LAG_S)
     assert len(closed(s3)) == 1
     every[1].save(10, b="1")
     pass_time(every, 1)
@@ -120,7 +122,7 @@ def test_shards_of_a_trainer_in_which_rank_0_names_for_all_are_committed_with_it
 
 def test_a_shard_that_is_newer_than_the_named_checkpoint_is_in_no_set(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
-    to_boundary(every)
+    to_boundary(every, [])
     every[1].write("s1", "1 of 10")
     every[0].save(10, s0="0 of 10")
     every[0].checkpoints.tick()
@@ -135,7 +137,7 @@ def test_a_shard_that_is_newer_than_the_named_checkpoint_is_in_no_set(tmp_path: 
 def test_with_a_wrong_clock_nobody_knows_which_shards_belong_together(tmp_path: Path, s3: FakeS3, wrong: int) -> None:
     every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
     every[wrong].machine_s = 300.0 if wrong == 0 else -300.0
-    to_boundary(every)
+    to_boundary(every, [])
     every[1].write("s1", "1")
     every[0].save(10, s0="0")
     pass_time(every, 10)
@@ -170,6 +172,19 @@ def test_files_of_one_rank_that_nobody_names_are_a_set(tmp_path: Path, s3: FakeS
     assert restored(tmp_path, s3, 2)[1].content == {"model.pt": "M"}
 
 
+def test_a_trainer_that_has_just_begun_to_name_is_waited_for_no_longer_than_half_an_interval(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every = ranks(tmp_path, s3, 2)
+    to_boundary(every, [])
+    for one in every:
+        one.save(10, **{f"s{one.rank}": "x"})
+    pass_time(every, EVERY_S / 2 - 5)
+    assert closed(s3) == []
+    pass_time(every, 10)
+    assert len(closed(s3)) == 1
+
+
 def test_a_rank_other_than_0_may_be_the_only_one_that_writes(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     every[1].write("model.pt", "M")
@@ -192,7 +207,7 @@ def test_with_scope_rank0_the_others_are_not_asked(tmp_path: Path, s3: FakeS3) -
 
 def test_with_scope_shards_a_rank_without_files_keeps_the_set_open(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2, scope=Scope.SHARDS)
-    to_boundary(every)
+    to_boundary(every, [])
     every[0].save(10, a="0")
     pass_time(every, 3 * LAG_S)
     assert closed(s3) == []
@@ -214,8 +229,9 @@ def test_a_set_whose_last_rank_died_before_it_closed_it_is_closed_by_the_next_lo
     s3.fault = lambda call, key: refusal("SlowDown") if call == "put" and key.endswith("closed.json") else None
     for one in every:
         one.save(10, **{f"s{one.rank}": "x"})
-        with pytest.raises(Exception, match="SlowDown") if one.rank else pytest.MonkeyPatch.context():
-            one.checkpoints.tick()
+    every[0].checkpoints.tick()
+    with pytest.raises(Exception, match="SlowDown"):
+        every[1].checkpoints.tick()
     assert closed(s3) == []
     s3.fault = lambda _call, _key: None
     every[1].checkpoints.tick()
@@ -311,14 +327,14 @@ def test_sets_from_before_there_were_rounds_are_restored(tmp_path: Path, s3: Fak
 
 def test_old_rounds_go_and_three_sets_stay(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
-    for step in range(1, 8):
-        to_boundary(every)
+    for step in range(1, 9):
+        to_boundary(every, [])
         for one in every:
             one.save(step, **{f"s{one.rank}": f"{one.rank} of {step}", "same": "x"})
         pass_time(every, 10)
-    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)][-3:] == [5, 6, 7]
+    assert [decode(CheckpointSet, s3.objects[BUCKET, key]).step for key in closed(s3)][-3:] == [6, 7, 8]
     assert len(closed(s3)) <= 4
     kept = [key for _, key in s3.objects if "/checkpoints/rank-0000/" in key]
     assert len(kept) <= 5
     for one in restored(tmp_path, s3, 2):
-        assert one.content == {"s0": "0 of 7", "s1": "1 of 7", "same": "x"}
+        assert one.content == {"s0": "0 of 8", "s1": "1 of 8", "same": "x"}
