@@ -32,8 +32,8 @@ class Commit:
     final: bool
     """Whether the commit was written after the training process had ended."""
     files: tuple[CommittedFile, ...]
-    round: int = 0
-    """Of checkpoints: the number of the round whose set this is a part of; 0 for artifacts, and for commits made before there were sets."""
+    number: int = 0
+    """Of checkpoints: the number of the set that this is a part of; 0 for artifacts, and for commits made before there were sets."""
     named: bool = False
     """Whether the rank's own trainer named this checkpoint."""
     moment: float = 0.0
@@ -52,17 +52,17 @@ class Part(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """Why a rank missed a round."""
+    """Why a rank missed a set."""
 
     rank: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundPlan:
-    """Which checkpoint the ranks commit in a round: written once, by the rank that opens the round."""
+class SetPlan:
+    """Which checkpoint the ranks commit in a set: written once, by the rank that opens the set."""
 
-    round: int
+    number: int
     step: int
     """The checkpoint that the trainer named; where it names none, its step, or -1."""
     names: int
@@ -80,7 +80,7 @@ class CheckpointSet:
 
     job: str
     attempt: int
-    round: int
+    number: int
     step: int
     closed_at: float
     """By AWS's clock, UTC epoch seconds."""

@@ -110,20 +110,20 @@ class BytesPrefix:
     def commit(self, kind: CommitKind, attempt: int, step: int, rank: int) -> str:
         return f"{self.commits(kind, attempt)}s{step:012d}/r{rank:04d}.json"
 
-    def round(self, attempt: int, number: int) -> str:
-        """Prefix of a round: its plan, the part of each rank, and what closes the set."""
+    def of_set(self, attempt: int, number: int) -> str:
+        """Prefix of a set: its plan, the part of each rank, and what closes it."""
         return f"{self.commits(CommitKind.CHECKPOINTS, attempt)}n{number:06d}/"
 
     def plan(self, attempt: int, number: int) -> str:
-        return f"{self.round(attempt, number)}{PLAN}"
+        return f"{self.of_set(attempt, number)}{PLAN}"
 
     def part(self, attempt: int, number: int, rank: int, ending: str = "json") -> str:
         """Key of what a rank has of the set. Its ending tells whether that is files (`json`)."""
-        return f"{self.round(attempt, number)}r{rank:04d}.{ending}"
+        return f"{self.of_set(attempt, number)}r{rank:04d}.{ending}"
 
     def closed(self, attempt: int, number: int) -> str:
-        """Key of the document that makes the parts of a round a checkpoint."""
-        return f"{self.round(attempt, number)}{CLOSED}"
+        """Key of the document that makes the parts of a set a checkpoint."""
+        return f"{self.of_set(attempt, number)}{CLOSED}"
 
     def checkpoint(self, rank: int, sha256: str, path: str) -> str:
         """Key by content, so that a commit never changes under its readers; it ends with the file's own path."""
@@ -142,8 +142,8 @@ class BytesPrefix:
 
 
 PLAN, CLOSED = "plan.json", "closed.json"
-LAST_ROUND = 999_999
-"""Number of the round of an attempt's end, which is newer than all others."""
+LAST_SET = 999_999
+"""Number of the set of an attempt's end, which is newer than all others."""
 BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 """Folders that nodes may write under their jobs, in buckets of bytes."""
 
@@ -152,12 +152,12 @@ _COMMIT = re.compile(r"/commits/[a-z]+/a(\d{4,})/s(\d{12,})/r(\d{4,})\.json$")
 
 
 _PART = re.compile(r"r(\d{4,})\.([a-z]+)")
-_ROUND = re.compile(r"/commits/checkpoints/a(\d{4,})/n(\d{6,})/([a-z0-9]+\.[a-z]+)$")
+_SET = re.compile(r"/commits/checkpoints/a(\d{4,})/n(\d{6,})/([a-z0-9]+\.[a-z]+)$")
 
 
 @dataclass(frozen=True, slots=True)
-class RoundKey:
-    """What the key of an object of a round says."""
+class SetKey:
+    """What the key of an object of a set says."""
 
     attempt: int
     number: int
@@ -170,10 +170,10 @@ class RoundKey:
         return (int(found[1]), found[2]) if found else None
 
 
-def round_of(key: str) -> RoundKey | None:
-    """What a key of a round says, None for any other key."""
-    found = _ROUND.search(key)
-    return RoundKey(int(found[1]), int(found[2]), found[3]) if found else None
+def set_of(key: str) -> SetKey | None:
+    """What a key of a set says, None for any other key."""
+    found = _SET.search(key)
+    return SetKey(int(found[1]), int(found[2]), found[3]) if found else None
 
 
 def commit_of(key: str) -> tuple[int, int, int] | None:

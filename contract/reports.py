@@ -82,7 +82,7 @@ class NodeReport:
     restored_step: int = -1
     """Step of the restored checkpoint, -1 for a fresh start."""
     restored: str = ""
-    """Which set was restored: `<bucket>/<attempt>/<round>`, the same on every node of an attempt; empty for a fresh start."""
+    """Which set was restored: `<bucket>/<attempt>/<number of the set>`, the same on every node of an attempt; empty for a fresh start."""
     order: Order | None = None
     """The order that the node obeys, wherever it came from, or its own, which it asks the attendant to give to every node."""
     outcome: Exit | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from contract.commits import Commit
-from contract.keys import BytesPrefix, CommitKind, commit_of, round_of
+from contract.keys import BytesPrefix, CommitKind, commit_of, set_of
 
 SHOWN = 20
 """The most files that an error names."""
@@ -31,7 +31,7 @@ def misplaced(key: str, job: str, kind: CommitKind) -> str:
     prefix, allowed = BytesPrefix(job), set[str]()
     if place := commit_of(key):
         allowed.add(prefix.commit(kind, *place))
-    if kind is CommitKind.CHECKPOINTS and (of_set := round_of(key)) and of_set.part:
+    if kind is CommitKind.CHECKPOINTS and (of_set := set_of(key)) and of_set.part:
         allowed.add(prefix.part(of_set.attempt, of_set.number, of_set.part[0]))
     if key in allowed:
         return ""

@@ -97,7 +97,7 @@ def checkpoints(facts: AttemptFacts) -> str:
     """What a next attempt can start from. Only a closed set is a checkpoint; agents of older jobs know no sets."""
     reports = [node.report for node in facts.nodes.values()]
     closed = max((one.closed_step for one in reports), default=-1)
-    steps = [one.checkpoint_step for one in reports if one.checkpoint and keys.round_of(one.checkpoint) is None]
+    steps = [one.checkpoint_step for one in reports if one.checkpoint and keys.set_of(one.checkpoint) is None]
     newest = max((closed, *steps))
     return f"The newest checkpoint is of step {newest}." if newest >= 0 else "There is no checkpoint of this attempt."
 

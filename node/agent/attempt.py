@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from agent import code, fabric, machine, requirements
 from agent.aws import Aws
-from agent.checkpoints import Checkpoints, Place
+from agent.checkpoints import Checkpoints, Position
 from agent.commits import Artifacts, Folder
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
@@ -87,7 +87,7 @@ class Attempt:
         bucket = self._bucket(node.region)
         self._files = {kind: self._folder(kind, bucket) for kind in CommitKind}
         self._checkpoints = Checkpoints(
-            Place(job, node.attempt, node.rank), bucket, self._files[CommitKind.CHECKPOINTS], self._progress,
+            Position(job, node.attempt, node.rank), bucket, self._files[CommitKind.CHECKPOINTS], self._progress,
             now=lambda: items.now(otherwise=now()), note=self._note,
         )  # fmt: skip
         artifacts = Artifacts(

@@ -1,4 +1,4 @@
-"""Brings this rank's checkpoints into sets: opens rounds, answers them with its part, closes a set as the last one, removes old ones."""
+"""Brings this rank's checkpoints into sets: opens them, answers with its part, closes them as the last one, and removes old ones."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from agent import rounds
+from agent import sets
 from agent.commits import Folder
 from agent.progress import Named, ProgressFile
 from agent.retention import History, history, stale
-from agent.rounds import Now, State
+from agent.sets import Now, Result
 from agent.snapshot import FileState
 from agent.store import Store
 from contract.codec import decode, encode
-from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, RoundPlan
+from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, SetPlan
 from contract.jobs import Job, Scope
-from contract.keys import LAST_ROUND, BytesPrefix, CommitKind
+from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
 PATIENCE_S = 60.0
-"""The least time after which a rank that cannot answer a round says so, and after which the next one may be opened."""
+"""The least time after which a rank that cannot answer a set says so, and after which the next one may be opened."""
 CLOCK_S = 2.0
 """A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
 
 
-class Refused(Exception):
+class NeverWhole(Exception):
     """The ranks do not save what can be restored together; the message says what to do."""
 
 
@@ -34,7 +34,7 @@ class Late(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """Whose checkpoints these are."""
 
     job: Job
@@ -43,7 +43,7 @@ class Place:
 
     @property
     def ranks(self) -> int:
-        """How many ranks answer in a round."""
+        """How many ranks answer."""
         return 1 if self.job.checkpoint_scope is Scope.RANK0 else self.job.nodes
 
     @property
@@ -64,7 +64,7 @@ class Checkpoints:
     """CHECKPOINT_DIR of one rank in one attempt. Not for use by two threads at once."""
 
     def __init__(
-        self, place: Place, store: Store, folder: Folder, progress: ProgressFile, *,
+        self, place: Position, store: Store, folder: Folder, progress: ProgressFile, *,
         now: Callable[[], float], note: Callable[[str], None], clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         """`now` is AWS's time, `clock` this machine's."""
@@ -75,15 +75,15 @@ class Checkpoints:
         self._due = place.boundary(now())
         self._poll_at = self._walk_at = self._settle_at = 0.0
         self._heard: Named | None = None  # the checkpoint that was the newest at the last look
-        self._plan: RoundPlan | None = None
+        self._plan: SetPlan | None = None
         self._seen_at = 0.0
         self._answered = ""  # the step, or the files, of the last answer
         self._passed: Named | None = (
-            None  # a checkpoint that was no longer whole when this rank wanted to open a round with it
+            None  # a checkpoint that was no longer whole when this rank wanted to open a set with it
         )
-        self._plans: dict[int, RoundPlan] = {}
-        self._left = False  # whether a round waits to be settled
-        self._silent: RoundPlan | None = None  # answered without a name of this rank's own
+        self._plans: dict[int, SetPlan] = {}
+        self._left = False  # whether a set waits to be settled
+        self._silent: SetPlan | None = None  # answered without a name of this rank's own
         self._files: dict[str, tuple[CommittedFile, ...]] = {}
         self.newest: Commit | None = None
         self.newest_key = ""
@@ -94,7 +94,7 @@ class Checkpoints:
         self._answered = _files_of(self._folder.look())
 
     def tick(self) -> bool:
-        """Does what there is to do now, which mostly is nothing; whether it answered a round. Raises what a commit raises, and Refused."""
+        """Does what there is to do now, which mostly is nothing; whether it answered a set. Raises what a commit raises, and NeverWhole."""
         if self._place.rank >= self._place.ranks:
             return False
         now = self._now()
@@ -109,45 +109,45 @@ class Checkpoints:
         return self._plan is not None and self._answer(self._plan, now)
 
     def finish(self) -> bool:
-        """Answers the last round, after the training process has ended; whether it did. Raises what a commit raises."""
+        """Answers the last set, after the training process has ended; whether it did. Raises what a commit raises."""
         if self._place.rank >= self._place.ranks:
             return False
         self._retract()
         named, own = self._progress.named, self._folder.look()
         if self._place.ranks == 1 and not own:
             return False
-        self._number, now = LAST_ROUND, self._now()
+        self._number, now = LAST_SET, self._now()
         step = self._progress.checkpoint_step()
-        self._plans[LAST_ROUND] = RoundPlan(
-            round=LAST_ROUND, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
+        self._plans[LAST_SET] = SetPlan(
+            number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
-        if named is not None and (newer := rounds.newer_than(own, named.at)):
+        if named is not None and (newer := sets.newer_than(own, named.at)):
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
             self._commit(step, named, limit=named.at if named else 0.0, final=True)
         else:
             self._say(Part.NOTHING, b"{}")
-        with suppress(Refused):
+        with suppress(NeverWhole):
             self._settle()
         return True
 
-    # Rounds
+    # Opening and answering
 
-    def _find(self, now: float) -> RoundPlan | None:
-        """The plan of the next round, if another rank has written it. Asks seldom."""
+    def _find(self, now: float) -> SetPlan | None:
+        """The plan of the next set, if another rank has written it. Asks seldom."""
         named = self._progress.named
         fresh, self._heard = named != self._heard, named
         if self._place.ranks == 1 or (now < self._poll_at and not fresh):
             return None
-        self._poll_at = now + rounds.poll_s(now - self._due, self._place.every_s)
+        self._poll_at = now + sets.poll_s(now - self._due, self._place.every_s)
         return self._read()
 
-    def _read(self) -> RoundPlan | None:
+    def _read(self) -> SetPlan | None:
         body = self._store.look(self._keys.plan(self._place.attempt, self._number))
-        return None if body is None else decode(RoundPlan, body)
+        return None if body is None else decode(SetPlan, body)
 
-    def _open(self, now: float) -> RoundPlan | None:
-        """Opens the next round if this rank has something new; the plan that then holds, which may be another rank's."""
+    def _open(self, now: float) -> SetPlan | None:
+        """Opens the next set if this rank has something new; the plan that then holds, which may be another rank's."""
         named = self._progress.named
         if named is not None and (named == self._passed or self._answered == f"step {named.step}"):
             return None
@@ -156,7 +156,7 @@ class Checkpoints:
         if (
             named
             and self._place.ranks > 1
-            and rounds.waits_for_next(named, clock, due, self._place.every_s, self._place.job.checkpoint_scope)
+            and sets.waits_for_next(named, clock, due, self._place.every_s, self._place.job.checkpoint_scope)
         ):
             return None
         if (named is None and self._place.rank != 0) or self._is_open(now):
@@ -165,11 +165,11 @@ class Checkpoints:
             return None
         if named is not None:
             own = self._folder.look()
-            if rounds.newer_than(own, named.at) or (self._place.ranks == 1 and not own):
+            if sets.newer_than(own, named.at) or (self._place.ranks == 1 and not own):
                 self._passed = named  # the next one is taken as soon as it is named
                 return None
-        plan = RoundPlan(
-            round=self._number,
+        plan = SetPlan(
+            number=self._number,
             step=self._progress.checkpoint_step(),
             names=named.count if named else 0,
             named_at=named.at if named and self._clock_is_right(now) else 0.0,
@@ -180,34 +180,34 @@ class Checkpoints:
         return plan if self._place.ranks == 1 or self._store.create(key, encode(plan)) else self._read()
 
     def _opens_unnamed(self, now: float) -> bool:
-        """Whether rank 0 opens a round although it has named nothing: where it has new files and has left them alone for a while,
+        """Whether rank 0 opens a set although it has named nothing: where it has new files and has left them alone for a while,
         because a trainer that names its checkpoints does so at their end; and where it has none, late, because others may have."""
         if now < self._walk_at:
             return False
         late_s, every_s = now - self._due, self._place.every_s
-        self._walk_at = now + rounds.poll_s(late_s, every_s)
+        self._walk_at = now + sets.poll_s(late_s, every_s)
         own = self._folder.look()
         if not own:
-            return self._place.ranks > 1 and late_s > rounds.OTHERS_FIRST * every_s
+            return self._place.ranks > 1 and late_s > sets.OTHERS_FIRST * every_s
         newest = max(one.mtime_ns for one in own) / 1e9
-        rests = self._clock() - newest > min(rounds.RESTS_S, every_s / 4) or late_s > every_s
+        rests = self._clock() - newest > min(sets.RESTS_S, every_s / 4) or late_s > every_s
         return rests and self._answered != _files_of(own)
 
     def _is_open(self, now: float) -> bool:
-        """Whether ranks still work on the round before, and have time to."""
+        """Whether ranks still work on the set before, and have time to."""
         if self._place.ranks == 1 or self._number == 1 or now > self._due + self._place.patience_s:
             return False
         if now < self._settle_at:
             return True
-        self._settle_at = now + rounds.poll_s(now - self._due, self._place.every_s)
+        self._settle_at = now + sets.poll_s(now - self._due, self._place.every_s)
         return len(self._history().parts(self._place.attempt, self._number - 1)) < self._place.ranks
 
-    def _answer(self, plan: RoundPlan, now: float) -> bool:
+    def _answer(self, plan: SetPlan, now: float) -> bool:
         named, waited_s = self._progress.named, now - self._seen_at
         if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
             return False
         own = self._folder.look()
-        answer = rounds.answer(
+        answer = sets.answer(
             plan, named, own, empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
         )  # fmt: skip
@@ -232,7 +232,7 @@ class Checkpoints:
         """Sends the files and writes the part. `limit`: no file may be newer than that; 0 for none."""
 
         def fits(own: Sequence[FileState]) -> None:
-            if limit and (newer := rounds.newer_than(own, limit)):
+            if limit and (newer := sets.newer_than(own, limit)):
                 raise Late(f"{newer} changed while the commit of checkpoint {step} began")
             newest.append(max((one.mtime_ns for one in own), default=0) / 1e9)
 
@@ -251,7 +251,7 @@ class Checkpoints:
             created_at=self._clock(),
             final=final,
             files=files,
-            round=self._number,
+            number=self._number,
             named=named is not None,
             moment=(named.at if named else newest[-1]) if right else 0.0,
         )
@@ -259,13 +259,13 @@ class Checkpoints:
         self._files[self.newest_key] = files
 
     def _say(self, part: Part, document: bytes) -> str:
-        """Writes this rank's part of the round; its key."""
+        """Writes this rank's part of the set; its key."""
         key = self._keys.part(self._place.attempt, self._number, self._place.rank, part.value)
         self._store.put(key, document)
         return key
 
     def _miss(self, reason: str) -> None:
-        self._note(f"checkpoints: round {self._number} is missed: {reason}")
+        self._note(f"checkpoints: set {self._number} is missed: {reason}")
         self._say(Part.MISSED, encode(Missed(rank=self._place.rank, reason=reason)))
 
     def _retract(self) -> None:
@@ -278,18 +278,18 @@ class Checkpoints:
         if named.step <= plan.step:
             attempt = self._place.attempt
             self._store.put(
-                self._keys.part(attempt, plan.round, self._place.rank, Part.MISSED.value),
+                self._keys.part(attempt, plan.number, self._place.rank, Part.MISSED.value),
                 encode(Missed(rank=self._place.rank, reason=f"it named checkpoint {named.step} later")),
             )
-            self._store.delete([self._keys.closed(attempt, plan.round)])
+            self._store.delete([self._keys.closed(attempt, plan.number)])
             self._note(
-                f"checkpoints: round {plan.round} is taken back: this rank names checkpoint {named.step} only now"
+                f"checkpoints: set {plan.number} is taken back: this rank names checkpoint {named.step} only now"
             )
 
-    # Sets
+    # Closing and removing
 
     def _settle(self) -> None:
-        """Closes each set of this attempt to which the last rank has answered, and removes old ones. Raises Refused."""
+        """Closes each set of this attempt to which the last rank has answered, and removes old ones. Raises NeverWhole."""
         known, attempt = self._history(), self._place.attempt
         reason = ""
         for number, parts in sorted(known.answered(attempt, self._place.ranks).items()):
@@ -299,29 +299,27 @@ class Checkpoints:
         closed = [number for of, number in known.closed if of == attempt and number in self._plans]
         if closed:
             self.closed_step = max(self.closed_step, self._plans[max(closed)].step, 0)
-        if rounds.is_hopeless(known.answered(attempt, self._place.ranks), any_closed=bool(known.closed)):
+        if sets.is_hopeless(known.answered(attempt, self._place.ranks), any_closed=bool(known.closed)):
             why = reason or self._why(known)
-            raise Refused(f"in {rounds.FEW} rounds no checkpoint was whole: {why}")
+            raise NeverWhole(f"in {sets.FEW} sets no checkpoint was whole: {why}")
         self._thin(known)
 
     def _close(self, known: History, number: int, parts: dict[int, Part]) -> tuple[History, str]:
-        """Closes the set of a round that every rank has answered, if it is one; otherwise the reason, empty where a rank has said it."""
+        """Closes a set that every rank has answered, if its parts are a checkpoint; otherwise the reason, empty where a rank said it."""
         plan, scope = self._plans[number], self._place.job.checkpoint_scope
-        result = rounds.outcome(
-            parts, ranks=self._place.ranks, named=plan.names > 0 or number == LAST_ROUND, scope=scope
-        )
+        result = sets.outcome(parts, ranks=self._place.ranks, named=plan.names > 0 or number == LAST_SET, scope=scope)
         own = [rank for rank, part in sorted(parts.items()) if part is Part.FILES]
-        read = [self._part_of(rank, number) for rank in own] if number == LAST_ROUND or plan.names == 0 else []
-        if result.state is State.CLOSED and number == LAST_ROUND:
-            result = rounds.agreed(read)
-        if result.state is not State.CLOSED:
+        read = [self._part_of(rank, number) for rank in own] if number == LAST_SET or plan.names == 0 else []
+        if result.state is Result.CLOSED and number == LAST_SET:
+            result = sets.agreed(read)
+        if result.state is not Result.CLOSED:
             if result.reason:
-                self._note(f"checkpoints: round {number} is no set: {result.reason}")
+                self._note(f"checkpoints: set {number} is none: {result.reason}")
             return known, result.reason
         attempt, step = self._place.attempt, max((one.step for one in read), default=plan.step)
         keys = tuple(self._keys.part(attempt, number, rank) if rank in own else "" for rank in range(self._place.ranks))
         made = CheckpointSet(
-            job=self._place.job.id, attempt=attempt, round=number, step=step, closed_at=self._now(), parts=keys
+            job=self._place.job.id, attempt=attempt, number=number, step=step, closed_at=self._now(), parts=keys
         )
         self._store.put(self._keys.closed(attempt, number), encode(made))
         self._plans[number] = replace(plan, step=step)
@@ -329,12 +327,12 @@ class Checkpoints:
         return known.with_closed(attempt, number, self._keys.closed(attempt, number)), ""
 
     def _part_of(self, rank: int, number: int) -> Commit:
-        if rank == self._place.rank and self.newest is not None and self.newest.round == number:
+        if rank == self._place.rank and self.newest is not None and self.newest.number == number:
             return self.newest
         return decode(Commit, self._store.get(self._keys.part(self._place.attempt, number, rank)))
 
     def _why(self, known: History) -> str:
-        """What a rank said of the last round that was missed."""
+        """What a rank said of the last set that was missed."""
         for number in sorted(known.answered(self._place.attempt, self._place.ranks), reverse=True):
             for rank, part in sorted(known.parts(self._place.attempt, number).items()):
                 if part is Part.MISSED:
@@ -346,7 +344,7 @@ class Checkpoints:
         return history(self._store.keys(self._keys.commits(CommitKind.CHECKPOINTS)))
 
     def _thin(self, known: History) -> None:
-        """Removes this rank's parts of rounds before the newest three sets, then the files that none of its parts lists any more."""
+        """Removes this rank's parts of sets before the newest three, then the files that none of its parts lists any more."""
         old = stale(known, self._place.rank)
         if not old:
             return
@@ -360,7 +358,7 @@ class Checkpoints:
             unlisted = [key for key in own if key not in listed]
             self._store.delete(unlisted)
             self._folder.forget(unlisted)
-        except Exception as problem:  # the next round tries again
+        except Exception as problem:  # the next set tries again
             self._note(f"old checkpoints stay for now: {problem}")
         else:
             self._note(f"thinned: {len(old)} documents and {len(unlisted)} files of older checkpoints")

@@ -32,7 +32,7 @@ class Restored:
 
     step: int
     name: str
-    """The same for every rank that restored this set: `<bucket>/<attempt>/<round>`."""
+    """The same for every rank that restored this set: `<bucket>/<attempt>/<number of the set>`."""
     store: Store
     files: dict[int, tuple[CommittedFile, ...]]
     """By the rank that committed them."""
@@ -82,7 +82,7 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
     for store in stores:
         known = history(store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS)))
         commits += known.commits_before(attempt)
-        sets += [(chosen, store) for chosen in known.sets() if chosen.attempt < attempt]
+        sets += [(chosen, store) for chosen in known.restorable() if chosen.attempt < attempt]
     return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), commits)
 
 

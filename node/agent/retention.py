@@ -1,4 +1,4 @@
-"""Which rounds there were, which of their sets are closed, and what nobody will want any more: decided on keys alone."""
+"""Which sets there were, which of them are closed, and what nobody will want any more: decided on keys alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from contract.commits import Part
-from contract.keys import CLOSED, commit_of, round_of
+from contract.keys import CLOSED, commit_of, set_of
 
 KEPT_SETS = 3
 
@@ -18,9 +18,9 @@ class RestoreSet:
 
     attempt: int
     order: int
-    """Number of its round; of a set made before there were rounds, its step."""
+    """Its number; of a set made before sets were closed, its step."""
     keys: tuple[str, ...]
-    """Of the document that closes it; of a set made before there were rounds, of all its commits in the order of rank."""
+    """Of the document that closes it; of a set made before sets were closed, of all its commits in the order of rank."""
     closed: bool = True
     """Whether a document closes it."""
 
@@ -29,16 +29,16 @@ class RestoreSet:
 class History:
     """Every document of a job's checkpoints in one bucket."""
 
-    rounds: dict[tuple[int, int], dict[str, str]]
-    """By attempt and round: the key of each document by its name."""
+    sets: dict[tuple[int, int], dict[str, str]]
+    """By attempt and number: the key of each document by its name."""
     closed: frozenset[tuple[int, int]]
     older: dict[tuple[int, int], dict[int, str]]
-    """Commits made before there were rounds: by attempt and step, the key of each rank's."""
+    """Commits made before there were sets: by attempt and step, the key of each rank's."""
 
     def parts(self, attempt: int, number: int) -> dict[int, Part]:
         """What each rank answered. Where it took an answer back, the miss counts."""
         found: dict[int, Part] = {}
-        for name in sorted(self.rounds.get((attempt, number), {})):
+        for name in sorted(self.sets.get((attempt, number), {})):
             rank, _, ending = name.partition(".")
             if (
                 rank[1:].isdecimal()
@@ -49,39 +49,39 @@ class History:
         return found
 
     def answered(self, attempt: int, ranks: int) -> dict[int, dict[int, Part]]:
-        """The rounds of the attempt that every rank has answered."""
-        every = {number: self.parts(attempt, number) for of, number in self.rounds if of == attempt}
+        """The sets of the attempt that every rank has answered."""
+        every = {number: self.parts(attempt, number) for of, number in self.sets if of == attempt}
         return {number: parts for number, parts in every.items() if len(parts) >= ranks}
 
     def with_closed(self, attempt: int, number: int, key: str) -> History:
         """The same, with a set that was just closed."""
-        rounds = {**self.rounds, (attempt, number): {**self.rounds[attempt, number], CLOSED: key}}
-        return replace(self, rounds=rounds, closed=self.closed | {(attempt, number)})
+        sets = {**self.sets, (attempt, number): {**self.sets[attempt, number], CLOSED: key}}
+        return replace(self, sets=sets, closed=self.closed | {(attempt, number)})
 
     def files_of(self, rank: int) -> list[str]:
         """Keys of the rank's documents that list files."""
         name = f"r{rank:04d}.{Part.FILES.value}"
-        ours = [keys[name] for keys in self.rounds.values() if name in keys]
+        ours = [keys[name] for keys in self.sets.values() if name in keys]
         return [*ours, *(keys[rank] for keys in self.older.values() if rank in keys)]
 
     def commits_before(self, attempt: int) -> int:
         """How many documents of earlier attempts list files."""
         parts = [
             Part.FILES
-            for of, number in self.rounds
+            for of, number in self.sets
             if of < attempt
             for part in self.parts(of, number).values()
             if part is Part.FILES
         ]
         return len(parts) + sum(len(keys) for (of, _), keys in self.older.items() if of < attempt)
 
-    def sets(self) -> list[RestoreSet]:
-        """What may be restored, the newest first: by attempt, then by round."""
-        closed = [RestoreSet(*place, (self.rounds[place][CLOSED],)) for place in self.closed]
+    def restorable(self) -> list[RestoreSet]:
+        """What may be restored, the newest first: by attempt, then by number."""
+        closed = [RestoreSet(*place, (self.sets[place][CLOSED],)) for place in self.closed]
         return sorted([*closed, *self._older_sets()], key=lambda each: (each.attempt, each.order), reverse=True)
 
     def _older_sets(self) -> Iterable[RestoreSet]:
-        """Before there were rounds, a set was whole where every rank that had any commit of the attempt had one of that step."""
+        """Before sets were closed, a set was whole where every rank that had any commit of the attempt had one of that step."""
         ranks = defaultdict[int, set[int]](set)
         for (attempt, _), keys in self.older.items():
             ranks[attempt] |= keys.keys()
@@ -92,27 +92,27 @@ class History:
 
 def history(keys: Iterable[str]) -> History:
     """Sorts the keys under a job's commits of checkpoints; other keys are left out."""
-    rounds = defaultdict[tuple[int, int], dict[str, str]](dict)
+    sets = defaultdict[tuple[int, int], dict[str, str]](dict)
     older = defaultdict[tuple[int, int], dict[int, str]](dict)
     for key in keys:
-        if place := round_of(key):
-            rounds[place.attempt, place.number][place.name] = key
+        if place := set_of(key):
+            sets[place.attempt, place.number][place.name] = key
         elif commit := commit_of(key):
             older[commit[0], commit[1]][commit[2]] = key
-    return History(dict(rounds), frozenset(place for place, names in rounds.items() if CLOSED in names), dict(older))
+    return History(dict(sets), frozenset(place for place, names in sets.items() if CLOSED in names), dict(older))
 
 
 def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> list[str]:
     """The rank's documents that are older than the newest `kept` sets, in the order in which to delete them; none while there are fewer
     sets. Rank 0 removes what belongs to no rank as well."""
-    sets = known.sets()
-    if len(sets) < kept:
+    whole = known.restorable()
+    if len(whole) < kept:
         return []
-    oldest = (sets[kept - 1].attempt, sets[kept - 1].order)
+    oldest = (whole[kept - 1].attempt, whole[kept - 1].order)
     own = f"r{rank:04d}."
     found = [keys[rank] for place, keys in known.older.items() if place < oldest and rank in keys]
-    for place in (place for place in known.rounds if place < oldest):
-        names = known.rounds[place]
+    for place in (place for place in known.sets if place < oldest):
+        names = known.sets[place]
         if rank == 0:  # a set whose parts are about to go is no set
             found += [names[name] for name in sorted(names) if not name.startswith("r")]
         found += [names[name] for name in sorted(names) if name.startswith(own)]

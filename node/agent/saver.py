@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from agent.checkpoints import Checkpoints, Refused
+from agent.checkpoints import Checkpoints, NeverWhole
 from agent.commits import Artifacts
 from agent.failures import LARGER, is_full
 from agent.keys import KeysExpired
@@ -82,7 +82,7 @@ class Saver:
         return troubles
 
     def _run(self) -> None:
-        """Looks for a round to answer all the time, and commits artifacts once an interval."""
+        """Looks for a set to answer all the time, and commits artifacts once an interval."""
         next_artifacts, next_look = self._now() + self._every_s, 0.0
         while not self._over.wait(min(TICK_S, self._every_s / 4)):
             if not self.refused and self._now() >= next_look and not self._done(self._answer):
@@ -95,7 +95,7 @@ class Saver:
         """Does it; whether it was done. Whatever the trouble is, the training goes on, and what was committed before stays."""
         try:
             do()
-        except Refused as problem:
+        except NeverWhole as problem:
             self.refused = str(problem)
         except Exception as problem:
             self._note(f"not committed: {problem}")

@@ -14,7 +14,22 @@ MOST = 60
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page != GLOSSARY)]
 DOCUMENTS = ("jobs", "intents", "orders", "reports", "records", "commits", "grid")
 """Modules of contract/ whose classes are documents that people find in S3."""
-PLAIN = {"ami", "answer", "code", "exit", "file", "kind", "market", "outcome", "prefix", "step"}
+PLAIN = {
+    "ami",
+    "answer",
+    "code",
+    "exit",
+    "file",
+    "kind",
+    "market",
+    "missed",
+    "outcome",
+    "part",
+    "plan",
+    "prefix",
+    "scope",
+    "step",
+}
 """Last words of such classes that mean what they mean everywhere."""
 
 

@@ -118,6 +118,7 @@ def test_what_nodes_may_write_is_what_they_write() -> None:
         prefix.checkpoint(0, "f" * 64, "a.pt"),
         prefix.artifact(0, "a.pt"),
         *(prefix.commit(kind, 1, 2, 0) for kind in keys.CommitKind),
+        *(prefix.part(1, 2, 0), prefix.plan(1, 2), prefix.closed(1, 2)),
     }
     folders = {key.removeprefix(prefix.root).partition("/")[0] for key in written}
     assert folders == set(keys.BYTES_FOLDERS)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.checkpoints import Checkpoints, Place
+from agent.checkpoints import Checkpoints, Position
 from agent.commits import Folder
 from agent.progress import ProgressFile
 from agent.restore import restore
@@ -65,7 +65,7 @@ class Rank:
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
         self.checkpoints = Checkpoints(
-            Place(job(nodes, scope), attempt, rank), self.store, self.folder, ProgressFile(self.progress),
+            Position(job(nodes, scope), attempt, rank), self.store, self.folder, ProgressFile(self.progress),
             now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
         )  # fmt: skip
 
@@ -137,8 +137,8 @@ def closed(s3: FakeS3) -> list[str]:
     return [key for _, key in sorted(s3.objects) if key.endswith("/closed.json")]
 
 
-def before_rounds(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) -> Commit:
-    """Commits as agents did before there were rounds."""
+def before_sets(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) -> Commit:
+    """Commits as agents did before sets were closed."""
     from hashlib import sha256
 
     from contract.commits import CommittedFile

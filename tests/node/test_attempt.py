@@ -14,7 +14,7 @@ from agent.snapshot import Changed
 from contract import tags
 from contract.codec import decode
 from contract.commits import Commit
-from contract.keys import LAST_ROUND, JobPrefix
+from contract.keys import LAST_SET, JobPrefix
 from contract.reports import NodeReport, Phase
 from tests.builders import PLACE
 from tests.node.fakes import refusal
@@ -265,7 +265,7 @@ open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.envi
     assert again.run().code == 0
     assert "found from attempt 1" in again.lines
     assert (again.report().restored_step, again.report().closed_step) == (5, 10)
-    assert again.report().restored == f"{PLACE.bucket}/1/{LAST_ROUND}"
+    assert again.report().restored == f"{PLACE.bucket}/1/{LAST_SET}"
 
 
 def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:

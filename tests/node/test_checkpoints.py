@@ -263,7 +263,7 @@ def test_a_thinned_file_that_comes_back_is_sent_again(folder: Rank, s3: FakeS3) 
     assert bytes_of(s3, commit) == {"model": "A"}
 
 
-def test_a_round_in_which_nothing_can_be_deleted_is_closed_all_the_same(folder: Rank, s3: FakeS3) -> None:
+def test_a_set_during_which_nothing_can_be_deleted_is_closed_all_the_same(folder: Rank, s3: FakeS3) -> None:
     s3.fault = lambda call, _key: refusal("SlowDown") if call == "delete" else None
     for step in range(1, 6):
         assert folder.commit(step, model=f"weights {step}") is not None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from agent.retention import History, history, stale
 from contract.commits import Part
-from contract.keys import LAST_ROUND, BytesPrefix, CommitKind, commit_of, round_of
+from contract.keys import LAST_SET, BytesPrefix, CommitKind, commit_of, set_of
 
 PREFIX = BytesPrefix("job-1")
 
 
 def older(attempt: int, step: int, rank: int) -> str:
-    """As agents named commits before there were rounds."""
+    """As agents named commits before sets were closed."""
     return PREFIX.commit(CommitKind.CHECKPOINTS, attempt, step, rank)
 
 
@@ -20,7 +20,7 @@ def answered(attempt: int, number: int, *parts: Part, closed: bool = True) -> li
 
 
 def sets(known: History) -> list[tuple[int, int]]:
-    return [(each.attempt, each.order) for each in known.sets()]
+    return [(each.attempt, each.order) for each in known.restorable()]
 
 
 def test_a_key_says_attempt_step_and_rank() -> None:
@@ -28,21 +28,21 @@ def test_a_key_says_attempt_step_and_rank() -> None:
     assert commit_of(older(12345, 10**12, 10000)) == (12345, 10**12, 10000)
 
 
-def test_a_key_of_a_round_says_attempt_and_number() -> None:
-    for number in (1, 999_998, LAST_ROUND):
-        place = round_of(PREFIX.part(12, number, 10000))
+def test_a_key_of_a_set_says_attempt_and_number() -> None:
+    for number in (1, 999_998, LAST_SET):
+        place = set_of(PREFIX.part(12, number, 10000))
         assert place is not None
         assert (place.attempt, place.number, place.part) == (12, number, (10000, "json"))
 
 
 def test_other_keys_are_no_documents_of_checkpoints() -> None:
     inside = PREFIX.checkpoint(0, "ab" * 32, "commits/checkpoints/a0001/s1/r0000.json")
-    for key in (inside, older(1, 1, 1) + ".torn", PREFIX.round(1, 1), PREFIX.part(1, 1, 0) + "/x"):
-        assert (commit_of(key), round_of(key)) == (None, None)
-    assert history([inside]).sets() == []
+    for key in (inside, older(1, 1, 1) + ".torn", PREFIX.of_set(1, 1), PREFIX.part(1, 1, 0) + "/x"):
+        assert (commit_of(key), set_of(key)) == (None, None)
+    assert history([inside]).restorable() == []
 
 
-def test_only_closed_rounds_are_sets() -> None:
+def test_only_closed_sets_may_be_restored() -> None:
     keys = [
         *answered(1, 1, Part.FILES, Part.FILES),
         *answered(1, 2, Part.FILES, Part.FILES, closed=False),
@@ -51,9 +51,9 @@ def test_only_closed_rounds_are_sets() -> None:
     assert sets(history(keys)) == [(2, 1), (1, 1)]
 
 
-def test_the_last_round_is_the_newest_of_its_attempt() -> None:
-    keys = [*answered(1, LAST_ROUND, Part.FILES), *answered(1, 7, Part.FILES), *answered(2, 1, Part.FILES)]
-    assert sets(history(keys)) == [(2, 1), (1, LAST_ROUND), (1, 7)]
+def test_the_last_set_is_the_newest_of_its_attempt() -> None:
+    keys = [*answered(1, LAST_SET, Part.FILES), *answered(1, 7, Part.FILES), *answered(2, 1, Part.FILES)]
+    assert sets(history(keys)) == [(2, 1), (1, LAST_SET), (1, 7)]
 
 
 def test_an_answer_that_was_taken_back_is_a_miss() -> None:
@@ -64,21 +64,21 @@ def test_an_answer_that_was_taken_back_is_a_miss() -> None:
 
 
 def test_names_that_nobody_gives_are_no_parts() -> None:
-    folder = PREFIX.round(1, 1)
+    folder = PREFIX.of_set(1, 1)
     assert history([f"{folder}rank0.json", f"{folder}r0000.jpeg", f"{folder}plan.json"]).parts(1, 1) == {}
 
 
-def test_a_round_is_answered_once_every_rank_has() -> None:
+def test_a_set_is_answered_once_every_rank_has() -> None:
     known = history(answered(1, 1, Part.FILES, Part.MISSED))
     assert list(known.answered(1, 2)) == [1]
     assert known.answered(1, 3) == {}
     assert known.answered(2, 2) == {}
 
 
-def test_before_there_were_rounds_a_set_had_a_commit_of_every_rank_that_had_any() -> None:
+def test_before_sets_were_closed_one_had_a_commit_of_every_rank_that_had_any() -> None:
     keys = [older(1, 5, 0), older(1, 5, 1), older(1, 6, 0), older(2, 3, 0)]
     assert sets(history(keys)) == [(2, 3), (1, 5)]
-    assert history(reversed(keys)).sets()[1].keys == (older(1, 5, 0), older(1, 5, 1))
+    assert history(reversed(keys)).restorable()[1].keys == (older(1, 5, 0), older(1, 5, 1))
 
 
 def test_few_sets_are_all_kept() -> None:
@@ -92,7 +92,7 @@ def test_each_rank_removes_its_own_documents_and_rank_0_those_of_nobody() -> Non
     assert stale(history(keys), 0) == [PREFIX.closed(1, 1), PREFIX.plan(1, 1), PREFIX.part(1, 1, 0)]
 
 
-def test_rounds_that_were_never_closed_count_for_no_set_and_go_with_their_age() -> None:
+def test_sets_that_were_never_closed_count_for_none_and_go_with_their_age() -> None:
     keys = [
         *answered(1, 1, Part.FILES, closed=False),
         *(key for number in (2, 3, 4) for key in answered(1, number, Part.FILES)),
@@ -110,7 +110,7 @@ def test_sets_of_earlier_attempts_are_old_by_their_attempt() -> None:
     assert stale(history(keys), 0) == [PREFIX.closed(1, 100), PREFIX.plan(1, 100), PREFIX.part(1, 100, 0)]
 
 
-def test_commits_from_before_there_were_rounds_go_once_there_are_enough_sets() -> None:
+def test_commits_from_before_there_were_sets_go_once_there_are_enough_sets() -> None:
     keys = [older(1, 5, 0), *(key for number in (1, 2, 3) for key in answered(2, number, Part.FILES))]
     assert stale(history(keys), 0) == [older(1, 5, 0)]
     assert stale(history(keys[:-4]), 0) == []

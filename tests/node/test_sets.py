@@ -1,4 +1,4 @@
-"""Several ranks and their rounds: sets are of one checkpoint, or they are not closed."""
+"""Several ranks and their sets: each is of one checkpoint, or it is not closed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.checkpoints import Refused
-from agent.rounds import LAG_S
+from agent.checkpoints import NeverWhole
+from agent.sets import LAG_S
 from contract.codec import decode
 from contract.commits import CheckpointSet
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
-from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_rounds, closed, pass_time, ranks
+from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
 
 
 def to_boundary(every: Sequence[Rank], namers: Sequence[int] | None = None) -> None:
@@ -92,7 +92,7 @@ def test_a_set_without_a_rank_that_names_its_checkpoint_later_is_taken_back(tmp_
     assert closed(s3) == []
 
 
-def test_a_rank_that_has_gone_on_misses_the_round_and_the_next_one_is_closed(tmp_path: Path, s3: FakeS3) -> None:
+def test_a_rank_that_has_gone_on_misses_the_set_and_the_next_one_is_closed(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     to_boundary(every)
     every[0].save(10, a="0 of 10")
@@ -156,7 +156,7 @@ def test_a_wrong_clock_does_not_matter_where_every_rank_names_its_checkpoints(tm
 
 def test_files_of_several_ranks_that_nobody_names_are_refused_with_what_to_do(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
-    with pytest.raises(Refused, match="checkpoint_scope: rank0"):  # noqa: PT012
+    with pytest.raises(NeverWhole, match="checkpoint_scope: rank0"):  # noqa: PT012
         for number in range(5):
             for one in every:
                 one.write("model.pt", f"{number}")
@@ -214,9 +214,9 @@ def test_with_scope_shards_a_rank_without_files_keeps_the_set_open(tmp_path: Pat
     assert any("these ranks have nothing in CHECKPOINT_DIR: 1" in note for one in every for note in one.notes)
 
 
-def test_checkpoints_that_are_never_the_same_are_refused_after_some_rounds(tmp_path: Path, s3: FakeS3) -> None:
+def test_checkpoints_that_are_never_the_same_are_refused_after_some_sets(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
-    with pytest.raises(Refused, match="Rank 1 said: its trainer had finished checkpoint"):  # noqa: PT012
+    with pytest.raises(NeverWhole, match="Rank 1 said: its trainer had finished checkpoint"):  # noqa: PT012
         for step in range(0, 5000, 10):
             every[0].save(step, a=str(step))
             every[1].save(step + 5, b=str(step))
@@ -302,9 +302,7 @@ def test_a_restored_checkpoint_is_not_committed_again_and_opens_no_round(tmp_pat
     assert {call for call, _ in s3.calls} <= {"get"}
 
 
-def test_three_attempts_whose_last_died_in_its_first_round_go_on_from_the_set_before(
-    tmp_path: Path, s3: FakeS3
-) -> None:
+def test_three_attempts_whose_last_died_in_its_first_set_go_on_from_the_set_before(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     to_boundary(every)
     for one in every:
@@ -318,14 +316,14 @@ def test_three_attempts_whose_last_died_in_its_first_round_go_on_from_the_set_be
     assert [one.content for one in third] == [{"s0": "0 of 10", "s1": "1 of 10"}] * 2
 
 
-def test_sets_from_before_there_were_rounds_are_restored(tmp_path: Path, s3: FakeS3) -> None:
+def test_sets_from_before_there_were_closed_ones_are_restored(tmp_path: Path, s3: FakeS3) -> None:
     for step in (5, 6):
-        before_rounds(s3, 1, step, 0, s0=f"0 of {step}")
-    before_rounds(s3, 1, 5, 1, s1="1 of 5")
+        before_sets(s3, 1, step, 0, s0=f"0 of {step}")
+    before_sets(s3, 1, 5, 1, s1="1 of 5")
     assert [one.content for one in restored(tmp_path, s3, 2)] == [{"s0": "0 of 5", "s1": "1 of 5"}] * 2
 
 
-def test_old_rounds_go_and_three_sets_stay(tmp_path: Path, s3: FakeS3) -> None:
+def test_old_sets_go_and_three_sets_stay(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     for step in range(1, 9):
         to_boundary(every, [])

@@ -52,7 +52,7 @@ def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_i
     real, looks = snapshot.look, iter(range(10))
 
     def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
-        if next(looks) == 2:  # the round is open, and the files are about to be linked
+        if next(looks) == 2:  # the set is open, and the files are about to be linked
             folder.clock.now += 1.0
             folder.write("a", "of 60")
             if names:

@@ -13,7 +13,7 @@ from tests.properties.sets_world import Attempt, Protocol, closed_steps, wrongs
 
 ATTEMPTS = 5
 UPLOAD_S = 60.0
-"""Requests of a round, with what a trainer saves meanwhile, and the rounds of slower ranks."""
+"""Requests of a set, with what a trainer saves meanwhile, and those of slower ranks."""
 
 
 @pytest.mark.parametrize("nodes", [2, 4])

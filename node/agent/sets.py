@@ -1,7 +1,7 @@
-"""Decides what a rank does in a round, and whether a round's parts are a checkpoint: facts in, verdict with a reason out.
+"""Decides what a rank does about a set, and whether its parts are a checkpoint: facts in, verdict with a reason out.
 
-In a round the ranks commit the same checkpoint. The rank that opens it writes a plan, which names the checkpoint; each rank answers
-with a part; whoever answers last closes the set (docs/decisions/0024-checkpoints-are-closed-sets.md).
+In a set the ranks commit the same checkpoint. The rank that opens it writes a plan, which names the checkpoint; each rank answers
+with a part; whoever answers last closes it (docs/decisions/0024-checkpoints-are-closed-sets.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 from agent.progress import Named
 from agent.snapshot import FileState
-from contract.commits import Commit, Part, RoundPlan
+from contract.commits import Commit, Part, SetPlan
 from contract.jobs import Scope
 
 LAG_S = 20.0
@@ -25,9 +25,9 @@ RESTS_S = 10.0
 FRESH_SHARE = 0.2
 """Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
-"""Share of the interval for which rank 0, without files, leaves it to others to open a round."""
+"""Share of the interval for which rank 0, without files, leaves it to others to open a set."""
 FEW = 3
-"""Rounds that no rank was kept from answering, and none of which was closed, show that the trainer's ranks do not save the same."""
+"""So many sets that every rank has answered, none of which was closed, show that the trainer's ranks do not save the same."""
 
 
 class Now(Enum):
@@ -48,14 +48,14 @@ class Answer:
 
 
 def answer(
-    plan: RoundPlan, named: Named | None, own: Sequence[FileState], *, empty: bool, scope: Scope, waited_s: float,
+    plan: SetPlan, named: Named | None, own: Sequence[FileState], *, empty: bool, scope: Scope, waited_s: float,
     patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
     """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder, `empty`
     whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
 
     A set is torn by a rank that commits another checkpoint, and by one that commits before its files are complete. A trainer that names
-    its checkpoints says both. One that names none commits what was there when the rank that opened the round named its own: this is
+    its checkpoints says both. One that names none commits what was there when the rank that opened the set named its own: this is
     complete where that rank had waited for all others, as trainers with a barrier do.
     """
     if plan.names == 0:
@@ -71,7 +71,7 @@ def answer(
     return Answer(Now.WAIT)
 
 
-def _of_namer(plan: RoundPlan, named: Named, own: Sequence[FileState], *, overdue: bool) -> Answer:
+def _of_namer(plan: SetPlan, named: Named, own: Sequence[FileState], *, overdue: bool) -> Answer:
     if named.step > plan.step:
         return Answer(Now.MISS, f"its trainer had finished checkpoint {named.step} when it learned of {plan.step}")
     if named.step < plan.step:
@@ -82,7 +82,7 @@ def _of_namer(plan: RoundPlan, named: Named, own: Sequence[FileState], *, overdu
     return Answer(Now.COMMIT if own else Now.NOTHING)
 
 
-def _as_told(plan: RoundPlan, own: Sequence[FileState], *, clock_is_right: bool) -> Answer:
+def _as_told(plan: SetPlan, own: Sequence[FileState], *, clock_is_right: bool) -> Answer:
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):
@@ -93,7 +93,7 @@ def _as_told(plan: RoundPlan, own: Sequence[FileState], *, clock_is_right: bool)
 
 
 def waits_for_next(named: Named, now: float, due: float, every_s: float, scope: Scope) -> bool:
-    """Whether to open the round with the trainer's next checkpoint and not with `named`, which the other ranks may be about to replace:
+    """Whether to open the set with the trainer's next checkpoint and not with `named`, which the other ranks may be about to replace:
     where it is not fresh, and the next one is near. Nor with the first one, while the next may be near: only from the second one on do
     ranks know who names, unless the request says that all have files. Times are of the machine's clock."""
     if named.count == 1 and scope is Scope.AUTO:
@@ -114,8 +114,8 @@ def poll_s(since_s: float, every_s: float) -> float:
     return min(max(min(POLL_S, POLL_SHARE * every_s), POLL_SHARE * since_s), LONGEST_POLL_S)
 
 
-class State(Enum):
-    """What a round has come to."""
+class Result(Enum):
+    """What a set has come to."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -127,29 +127,29 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a round has come to, and why where it is refused."""
+    """What a set has come to, and why where it is refused."""
 
-    state: State
+    state: Result
     reason: str = ""
 
 
 def outcome(parts: Mapping[int, Part], *, ranks: int, named: bool, scope: Scope) -> Outcome:
-    """What the parts of a round make of it. `ranks` answer in it; `named` is whether its plan names a checkpoint."""
+    """What the parts of a set make of it. `ranks` answer in it; `named` is whether its plan names a checkpoint."""
     if len(parts) < ranks:
-        return Outcome(State.OPEN)
+        return Outcome(Result.OPEN)
     if Part.MISSED in parts.values():
-        return Outcome(State.MISSED)
+        return Outcome(Result.MISSED)
     writers = sorted(rank for rank, part in parts.items() if part is Part.FILES)
     if not writers:
-        return Outcome(State.EMPTY)
+        return Outcome(Result.EMPTY)
     if scope is Scope.SHARDS and len(writers) < ranks:
         without = ", ".join(str(rank) for rank in sorted(parts) if rank not in writers)
         return Outcome(
-            State.REFUSED, f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
+            Result.REFUSED, f"checkpoint_scope is shards, and these ranks have nothing in CHECKPOINT_DIR: {without}"
         )
     if not named and len(writers) > 1:
-        return Outcome(State.REFUSED, unnamed(writers))
-    return Outcome(State.CLOSED)
+        return Outcome(Result.REFUSED, unnamed(writers))
+    return Outcome(Result.CLOSED)
 
 
 def unnamed(writers: Sequence[int]) -> str:
@@ -163,7 +163,7 @@ def unnamed(writers: Sequence[int]) -> str:
 
 
 def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool) -> bool:
-    """Whether rounds that all ranks answered show that no set of this job will ever be closed."""
+    """Whether sets that all ranks answered show that no set of this job will ever be closed."""
     with_files = [parts for parts in answered.values() if {Part.FILES, Part.MISSED} & set(parts.values())]
     return not any_closed and len(with_files) >= FEW
 
@@ -173,13 +173,15 @@ def agreed(parts: Sequence[Commit]) -> Outcome:
     namers, others = [one for one in parts if one.named], [one for one in parts if not one.named]
     if len({one.step for one in namers}) > 1:
         steps = ", ".join(f"rank {one.rank} {one.step}" for one in namers[:8])
-        return Outcome(State.MISSED, f"the newest checkpoints differ: {steps}")
+        return Outcome(Result.MISSED, f"the newest checkpoints differ: {steps}")
     if not namers:
         return (
-            Outcome(State.CLOSED) if len(others) == 1 else Outcome(State.REFUSED, unnamed([one.rank for one in others]))
+            Outcome(Result.CLOSED)
+            if len(others) == 1
+            else Outcome(Result.REFUSED, unnamed([one.rank for one in others]))
         )
     named_at = min(one.moment for one in namers)
     late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]
     if late:
-        return Outcome(State.MISSED, f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}")
-    return Outcome(State.CLOSED)
+        return Outcome(Result.MISSED, f"rank {late[0]} has files that are newer than checkpoint {namers[0].step}")
+    return Outcome(Result.CLOSED)
