@@ -99,6 +99,18 @@ class Attempt:
     def ended(self) -> Ended:
         return Ended(tuple(self.saves), self.clock.now)
 
+    def train(self, until: float, *, tick_s: float) -> list[tuple[float, float]]:
+        """Runs until then in an S3 that answers at once; when each set was closed, and when its checkpoint had been saved."""
+        found, known = list[tuple[float, float]](), 0
+        while self.clock.now < until:
+            self.advance(tick_s)
+            for rank in self.ranks:
+                rank.checkpoints.tick()
+            if len(self.saves) and (step := max(rank.checkpoints.closed_step for rank in self.ranks)) > known:
+                known = step
+                found.append((self.clock.now, {saved: when for when, saved in self.saves}.get(step, self.clock.now)))
+        return found
+
     def run(self, until: float, kill_in: int) -> None:
         """Runs until then, or until the agents have made so many requests since half of that time: in that one all are killed."""
         half, left = (self.clock.now + until) / 2, kill_in
@@ -129,6 +141,15 @@ class Attempt:
             if rank.rank != lost:
                 self.clock.now += self.chance.uniform(0.0, 2.0)
                 rank.checkpoints.finish()
+
+
+def losses(sets: list[tuple[float, float]], began: float, until: float) -> list[float]:
+    """Seconds of training that are lost where everything is lost in that second; each second from the first set on."""
+    found = []
+    for second in range(int(sets[0][0]) + 1, int(until)):
+        newest = max(saved for closed, saved in sets if closed <= second)
+        found.append(second - max(newest, began))
+    return found
 
 
 def closed_steps(s3: FakeS3) -> list[int]:

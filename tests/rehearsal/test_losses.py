@@ -100,6 +100,31 @@ def test_whatever_rank_is_lost_in_whatever_way_the_job_goes_on(yard: Yard, kind:
     assert wrong == []
 
 
+@pytest.mark.parametrize("writes", ["rank0", "every", "barrier"])
+@pytest.mark.parametrize("nodes", [2, 4], ids=["2-nodes", "4-nodes"])
+def test_every_kind_of_trainer_goes_on_from_one_whole_checkpoint(yard: Yard, nodes: int, writes: str) -> None:
+    """The trainer itself fails where it finds files of different steps, or not all of them."""
+    code, chance = yard.upload(ROOT / "tests/rehearsal/trainer", "trainer"), random.Random(f"{writes}{nodes}")
+    names = {rank: f"{writes}-{nodes}-{rank}" for rank in range(nodes)}
+    losses = [LOSSES[chance.choice(["told", "vanished", "crashed"])] for _ in names]
+    faults = [
+        loss.format(step=chance.randint(45, 70)) + f",rank={rank},job={names[rank]}"
+        for rank, loss in zip(names, losses, strict=True)
+    ]
+    environment = {"WRITES": writes, "SAVES_EVERY": "5"}
+    request = {**TWO, "nodes": nodes, "code": code, "command": train(80, 0.2), "checkpoint_minutes": 0.05}
+    request |= {"environment": environment, "checkpoint_scope": "shards" if writes == "barrier" else "auto"}
+    wrong = []
+    with yard.faults(parse_faults(faults)):
+        for job, execution in in_waves(yard, dict.fromkeys(names.values(), request)):
+            again = job.reports(2)
+            starts = {(report.restored, report.restored_step) for report in again.values()}
+            tell(f"{job.name}: {execution['status']} {execution.get('error', '')} went on from {sorted(starts)}")
+            if execution["status"] != "SUCCEEDED" or len(starts) != 1 or max(step for _, step in starts) < 5:
+                wrong.append(f"{job.name}: {execution['status']} {execution.get('cause', '')} {starts}")
+    assert wrong == []
+
+
 @pytest.mark.parametrize("breaks_s", ["never", "0.01"], ids=["hang", "break"])
 @pytest.mark.parametrize("nodes", [2, 4], ids=["2-nodes", "4-nodes"])
 def test_code_that_fails_by_itself_on_one_rank_ends_the_job_within_a_minute(

@@ -1,5 +1,8 @@
 """A trainer without a framework: steps in lockstep, checkpoints, progress, and the ways to end, with its peers or by itself.
 
+WRITES says who writes checkpoints, and who says that they are complete: nobody says it of rank 0's one file (by default), `rank0` does,
+`every` rank does of its own two files, or rank 0 does for all after a `barrier`. A rank that finds files of different steps fails.
+
 As in every collective, no rank finishes a step before all have: a rank whose peer is gone dies of the broken connection after
 BREAKS_S seconds (`never`: it hangs), one whose peer is frozen waits. FAIL_AT makes the rank FAIL_RANK fail by itself at that step.
 """
@@ -17,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 RANK, NODES = int(os.environ["NODE_RANK"]), int(os.environ["NUM_NODES"])
-CHECKPOINT = Path(os.environ["CHECKPOINT_DIR"]) / "state.json"
+CHECKPOINTS, WRITES = Path(os.environ["CHECKPOINT_DIR"]), os.environ.get("WRITES", "nobody")
 ARTIFACTS = Path(os.environ["ARTIFACTS_DIR"])
 PROGRESS = Path(os.environ["PROGRESS_FILE"])
 BESIDE = 1000
@@ -84,9 +87,33 @@ def put(path: Path, value: dict[str, Any]) -> None:
     beside.replace(path)
 
 
+def restored() -> int:
+    """The step to go on from. Raises ValueError where files are of different steps, or some are missing."""
+    found = {file.name: json.loads(file.read_text())["step"] for file in sorted(CHECKPOINTS.glob("*.json"))}
+    shards = NODES * 2 if WRITES in ("every", "barrier") else 1
+    if found and (len(set(found.values())) != 1 or len(found) != shards):
+        raise ValueError(f"restored a mix: {found}")
+    return max(found.values(), default=0)
+
+
+def save(peers: Peers, step: int, steps: int) -> None:
+    """Writes the checkpoint of a step, and whoever says so, says that it is complete."""
+    told = {"step": step, "world_size": NODES, "metric": step / steps}
+    if WRITES in ("every", "barrier"):
+        put(CHECKPOINTS / f"a-{RANK}.json", {"step": step})
+        time.sleep(random.uniform(0.0, 0.1))
+        put(CHECKPOINTS / f"b-{RANK}.json", {"step": step})
+        if WRITES == "barrier":
+            peers.step()
+    elif RANK == 0:
+        put(CHECKPOINTS / "state.json", {"step": step})
+    if RANK == 0 or WRITES == "every":
+        put(PROGRESS, told if WRITES == "nobody" else {**told, "checkpoint": step})
+
+
 def main(steps: int, pause: float, code: int) -> int:
     peers = Peers()
-    done = json.loads(CHECKPOINT.read_text())["step"] if CHECKPOINT.exists() else 0
+    done = restored()
     print(f"rank {RANK} of {NODES}, from step {done}", flush=True)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stop.append(number))
@@ -98,9 +125,11 @@ def main(steps: int, pause: float, code: int) -> int:
             peers.step()
         except ConnectionError as problem:
             return 143 if stop else broken(problem)
-        if RANK == 0:
-            put(CHECKPOINT, {"step": step})
-            put(PROGRESS, {"step": step, "world_size": NODES, "metric": step / steps})
+        try:
+            if step % int(os.environ.get("SAVES_EVERY", "1")) == 0:
+                save(peers, step, steps)
+        except ConnectionError as problem:
+            return 143 if stop else broken(problem)
         if stop:
             print(f"rank {RANK} stops at step {step}", flush=True)
             return 143
