@@ -209,7 +209,7 @@ class Checkpoints:
         own = self._folder.look()
         answer = sets.answer(
             plan, named, own, empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
-            patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
+            every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
         )  # fmt: skip
         if answer.now is Now.WAIT:
             return False

@@ -17,7 +17,7 @@ from contract.jobs import Scope
 
 LAG_S = 20.0
 """A rank that has never named a checkpoint, and has nothing in its folder, may be about to write its first: trainers in lockstep begin
-within this time."""
+within this time, or an interval where that is shorter."""
 POLL_S, LONGEST_POLL_S, POLL_SHARE = 2.0, 30.0, 0.05
 """Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
 RESTS_S = 10.0
@@ -49,7 +49,7 @@ class Answer:
 
 def answer(
     plan: SetPlan, named: Named | None, own: Sequence[FileState], *, empty: bool, scope: Scope, waited_s: float,
-    patience_s: float, clock_is_right: bool,
+    every_s: float, patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
     """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder, `empty`
     whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
@@ -62,7 +62,7 @@ def answer(
         return Answer(Now.COMMIT if own else Now.NOTHING)
     if named is not None:
         return _of_namer(plan, named, own, overdue=waited_s > patience_s)
-    if empty and (plan.names > 1 or waited_s > LAG_S):
+    if empty and (plan.names > 1 or waited_s > min(LAG_S, every_s)):
         return Answer(Now.NOTHING)
     if not empty and (plan.names > 1 or scope is Scope.SHARDS):
         return _as_told(plan, own, clock_is_right=clock_is_right)

@@ -108,7 +108,7 @@ def test_every_kind_of_trainer_goes_on_from_one_whole_checkpoint(yard: Yard, nod
     names = {rank: f"{writes}-{nodes}-{rank}" for rank in range(nodes)}
     losses = [LOSSES[chance.choice(["told", "vanished", "crashed"])] for _ in names]
     faults = [
-        loss.format(step=chance.randint(45, 70)) + f",rank={rank},job={names[rank]}"
+        loss.format(step=chance.randint(40, 55)) + f",rank={rank},job={names[rank]}"
         for rank, loss in zip(names, losses, strict=True)
     ]
     environment = {"WRITES": writes, "SAVES_EVERY": "5"}
