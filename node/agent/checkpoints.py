@@ -299,9 +299,11 @@ class Checkpoints:
         closed = [number for of, number in known.closed if of == attempt and number in self._plans]
         if closed:
             self.closed_step = max(self.closed_step, self._plans[max(closed)].step, 0)
-        if sets.is_hopeless(known.answered(attempt, self._place.ranks), any_closed=bool(known.closed)):
+        answered = known.answered(attempt, self._place.ranks)
+        since_s = self._now() - min((plan.opened_at for plan in self._plans.values()), default=self._now())
+        if sets.is_hopeless(answered, any_closed=bool(known.closed), since_s=since_s):
             why = reason or self._why(known)
-            raise NeverWhole(f"in {sets.FEW} sets no checkpoint was whole: {why}")
+            raise NeverWhole(f"none of {len(answered)} checkpoints was whole: {why}")
         self._thin(known)
 
     def _close(self, known: History, number: int, parts: dict[int, Part]) -> tuple[History, str]:

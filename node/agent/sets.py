@@ -26,8 +26,9 @@ FRESH_SHARE = 0.2
 """Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
 """Share of the interval for which rank 0, without files, leaves it to others to open a set."""
-FEW = 3
-"""So many sets that every rank has answered, none of which was closed, show that the trainer's ranks do not save the same."""
+FEW, LEAST_S = 3, 600.0
+"""So many sets whose parts are no checkpoint, and none that is closed, show that the trainer's ranks do not save the same; or twice as many
+that a rank missed, over so many seconds."""
 
 
 class Now(Enum):
@@ -162,10 +163,12 @@ def unnamed(writers: Sequence[int]) -> str:
     )
 
 
-def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool) -> bool:
-    """Whether sets that all ranks answered show that no set of this job will ever be closed."""
-    with_files = [parts for parts in answered.values() if {Part.FILES, Part.MISSED} & set(parts.values())]
-    return not any_closed and len(with_files) >= FEW
+def is_hopeless(answered: Mapping[int, Mapping[int, Part]], *, any_closed: bool, since_s: float) -> bool:
+    """Whether sets that all ranks answered show that no set of this job will ever be closed. One that a rank missed says less than one
+    whose parts are no checkpoint: a rank may be late again and again. `since_s` is the age of the attempt's first set."""
+    missed = sum(Part.MISSED in parts.values() for parts in answered.values())
+    unfit = sum(Part.MISSED not in parts.values() and Part.FILES in parts.values() for parts in answered.values())
+    return not any_closed and (unfit >= FEW or (missed >= 2 * FEW and since_s >= LEAST_S))
 
 
 def agreed(parts: Sequence[Commit]) -> Outcome:
