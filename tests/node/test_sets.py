@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.checkpoints import NeverWhole
-from agent.sets import LAG_S
+from agent.sets import FEW, LAG_S, LEAST_S, is_hopeless
 from contract.codec import decode
-from contract.commits import CheckpointSet
+from contract.commits import CheckpointSet, Part
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
@@ -336,3 +336,25 @@ def test_old_sets_go_and_three_sets_stay(tmp_path: Path, s3: FakeS3) -> None:
     assert len(kept) <= 5
     for one in restored(tmp_path, s3, 2):
         assert one.content == {"s0": "0 of 8", "s1": "1 of 8", "same": "x"}
+
+
+BOTH, MISSED = {0: Part.FILES, 1: Part.FILES}, {0: Part.FILES, 1: Part.MISSED}
+
+
+@pytest.mark.parametrize(
+    ("parts", "count", "since_s", "hopeless"),
+    [
+        (BOTH, FEW - 1, 1e6, False),
+        (BOTH, FEW, 0.0, True),
+        (MISSED, 2 * FEW - 1, 1e6, False),
+        (MISSED, 2 * FEW, LEAST_S - 1, False),
+        (MISSED, 2 * FEW, LEAST_S, True),
+        ({0: Part.NOTHING, 1: Part.NOTHING}, 100, 1e6, False),
+    ],
+)
+def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
+    parts: dict[int, Part], count: int, since_s: float, hopeless: bool
+) -> None:
+    answered = dict.fromkeys(range(count), parts)
+    assert is_hopeless(answered, any_closed=False, since_s=since_s) is hopeless
+    assert not is_hopeless(answered, any_closed=True, since_s=since_s)

@@ -78,6 +78,10 @@ S3_READERS = (
     # Sync and a restore read exact commits; a restore and the agent's thinning list them by their prefix.
     *(Reader("commit", BYTES, _B.commit(kind, A_NUMBER, A_NUMBER, A_NUMBER)) for kind in CommitKind),
     *(Reader("commit", BYTES, _B.commits(kind) + ANYTHING) for kind in CommitKind),
+    # Of sets, read by the agents of the same job alone; Sync reads exact parts.
+    Reader("commit", BYTES, _B.plan(A_NUMBER, A_NUMBER)),
+    Reader("commit", BYTES, _B.part(A_NUMBER, A_NUMBER, A_NUMBER)),
+    Reader("commit", BYTES, _B.closed(A_NUMBER, A_NUMBER)),
     Reader("checkpoint file", BYTES, _B.checkpoints(A_NUMBER) + ANYTHING),
     Reader("artifact", BYTES, _B.artifacts + ANYTHING),
     Reader("upload", BYTES, keys.UPLOADS + ANYTHING),
@@ -112,7 +116,10 @@ TABLE_READERS = (
 
 READ_BY = {
     JobPrefix: {"description", "result", "artifacts", "code"},
-    BytesPrefix: {"commit", "commits", "checkpoints", "checkpoint", "artifacts", "artifact"},
+    BytesPrefix: {
+        *("commit", "commits", "of_set", "plan", "part", "closed"),
+        *("checkpoints", "checkpoint", "artifacts", "artifact"),
+    },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),
         *("failed", "report", "bytes", "checkpoints"),
