@@ -143,8 +143,9 @@ class Checkpoints:
         return self._read()
 
     def _read(self) -> SetPlan | None:
-        body = self._store.look(self._keys.plan(self._place.attempt, self._number))
-        return None if body is None else decode(SetPlan, body)
+        """Asks for the key first: a request for an object that is not there counts as denied, because a job may list only its own keys."""
+        key = self._keys.plan(self._place.attempt, self._number)
+        return decode(SetPlan, self._store.get(key)) if key in self._store.keys(key) else None
 
     def _open(self, now: float) -> SetPlan | None:
         """Opens the next set if this rank has something new; the plan that then holds, which may be another rank's."""
@@ -204,6 +205,8 @@ class Checkpoints:
 
     def _answer(self, plan: SetPlan, now: float) -> bool:
         named, waited_s = self._progress.named, now - self._seen_at
+        if named is None and now < self._walk_at:
+            return False
         if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
             return False
         own = self._folder.look()
@@ -212,6 +215,7 @@ class Checkpoints:
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
         )  # fmt: skip
         if answer.now is Now.WAIT:
+            self._walk_at = now + sets.poll_s(waited_s, self._place.every_s)
             return False
         if answer.now is Now.COMMIT:
             limit = 0.0 if plan.names == 0 else named.at if named else plan.named_at

@@ -18,7 +18,7 @@ from contract.jobs import Scope
 LAG_S = 20.0
 """A rank that has never named a checkpoint, and has nothing in its folder, may be about to write its first: trainers in lockstep begin
 within this time, or an interval where that is shorter."""
-POLL_S, LONGEST_POLL_S, POLL_SHARE = 2.0, 30.0, 0.05
+POLL_S, LONGEST_POLL_S, POLL_SHARE = 5.0, 300.0, 0.05
 """Between looks for a plan: a share of the time since it was due, within these bounds, of which the first is smaller in short intervals."""
 RESTS_S = 10.0
 """A trainer that has not changed its files for so long has finished them, and would have named them by now."""

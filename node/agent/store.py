@@ -41,16 +41,6 @@ class Store:
             raise
         return body
 
-    def look(self, key: str) -> bytes | None:
-        """One request: the object, None where it is not there, or where S3 says neither (`_lacks`): for what may come later."""
-        try:
-            body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        except ClientError as problem:
-            if code_of(problem) in (*ABSENT, *FORBIDDEN):
-                return None
-            raise
-        return body
-
     def create(self, key: str, document: bytes) -> bool:
         """Writes a JSON document unless there is one; whether it did. A request whose answer was lost finds its own document."""
         try:
