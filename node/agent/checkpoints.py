@@ -73,7 +73,7 @@ class Checkpoints:
         self._keys = BytesPrefix(place.job.id)
         self._number = 1
         self._due = place.boundary(now())
-        self._poll_at = self._walk_at = self._settle_at = 0.0
+        self._poll_at = self._walk_at = self._settle_at = self._again_at = 0.0
         self._heard: Named | None = None  # the checkpoint that was the newest at the last look
         self._plan: SetPlan | None = None
         self._seen_at = 0.0
@@ -205,7 +205,7 @@ class Checkpoints:
 
     def _answer(self, plan: SetPlan, now: float) -> bool:
         named, waited_s = self._progress.named, now - self._seen_at
-        if named is None and now < self._walk_at:
+        if named is None and now < self._again_at:
             return False
         if named is not None and named.step < plan.step and waited_s <= self._place.patience_s:
             return False
@@ -215,7 +215,7 @@ class Checkpoints:
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
         )  # fmt: skip
         if answer.now is Now.WAIT:
-            self._walk_at = now + sets.poll_s(waited_s, self._place.every_s)
+            self._again_at = now + sets.poll_s(waited_s, self._place.every_s)
             return False
         if answer.now is Now.COMMIT:
             limit = 0.0 if plan.names == 0 else named.at if named else plan.named_at
