@@ -78,9 +78,8 @@ class Checkpoints:
         self._plan: SetPlan | None = None
         self._seen_at = 0.0
         self._answered = ""  # the step, or the files, of the last answer
-        self._passed: Named | None = (
-            None  # a checkpoint that was no longer whole when this rank wanted to open a set with it
-        )
+        self._restored = -1
+        self._passed: Named | None = None  # this rank wanted to open a set with it, and it was no longer whole
         self._plans: dict[int, SetPlan] = {}
         self._left = False  # whether a set waits to be settled
         self._silent: SetPlan | None = None  # answered without a name of this rank's own
@@ -89,9 +88,9 @@ class Checkpoints:
         self.newest_key = ""
         self.closed_step = -1
 
-    def restored(self) -> None:
-        """Takes what lies in the folder for what is in S3 already."""
-        self._answered = _files_of(self._folder.look())
+    def restored(self, step: int) -> None:
+        """Takes what lies in the folder for the checkpoint of this step, which is in S3 already."""
+        self._answered, self._restored = _files_of(self._folder.look()), step
 
     def tick(self) -> bool:
         """Does what there is to do now, which mostly is nothing; whether it answered a set. Raises what a commit raises, and NeverWhole."""
@@ -117,7 +116,7 @@ class Checkpoints:
         if self._place.ranks == 1 and not own:
             return False
         self._number, now = LAST_SET, self._now()
-        step = self._progress.checkpoint_step()
+        step = self._step()
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
@@ -130,6 +129,11 @@ class Checkpoints:
         with suppress(NeverWhole):
             self._settle()
         return True
+
+    def _step(self) -> int:
+        """The step of what lies in the folder; -1 where nobody says it."""
+        told = self._progress.checkpoint_step()
+        return self._restored if told < 0 else told
 
     # Opening and answering
 
@@ -171,7 +175,7 @@ class Checkpoints:
                 return None
         plan = SetPlan(
             number=self._number,
-            step=self._progress.checkpoint_step(),
+            step=self._step(),
             names=named.count if named else 0,
             named_at=named.at if named and self._clock_is_right(now) else 0.0,
             opened_at=now,
@@ -219,7 +223,7 @@ class Checkpoints:
             return False
         if answer.now is Now.COMMIT:
             limit = 0.0 if plan.names == 0 else named.at if named else plan.named_at
-            self._commit(plan.step if plan.names else self._progress.checkpoint_step(), named, limit=limit)
+            self._commit(plan.step if plan.names else self._step(), named, limit=limit)
         elif answer.now is Now.NOTHING:
             self._say(Part.NOTHING, b"{}")
         else:

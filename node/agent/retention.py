@@ -99,7 +99,13 @@ def history(keys: Iterable[str]) -> History:
             sets[place.attempt, place.number][place.name] = key
         elif commit := commit_of(key):
             older[commit[0], commit[1]][commit[2]] = key
-    return History(dict(sets), frozenset(place for place, names in sets.items() if CLOSED in names), dict(older))
+    closed = frozenset(place for place, names in sets.items() if CLOSED in names and not _was_missed(names))
+    return History(dict(sets), closed, dict(older))
+
+
+def _was_missed(names: Iterable[str]) -> bool:
+    """Whether a rank missed the set, or took back what it had answered: then nothing closes it."""
+    return any(name.endswith(f".{Part.MISSED.value}") for name in names)
 
 
 def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> list[str]:

@@ -111,7 +111,7 @@ class Rank:
             return None
         for rank, files in found.files.items():
             self.folder.adopt(files, rank=rank, here=True)
-        self.checkpoints.restored()
+        self.checkpoints.restored(found.step)
         return found.step
 
     @property

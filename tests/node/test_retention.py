@@ -114,3 +114,8 @@ def test_commits_from_before_there_were_sets_go_once_there_are_enough_sets() -> 
     keys = [older(1, 5, 0), *(key for number in (1, 2, 3) for key in answered(2, number, Part.FILES))]
     assert stale(history(keys), 0) == [older(1, 5, 0)]
     assert stale(history(keys[:-4]), 0) == []
+
+
+def test_a_set_that_a_rank_took_back_is_not_closed_whoever_closes_it_afterwards() -> None:
+    keys = [*answered(1, 1, Part.FILES, Part.NOTHING), PREFIX.part(1, 1, 1, Part.MISSED.value)]
+    assert history(keys).restorable() == []

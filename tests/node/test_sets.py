@@ -302,6 +302,17 @@ def test_a_restored_checkpoint_is_not_committed_again_and_opens_no_round(tmp_pat
     assert {call for call, _ in s3.calls} <= {"list"}
 
 
+def test_an_attempt_that_ended_before_its_first_save_leaves_the_checkpoint_that_it_restored_with_its_step(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    Rank(tmp_path, s3).commit(120, model="M")
+    second = Rank(tmp_path, s3, attempt=2)
+    second.restore()
+    second.checkpoints.finish()
+    third = Rank(tmp_path, s3, attempt=3)
+    assert (third.restore(), third.content) == (120, {"model": "M"})
+
+
 def test_three_attempts_whose_last_died_in_its_first_set_go_on_from_the_set_before(tmp_path: Path, s3: FakeS3) -> None:
     every = ranks(tmp_path, s3, 2)
     to_boundary(every)
