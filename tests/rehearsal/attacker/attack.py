@@ -21,6 +21,7 @@ from urllib.request import Request, urlopen
 sys.path[:0] = [sys.argv[2], str(Path.cwd().parents[3] / "opt" / "trainyard" / "agent")]
 
 import boto3  # noqa: E402
+import botocore.session  # noqa: E402
 from botocore.config import Config  # noqa: E402
 from botocore.exceptions import ClientError  # noqa: E402
 
@@ -204,7 +205,9 @@ def lie(session: Any, table: str, role: str, instance: str, victim: str) -> None
 
 def main() -> None:
     victim = Victim(**json.loads(sys.argv[1]))
-    own = boto3.session.Session(region_name=REGION)
+    patient = botocore.session.Session()  # one request in fifty to the metadata service is not answered
+    patient.set_config_variable("metadata_service_num_attempts", 5)
+    own = boto3.session.Session(botocore_session=patient, region_name=REGION)
     role, instance = own_identity()
     told: dict[str, dict[str, str]] = {}
     for who, session in (("instance", own), ("job", keys_of_job(own, victim.table, role, instance))):
