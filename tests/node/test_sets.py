@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent.checkpoints import NeverWhole
-from agent.sets import FEW, LAG_S, LEAST_S, is_hopeless
+from agent.progress import Named
+from agent.sets import FEW, LAG_S, LEAST_S, Now, answer, is_hopeless
+from agent.snapshot import FileState
 from contract.codec import decode
-from contract.commits import CheckpointSet, Part
+from contract.commits import CheckpointSet, Part, SetPlan
 from contract.jobs import Scope
 from tests.node.fakes import FakeS3, refusal
 from tests.node.folders import BEGAN, BUCKET, EVERY_S, Rank, before_sets, closed, pass_time, ranks
@@ -369,3 +372,32 @@ def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
     answered = dict.fromkeys(range(count), parts)
     assert is_hopeless(answered, any_closed=False, since_s=since_s) is hopeless
     assert not is_hopeless(answered, any_closed=True, since_s=since_s)
+
+
+def answered(plan: SetPlan, named: Named | None, *own: FileState, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
+    return answer(
+        plan, named, own, empty=not own, scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
+        clock_is_right=True,
+    ).now  # fmt: skip
+
+
+PLAN = SetPlan(number=1, step=10, names=1, named_at=BEGAN, opened_at=BEGAN, rank=0)
+
+
+@pytest.mark.parametrize(
+    ("names", "waited_s", "now"),
+    [(1, 0.0, Now.WAIT), (1, LAG_S, Now.WAIT), (1, LAG_S + 1, Now.NOTHING), (2, 0.0, Now.NOTHING)],
+)
+def test_an_empty_folder_is_an_answer_only_once_the_first_files_would_be_there(
+    names: int, waited_s: float, now: Now
+) -> None:
+    assert answered(replace(PLAN, names=names), None, waited_s=waited_s) is now
+
+
+@pytest.mark.parametrize(("later_s", "now"), [(-1.0, Now.COMMIT), (0.0, Now.COMMIT), (1.0, Now.MISS)])
+def test_a_file_that_is_newer_than_the_word_of_its_checkpoint_is_not_committed_with_it(
+    later_s: float, now: Now
+) -> None:
+    file = FileState("a", 1, round((BEGAN + later_s) * 1e9), 1, 0o644)
+    assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is now
+    assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is now
