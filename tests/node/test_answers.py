@@ -1,0 +1,64 @@
+"""What a rank answers, and when sets are hopeless: decided on facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.progress import Named
+from agent.sets import FEW, LAG_S, LEAST_S, Now, answer, is_hopeless
+from agent.snapshot import FileState
+from contract.commits import Part, SetPlan
+from contract.jobs import Scope
+from tests.node.folders import BEGAN, EVERY_S
+
+BOTH, MISSED = {0: Part.FILES, 1: Part.FILES}, {0: Part.FILES, 1: Part.MISSED}
+
+
+@pytest.mark.parametrize(
+    ("parts", "count", "since_s", "hopeless"),
+    [
+        (BOTH, FEW - 1, 1e6, False),
+        (BOTH, FEW, 0.0, True),
+        (MISSED, 2 * FEW - 1, 1e6, False),
+        (MISSED, 2 * FEW, LEAST_S - 1, False),
+        (MISSED, 2 * FEW, LEAST_S, True),
+        ({0: Part.NOTHING, 1: Part.NOTHING}, 100, 1e6, False),
+    ],
+)
+def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
+    parts: dict[int, Part], count: int, since_s: float, hopeless: bool
+) -> None:
+    answered = dict.fromkeys(range(count), parts)
+    assert is_hopeless(answered, any_closed=False, since_s=since_s) is hopeless
+    assert not is_hopeless(answered, any_closed=True, since_s=since_s)
+
+
+def answered(plan: SetPlan, named: Named | None, *own: FileState, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
+    return answer(
+        plan, named, own, empty=not own, scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
+        clock_is_right=True,
+    ).now  # fmt: skip
+
+
+PLAN = SetPlan(number=1, step=10, names=1, named_at=BEGAN, opened_at=BEGAN, rank=0)
+
+
+@pytest.mark.parametrize(
+    ("names", "waited_s", "now"),
+    [(1, 0.0, Now.WAIT), (1, LAG_S, Now.WAIT), (1, LAG_S + 1, Now.NOTHING), (2, 0.0, Now.NOTHING)],
+)
+def test_an_empty_folder_is_an_answer_only_once_the_first_files_would_be_there(
+    names: int, waited_s: float, now: Now
+) -> None:
+    assert answered(replace(PLAN, names=names), None, waited_s=waited_s) is now
+
+
+@pytest.mark.parametrize(("later_s", "now"), [(-1.0, Now.COMMIT), (0.0, Now.COMMIT), (1.0, Now.MISS)])
+def test_a_file_that_is_newer_than_the_word_of_its_checkpoint_is_not_committed_with_it(
+    later_s: float, now: Now
+) -> None:
+    file = FileState("a", 1, round((BEGAN + later_s) * 1e9), 1, 0o644)
+    assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is now
+    assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is now
