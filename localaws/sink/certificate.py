@@ -24,7 +24,9 @@ def certificate(folder: Path) -> tuple[Path, Path]:
             x509.CertificateBuilder(authority, subject, key, x509.random_serial_number(), now - days, now + days)
             .add_extension(x509.BasicConstraints(ca=signs, path_length=None), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(of_authority.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(of_authority.public_key()), critical=False
+            )
         )
 
     usage = x509.KeyUsage(False, False, False, False, False, True, False, False, False)

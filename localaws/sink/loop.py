@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from typing import Any, cast
 
 READ, WRITE = "read", "write"
 AT_ONCE = 512 * 1024
 """Bytes for one system call; a record of TLS has 16 KiB."""
-Waiting = Generator["str | float", None, None]
+Waiting = Generator[str | float, None, None]
 
 
 class Gone(ConnectionError):
@@ -51,7 +52,7 @@ class Channel:
             have = 0
             try:
                 while have < len(view):
-                    got = self._tls.read(len(view) - have, view[have:])  # type: ignore[call-overload]
+                    got = int(cast(Any, self._tls).read(len(view) - have, view[have:]))
                     if not got:
                         break
                     have += got

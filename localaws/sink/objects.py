@@ -8,7 +8,7 @@ import itertools
 import threading
 import zlib
 from bisect import bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localaws.model import Refused
@@ -129,9 +129,7 @@ class Bucket:
             start = bisect_right(self._sorted, after) if after >= prefix else bisect_right(self._sorted, prefix)
             if after < prefix and prefix in self.objects:
                 start -= 1
-            found = [
-                key for key in itertools.islice(self._sorted, start, start + most + 1) if key.startswith(prefix)
-            ]
+            found = [key for key in itertools.islice(self._sorted, start, start + most + 1) if key.startswith(prefix)]
         return found[:most], len(found) > most
 
     def begin(self, key: str, algorithm: str) -> str:
@@ -152,7 +150,7 @@ class Bucket:
         upload.parts[number] = (request.body, etag, told)
         return etag
 
-    def complete(self, name: str, wanted: list[tuple[int, Mapping[str, str]]]) -> Stored:
+    def complete(self, name: str, wanted: Sequence[tuple[int, Mapping[str, str]]]) -> Stored:
         """`wanted`: numbers, and what is said of these parts. Raises Refused."""
         upload = self.upload(name)
         numbers = [number for number, _ in wanted]

@@ -14,8 +14,8 @@ from xml.sax.saxutils import escape
 
 from localaws.model import Refused
 from localaws.sink.certificate import certificate
-from localaws.sink.objects import PAGE, Bucket, checked, checksums
 from localaws.sink.loop import Channel, Loop, Waiting
+from localaws.sink.objects import PAGE, Bucket, checked, checksums
 from localaws.sink.wire import Connection, Request
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
@@ -136,7 +136,9 @@ class Sink:
         if name == "ListObjectsV2":
             return _listed(bucket, request)
         if name == "DeleteObjects":
-            bucket.delete([key.text or "" for key in ElementTree.fromstring(bytes(request.body)).iter() if _tag(key) == "Key"])
+            bucket.delete(
+                [key.text or "" for key in ElementTree.fromstring(bytes(request.body)).iter() if _tag(key) == "Key"]
+            )
             return _xml("DeleteResult", "")
         if name == "DeleteObject":
             bucket.delete([request.key])
@@ -148,7 +150,13 @@ def _name(request: Request) -> str:
     """The call, in the API's words."""
     of_object, query = bool(request.key), request.query
     if request.method == "PUT" and of_object:
-        return "UploadPart" if "partNumber" in query else "CopyObject" if "x-amz-copy-source" in request.headers else "PutObject"
+        return (
+            "UploadPart"
+            if "partNumber" in query
+            else "CopyObject"
+            if "x-amz-copy-source" in request.headers
+            else "PutObject"
+        )
     if request.method == "POST":
         named = {"uploads": "CreateMultipartUpload", "uploadId": "CompleteMultipartUpload", "delete": "DeleteObjects"}
         return next((name for word, name in named.items() if word in query), "PostObject")
@@ -215,4 +223,3 @@ def _flipped(body: bytes | bytearray, at: int) -> bytearray:
     wrong = bytearray(body)
     wrong[min(at, len(wrong) - 1)] ^= 1
     return wrong
-

@@ -68,7 +68,9 @@ class Connection:
         if "aws-chunked" in request.headers.get("content-encoding", "") and most is None:
             request.body, request.trailers = _unchunked(bytes(request.body))
 
-    def answer(self, status: int, headers: dict[str, str], body: list[memoryview], *, bodiless: bool = False) -> Waiting:
+    def answer(
+        self, status: int, headers: dict[str, str], body: list[memoryview], *, bodiless: bool = False
+    ) -> Waiting:
         """Writes an answer; one to HEAD tells of a body that it does not have."""
         size = sum(map(len, body))
         length = "" if "Content-Length" in headers else f"Content-Length: {size}\r\n"
