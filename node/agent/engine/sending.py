@@ -1,4 +1,4 @@
-"""Sends files: one thread reads and hashes, others send what it has read."""
+"""Sends files: packs of small ones side by side, and large ones in parts that one thread reads and hashes and others send."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from contract.aws_errors import code_of
 from contract.commits import CommittedFile
 
 SENDERS = 4
-HELD = 64 * 1024 * 1024
+HELD = 48 * 1024 * 1024
 """Bytes that are read and not yet sent, at the most."""
 PART, MOST_PARTS = 16 * 1024 * 1024, 9000
 """S3 takes 10,000 parts; very large files get larger ones."""
@@ -52,7 +53,7 @@ class Sending:
         self._blocks: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
         self._pool: ThreadPoolExecutor
         self._jobs: list[Future[None]] = []
-        self._failed = threading.Event()
+        self._failed, self._turn = threading.Event(), threading.Lock()
 
     def run(self, folder: Path, files: Sequence[FileState], anew: Collection[str]) -> dict[str, CommittedFile]:
         self._clear_up(files, anew)
@@ -108,40 +109,52 @@ class Sending:
     # Reading
 
     def _packs(self, files: Sequence[FileState], pinned: Pinned) -> None:
-        """Fills pack after pack with what is not there yet."""
-        block, end, inside = None, 0, list[tuple[str, int, int]]()
+        """Each pack is read, hashed and sent by one thread: hashing is most of the work, and needs no lock of Python's."""
+        group, size = list[FileState](), 0
         for seen in files:
-            if block is not None and end + seen.size > PACK:
-                self._ship(block, end, inside)
-                block, end, inside = None, 0, []
-            if block is None:
-                block = self._take()
-            piece = block[end : end + seen.size]
-            with pinned.opened(seen) as file:
-                fill(file, piece, 0, seen)
-            digest = self._memory.digests[seen] = hashlib.sha256(piece).hexdigest()
-            if self._place(digest, seen.path) is None:
-                inside.append((digest, end, seen.size))
-                self._coming[digest] = Place("", end)
-                end += seen.size
-        if block is not None:
-            self._ship(block, end, inside)
+            if group and size + seen.size > PACK:
+                self._start(partial(self._pack, group, pinned))
+                group, size = [], 0
+            group.append(seen)
+            size += seen.size
+        if group:
+            self._start(partial(self._pack, group, pinned))
+        wait(self._jobs)  # they use what is pinned
 
-    def _ship(self, block: memoryview, end: int, inside: list[tuple[str, int, int]]) -> None:
-        if not inside:
+    def _pack(self, files: Sequence[FileState], pinned: Pinned) -> None:
+        block = self._take()
+        try:
+            end, inside = 0, list[tuple[str, int, int]]()
+            for seen in files:
+                piece = block[end : end + seen.size]
+                with pinned.opened(seen) as file:
+                    fill(file, piece, 0, seen)
+                digest = self._memory.digests[seen] = hashlib.sha256(piece).hexdigest()
+                if self._is_new(digest):
+                    inside.append((digest, end, seen.size))
+                    end += seen.size
+            if inside:
+                self._ship(block[:end], inside)
+        finally:
             self._blocks.put(block)
-            return
+
+    def _is_new(self, digest: str) -> bool:
+        """Whether nobody has sent, or sends, a file with this digest. The caller does then; where is known once its pack is full."""
+        with self._turn:
+            found = digest not in self._coming and digest not in self._memory.places
+            if found:
+                self._coming[digest] = Place("")
+            return found
+
+    def _ship(self, pack: memoryview, inside: list[tuple[str, int, int]]) -> None:
         assert self._pack_key is not None
         listing = "".join(f"{digest} {offset} {size}\n" for digest, offset, size in inside)
         key = self._pack_key(hashlib.sha256(listing.encode()).hexdigest())
-        places = {digest: Place(key, offset) for digest, offset, _ in inside}
-        self._coming |= places
-
-        def send() -> None:
-            self._put(key, block[:end])
+        self._put(key, pack)
+        with self._turn:
+            places = {digest: Place(key, offset) for digest, offset, _ in inside}
+            self._coming.update(places)
             self._memory.places.update(places)
-
-        self._start(send, block)
 
     def _alone(self, seen: FileState, pinned: Pinned) -> None:
         if seen.size > PART:
@@ -271,7 +284,7 @@ class Sending:
         """As many blocks as may be held, of the size of the largest part; memory that nobody writes to costs nothing."""
         sizes = [PACK if self._is_packed(seen) else min(seen.size, part_size(seen.size)) for seen in todo]
         size = max(sizes, default=0)
-        for _ in range(max(2, min(SENDERS + 1, HELD // max(size, 1)))):
+        for _ in range(max(2, min(SENDERS, HELD // max(size, 1)))):
             self._blocks.put(memoryview(bytearray(size)))
 
     def _take(self) -> memoryview:

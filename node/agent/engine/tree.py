@@ -26,7 +26,8 @@ class Tree:
         if getattr(self._last, "path", None) != parent:
             self._leave()
             self._last.file, self._last.path = self._folder(pure.parent.parts), parent
-        return os.open(pure.name, NEW, 0o600, dir_fd=self._last.file)
+        with self._turn:  # one at a time: the kernel's own lock of a folder would spin
+            return os.open(pure.name, NEW, 0o600, dir_fd=self._last.file)
 
     def close(self) -> None:
         with self._turn:
