@@ -150,8 +150,8 @@ class Bucket:
         upload.parts[number] = (request.body, etag, told)
         return etag
 
-    def complete(self, name: str, wanted: Sequence[tuple[int, Mapping[str, str]]]) -> Stored:
-        """`wanted`: numbers, and what is said of these parts. Raises Refused."""
+    def complete(self, name: str, wanted: Sequence[tuple[int, Mapping[str, str]]], size: str | None) -> Stored:
+        """`wanted`: numbers, and what is said of these parts; `size`: of the object, where it is said. Raises Refused."""
         upload = self.upload(name)
         numbers = [number for number, _ in wanted]
         if not wanted or numbers != sorted(set(numbers)):
@@ -163,6 +163,10 @@ class Bucket:
                 raise Refused("InvalidPart", "One or more of the specified parts could not be found.")
             if number != numbers[-1] and len(body) < LEAST_PART:
                 raise Refused("EntityTooSmall", "Your proposed upload is smaller than the minimum allowed size")
+        if size is not None and int(size) != sum(len(upload.parts[number][0]) for number in numbers):
+            raise Refused(
+                "InvalidRequest", "The provided 'x-amz-mp-object-size' header does not match what was computed"
+            )
         stored = self.put(upload.key, *(upload.parts[number][0] for number in numbers))
         del self.uploads[name]
         return stored

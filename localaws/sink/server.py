@@ -60,6 +60,8 @@ class Sink:
         self.seen: list[Request] = []
         """Every request, without its body, where `keep` is set."""
         self.keep = False
+        self.expired = ""
+        """An access key that is not taken any more."""
         self._loop = Loop(context, self._serve, port)
         self.endpoint = f"https://127.0.0.1:{self._loop.port}"
 
@@ -111,6 +113,8 @@ class Sink:
         return request.headers.get("connection", "").lower() != "close"
 
     def _answer(self, name: str, request: Request) -> tuple[int, dict[str, str], list[memoryview]]:
+        if self.expired and self.expired in request.headers.get("authorization", ""):
+            raise Refused("ExpiredToken", "The provided token has expired.")
         if "authorization" not in request.headers and "X-Amz-Signature" not in request.query:
             raise Refused("AccessDenied", "Access Denied", 403)
         if self.verify:
@@ -126,7 +130,7 @@ class Sink:
             upload = bucket.begin(request.key, request.headers.get("x-amz-checksum-algorithm", ""))
             return _xml("InitiateMultipartUploadResult", f"<UploadId>{upload}</UploadId>")
         if name == "CompleteMultipartUpload":
-            stored = bucket.complete(upload, _parts(bytes(request.body)))
+            stored = bucket.complete(upload, _parts(bytes(request.body)), request.headers.get("x-amz-mp-object-size"))
             return _xml("CompleteMultipartUploadResult", f"<ETag>{stored.etag}</ETag>")
         if name == "AbortMultipartUpload":
             bucket.abort(upload)

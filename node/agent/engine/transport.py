@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from agent.engine.wire import Connection, Cut, Head, Place, Pool
 
+CRC32 = "x-amz-checksum-crc32"
+
 
 class Block(io.RawIOBase):
     """Bytes to send, as a file for boto3 and in one piece for the transport."""
@@ -112,6 +114,7 @@ class Transport:
         self._own = threading.local()
         self._context: ssl.SSLContext | None = None
         self._pool = Pool(self._connect)
+        client.meta.events.register("before-call.s3", self._without_digest)
         client.meta.events.register("before-send.s3", self._send)
 
     @contextmanager
@@ -126,6 +129,12 @@ class Transport:
     def close(self) -> None:
         """Ends idle connections; another request opens new ones."""
         self._pool.close()
+
+    def _without_digest(self, params: Any, **_: Any) -> None:
+        """Says that the body has a checksum. Over TLS botocore signs without a SHA-256 of the body then: that would be a second one, and
+        take longer than the encryption."""
+        if getattr(self._own, "on", False) and CRC32 in params["headers"]:
+            params["context"]["checksum"] = {"request_algorithm": {"algorithm": "crc32", "in": "header", "name": CRC32}}
 
     def _send(self, request: Any, **_: Any) -> Any:
         if not getattr(self._own, "on", False) or not self._can(request):
