@@ -20,24 +20,32 @@ SIGNED_OTHERWISE = ("UNSIGNED-PAYLOAD", "STREAMING-")
 Digested = dict[str, str]
 
 
-def checked(request: Request) -> None:
-    """Compares the body with every checksum that came along. Raises Refused, for a kind of checksum that nobody taught as well."""
-    told = {**request.headers, **request.trailers}
-    if (wanted := told.get("content-md5")) and wanted != _base64(hashlib.md5(request.body).digest()):
-        raise Refused("BadDigest", "The Content-MD5 you specified did not match what we received.")
+def checked(request: Request) -> list[str]:
+    """Compares the body with every checksum that came along, and returns their kinds. Raises Refused, for a kind that nobody taught as
+    well."""
+    told, found = {**request.headers, **request.trailers}, list[str]()
+    if wanted := told.get("content-md5"):
+        found.append("MD5")
+        if wanted != _base64(hashlib.md5(request.body).digest()):
+            raise Refused("BadDigest", "The Content-MD5 you specified did not match what we received.")
     signed = told.get("x-amz-content-sha256", SIGNED_OTHERWISE[0])
-    if not signed.startswith(SIGNED_OTHERWISE) and signed != hashlib.sha256(request.body).hexdigest():
-        raise Refused(
-            "XAmzContentSHA256Mismatch", "The provided 'x-amz-content-sha256' header does not match what was computed."
-        )
+    if not signed.startswith(SIGNED_OTHERWISE) and request.body:
+        found.append("SHA-256 of the signature")
+        if signed != hashlib.sha256(request.body).hexdigest():
+            raise Refused(
+                "XAmzContentSHA256Mismatch",
+                "The provided 'x-amz-content-sha256' header does not match what was computed.",
+            )
     for name, wanted in told.items():
         kind = name.removeprefix("x-amz-checksum-")
         if kind == name or kind in ("algorithm", "mode", "type"):
             continue
         if kind not in KINDS:
             raise Refused("NotImplemented", f"{name} is not checked here", 501)
+        found.append(kind.upper())
         if wanted != _base64(KINDS[kind](request.body)):
             raise Refused("BadDigest", f"The {kind.upper()} you specified did not match the calculated checksum.")
+    return found
 
 
 KINDS = {

@@ -57,6 +57,8 @@ class Sink:
         self.late_s, self.verify = late_s, verify
         self.fault: Callable[[Request], Fault | None] = lambda _: None
         self.calls: Counter[str] = Counter()
+        self.checksums: Counter[str] = Counter()
+        """Of bodies, by kind."""
         self.seen: list[Request] = []
         """Every request, without its body, where `keep` is set."""
         self.keep = False
@@ -118,7 +120,7 @@ class Sink:
         if "authorization" not in request.headers and "X-Amz-Signature" not in request.query:
             raise Refused("AccessDenied", "Access Denied", 403)
         if self.verify:
-            checked(request)
+            self.checksums.update(checked(request))
         bucket, told = self.buckets[request.bucket], checksums(request)
         upload = request.query.get("uploadId", "")
         if name == "PutObject":

@@ -257,7 +257,8 @@ class S3:
         return answer
 
     def _delete_all(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
-        """At most 1,000 a call; a key without a version gets a delete marker. What is locked stays, and is told one by one; what is not there is no error."""
+        """At most 1,000 a call; a key without a version gets a delete marker. What is locked stays, and is told one by one; what is not
+        there is no error."""
         wanted = params["Delete"]["Objects"]
         if len(wanted) > PAGE:
             raise Refused("MalformedXML", "The XML you provided was not well-formed or did not validate")
