@@ -17,7 +17,7 @@ from agent.store import Store
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
 
-FETCHERS = 4
+FETCHERS = 5
 TRIES, PAUSE_S = 6, 0.5
 """For an answer that breaks off; boto3 repeats what is not answered at all."""
 AHEAD = 4 * FETCHERS

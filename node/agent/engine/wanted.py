@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from contract.commits import CommittedFile
 
-PART, SPAN = 16 * 1024 * 1024, 8 * 1024 * 1024
+PART = SPAN = 8 * 1024 * 1024
 """The most bytes of one request: for a part of a large file, and for small ones that lie together."""
 GAP = 256 * 1024
 """Bytes between two files that are fetched and thrown away, rather than asking twice."""
