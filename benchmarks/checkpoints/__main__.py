@@ -69,7 +69,11 @@ class Server:
 @contextmanager
 def server(folder: Path, late_ms: float) -> Iterator[Server]:
     command = [sys.executable, "-m", "localaws.sink", str(folder), "--late-ms", str(late_ms)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    # The memory of bodies is kept for the next ones: new pages would take the server as long as the bytes.
+    kept = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, **kept}
+    ) as process:
         assert process.stdout is not None
         endpoint, authority = process.stdout.readline().split()
         try:
