@@ -16,7 +16,7 @@ SMALL = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """An object, and where in it a file begins."""
 
     key: str
@@ -24,8 +24,8 @@ class Place:
 
 
 @dataclass
-class Unfinished:
-    """An upload in parts that was cut: the next send goes on with it."""
+class PartedUpload:
+    """An upload in parts that is not complete; where it was cut, the next send goes on with it."""
 
     key: str
     upload: str
@@ -41,17 +41,17 @@ class Memory:
     """What one committer knows. A send adds to it as objects arrive, so that one that fails is not repeated from its beginning."""
 
     digests: dict[FileState, str] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, Position] = field(default_factory=dict)
     """Of files that share objects or have keys by content, by SHA-256."""
     objects: dict[str, str] = field(default_factory=dict)
     """Of files that have an object under a key of their own, which newer content replaces: key to SHA-256."""
-    unfinished: dict[FileState, Unfinished] = field(default_factory=dict)
+    unfinished: dict[FileState, PartedUpload] = field(default_factory=dict)
 
     def adopt(self, seen: FileState, file: CommittedFile, *, here: bool = True) -> None:
         """Takes note of a file that was restored: of its digest, and of where it is if that is in this bucket (`here`)."""
         self.digests[seen] = file.sha256
         if here:
-            self.places[file.sha256] = Place(file.key, file.offset)
+            self.places[file.sha256] = Position(file.key, file.offset)
             self.objects[file.key] = file.sha256
 
     def forget(self, keys: Collection[str]) -> None:

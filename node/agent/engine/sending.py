@@ -17,8 +17,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from agent.engine.pace import Pace
-from agent.engine.places import PACK, SMALL, Memory, Place, Unfinished
-from agent.engine.transport import Block, Transport
+from agent.engine.places import PACK, SMALL, Memory, PartedUpload, Position
+from agent.engine.transport import Payload, Transport
 from agent.snapshot import Changed, FileState
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
@@ -50,7 +50,7 @@ class Sending:
     ) -> None:
         self._client, self._bucket, self._transport, self._memory, self._pace = client, bucket, transport, memory, pace
         self._pack_key, self._file_key = pack_key, file_key
-        self._coming: dict[str, Place] = {}
+        self._coming: dict[str, Position] = {}
         self._blocks: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
         self._pool: ThreadPoolExecutor
         self._jobs: list[Future[None]] = []
@@ -62,7 +62,7 @@ class Sending:
         self._make_blocks(todo)
         with ThreadPoolExecutor(SENDERS, "sender") as self._pool:
             try:
-                with Pinned(folder, todo) as pinned:
+                with OpenFiles(folder, todo) as pinned:
                     self._packs([seen for seen in todo if self._is_packed(seen)], pinned)
                     for seen in todo:
                         if not self._is_packed(seen):
@@ -89,15 +89,15 @@ class Sending:
     def _is_packed(self, seen: FileState) -> bool:
         return self._pack_key is not None and seen.size <= SMALL
 
-    def _known(self, seen: FileState) -> Place | None:
+    def _known(self, seen: FileState) -> Position | None:
         digest = self._memory.digests.get(seen)
         return None if digest is None else self._place(digest, seen.path)
 
-    def _place(self, digest: str, path: str) -> Place | None:
+    def _place(self, digest: str, path: str) -> Position | None:
         if self._pack_key is not None:
             return self._coming.get(digest) or self._memory.places.get(digest)
         key = self._file_key(digest, path)
-        return Place(key) if self._memory.objects.get(key) == digest else None
+        return Position(key) if self._memory.objects.get(key) == digest else None
 
     def _listed(self, seen: FileState) -> CommittedFile:
         digest = self._memory.digests[seen]
@@ -109,7 +109,7 @@ class Sending:
 
     # Reading
 
-    def _packs(self, files: Sequence[FileState], pinned: Pinned) -> None:
+    def _packs(self, files: Sequence[FileState], pinned: OpenFiles) -> None:
         """Each pack is read, hashed and sent by one thread: hashing is most of the work, and needs no lock of Python's."""
         group, size = list[FileState](), 0
         for seen in files:
@@ -122,7 +122,7 @@ class Sending:
             self._start(partial(self._pack, group, pinned))
         wait(self._jobs)  # they use what is pinned
 
-    def _pack(self, files: Sequence[FileState], pinned: Pinned) -> None:
+    def _pack(self, files: Sequence[FileState], pinned: OpenFiles) -> None:
         block = self._take()
         try:
             end, inside = 0, list[tuple[str, int, int]]()
@@ -144,7 +144,7 @@ class Sending:
         with self._turn:
             found = digest not in self._coming and digest not in self._memory.places
             if found:
-                self._coming[digest] = Place("")
+                self._coming[digest] = Position("")
             return found
 
     def _ship(self, pack: memoryview, inside: list[tuple[str, int, int]]) -> None:
@@ -153,11 +153,11 @@ class Sending:
         key = self._pack_key(hashlib.sha256(listing.encode()).hexdigest())
         self._put(key, pack)
         with self._turn:
-            places = {digest: Place(key, offset) for digest, offset, _ in inside}
+            places = {digest: Position(key, offset) for digest, offset, _ in inside}
             self._coming.update(places)
             self._memory.places.update(places)
 
-    def _alone(self, seen: FileState, pinned: Pinned) -> None:
+    def _alone(self, seen: FileState, pinned: OpenFiles) -> None:
         if seen.size > PART:
             with pinned.opened(seen) as file:
                 self._in_parts(seen, file)
@@ -172,7 +172,7 @@ class Sending:
             return
         key = self._file_key(digest, seen.path)
         self._memory.objects.pop(key, None)
-        self._coming[digest] = Place(key)
+        self._coming[digest] = Position(key)
 
         def send() -> None:
             self._put(key, piece)
@@ -211,24 +211,24 @@ class Sending:
                 self._complete(seen, upload, digest)
 
         if self._place(digest, seen.path) is None:
-            self._coming[digest] = Place(upload.key)
+            self._coming[digest] = Position(upload.key)
             self._start(complete)
         else:  # the same bytes are there under another name
             for job in jobs:
                 job.result()
             self._give_up(seen)
 
-    def _begin(self, seen: FileState) -> Unfinished:
+    def _begin(self, seen: FileState) -> PartedUpload:
         """The key of a file in parts cannot be its digest, which is known once all parts were read; chance makes it as unique."""
         key = self._file_key(secrets.token_hex(32), seen.path)
         self._memory.objects.pop(key, None)
         answer = self._client.create_multipart_upload(Bucket=self._bucket, Key=key, ChecksumAlgorithm="CRC32")
-        made = self._memory.unfinished[seen] = Unfinished(key, answer["UploadId"], hashlib.sha256())
+        made = self._memory.unfinished[seen] = PartedUpload(key, answer["UploadId"], hashlib.sha256())
         return made
 
-    def _part(self, seen: FileState, upload: Unfinished, number: int, piece: memoryview) -> Callable[[], None]:
+    def _part(self, seen: FileState, upload: PartedUpload, number: int, piece: memoryview) -> Callable[[], None]:
         def send() -> None:
-            body = Block(piece)
+            body = Payload(piece)
             checksum = body.crc32()
             try:
                 with self._transport.used():
@@ -243,7 +243,7 @@ class Sending:
 
         return send
 
-    def _complete(self, seen: FileState, upload: Unfinished, digest: str) -> None:
+    def _complete(self, seen: FileState, upload: PartedUpload, digest: str) -> None:
         parts = [
             {"PartNumber": number, "ETag": etag, "ChecksumCRC32": checksum}
             for number, (etag, checksum) in sorted(upload.parts.items())
@@ -271,13 +271,13 @@ class Sending:
     # Sending
 
     def _put(self, key: str, piece: memoryview) -> None:
-        body = Block(piece)
+        body = Payload(piece)
         with self._transport.used():
             self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ChecksumCRC32=body.crc32())
 
     def _arrived(self, digest: str, key: str) -> None:
         if self._pack_key is not None:
-            self._memory.places[digest] = Place(key)
+            self._memory.places[digest] = Position(key)
         else:
             self._memory.objects[key] = digest
 
@@ -315,7 +315,7 @@ class Sending:
         return job
 
 
-class Pinned:
+class OpenFiles:
     """Opens files before the first is read: what is open keeps its bytes, even if the trainer renames another file into its place.
 
     At most PINNED files, the largest ones, for these take longest; the others are opened when they have their turn.
@@ -325,7 +325,7 @@ class Pinned:
         self._folder, self._open = folder, dict[FileState, int]()
         self._wanted = sorted(files, key=lambda seen: seen.size, reverse=True)[:PINNED]
 
-    def __enter__(self) -> Pinned:
+    def __enter__(self) -> OpenFiles:
         try:
             for seen in self._wanted:
                 self._open[seen] = self._opened(seen)
@@ -386,7 +386,7 @@ def part_size(size: int) -> int:
     return max(PART, -(-size // MOST_PARTS))
 
 
-def abort(client: Any, bucket: str, upload: Unfinished) -> None:
+def abort(client: Any, bucket: str, upload: PartedUpload) -> None:
     """Tells S3 to forget the parts. Where that fails, the bucket's lifecycle does it within days."""
     with suppress(Exception):
         client.abort_multipart_upload(Bucket=bucket, Key=upload.key, UploadId=upload.upload)

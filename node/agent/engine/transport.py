@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.engine.wire import Connection, Cut, Head, Place, Pool
+from agent.engine.wire import Connection, Cut, Head, Pool, Server
 
 CRC32 = "x-amz-checksum-crc32"
 
 
-class Block(io.RawIOBase):
+class Payload(io.RawIOBase):
     """Bytes to send, as a file for boto3 and in one piece for the transport."""
 
     def __init__(self, view: memoryview) -> None:
@@ -143,8 +143,8 @@ class Transport:
 
         parts = urlsplit(request.url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        place = Place(parts.hostname or "", port, parts.scheme == "https")
-        body = request.body.view if isinstance(request.body, Block) else None
+        place = Server(parts.hostname or "", port, parts.scheme == "https")
+        body = request.body.view if isinstance(request.body, Payload) else None
         with as_botocore(request.url):
             connection = self._pool.take(place)
             try:
@@ -162,7 +162,7 @@ class Transport:
         from botocore.utils import get_environ_proxies
 
         return (
-            (request.body is None or isinstance(request.body, Block))
+            (request.body is None or isinstance(request.body, Payload))
             and not getattr(self._session, "_cert_file", None)
             and not get_environ_proxies(request.url)
         )
@@ -179,7 +179,7 @@ class Transport:
         bodiless = request.method == "HEAD" or head.status == 204
         return Body(request.url, connection, self._pool, 0 if bodiless else int(length), keep=keep)
 
-    def _connect(self, place: Place) -> Connection:
+    def _connect(self, place: Server) -> Connection:
         if place.tls and self._context is None:
             self._context = _context(self._session._verify)
         context = self._context if place.tls else None

@@ -29,7 +29,7 @@ class Cut(ConnectionError):
 
 
 @dataclass(frozen=True)
-class Place:
+class Server:
     """Where to connect to."""
 
     host: str
@@ -49,7 +49,7 @@ class Head:
 class Connection:
     """One request at a time. Whatever it raises, it is of no use after that."""
 
-    def __init__(self, place: Place, context: ssl.SSLContext | None, *, connect_s: float, read_s: float) -> None:
+    def __init__(self, place: Server, context: ssl.SSLContext | None, *, connect_s: float, read_s: float) -> None:
         self.place, self.last = place, 0.0
         self._plain = socket.create_connection((place.host, place.port), timeout=connect_s)
         self._plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -193,12 +193,12 @@ def _hexadecimal(line: bytes) -> int:
 class Pool:
     """Connections that wait for another request. Safe to use from any thread."""
 
-    def __init__(self, make: Callable[[Place], Connection], *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, make: Callable[[Server], Connection], *, now: Callable[[], float] = time.monotonic) -> None:
         self._make, self._now = make, now
         self._idle: list[Connection] = []
         self._turn = threading.Lock()
 
-    def take(self, place: Place) -> Connection:
+    def take(self, place: Server) -> Connection:
         while (found := self._next(place)) is not None:
             if found.is_usable():
                 return found
@@ -217,7 +217,7 @@ class Pool:
         for connection in idle:
             connection.close()
 
-    def _next(self, place: Place) -> Connection | None:
+    def _next(self, place: Server) -> Connection | None:
         with self._turn:
             old = [one for one in self._idle if self._now() - one.last > IDLE_S]
             self._idle = [one for one in self._idle if one not in old]
