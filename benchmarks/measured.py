@@ -23,6 +23,7 @@ class Measured:
     """Standard output."""
     began: float
     """When it was started, by `time.monotonic`."""
+    cpu_s: float
 
 
 def measured(command: Sequence[str], *, variables: Mapping[str, str], work: Path) -> Measured:
@@ -37,4 +38,5 @@ def measured(command: Sequence[str], *, variables: Mapping[str, str], work: Path
         stderr.seek(0)
         if child.returncode:
             raise Failed(f"{command[0]} ended with {child.returncode}:\n{stderr.read()[-2000:]}")
-        return Measured(took, usage.ru_maxrss * 1024 / 1e6, stdout.read(), began)
+        cpu_s = usage.ru_utime + usage.ru_stime
+        return Measured(took, usage.ru_maxrss * 1024 / 1e6, stdout.read(), began, cpu_s)

@@ -15,8 +15,10 @@ class CommittedFile:
     size: int
     sha256: str
     key: str
-    """Key of the object, in the same bucket as the commit."""
+    """Key of the object, in the same bucket as the commit. An object may hold several files."""
     mode: int = 0o644
+    offset: int = 0
+    """Where in the object the file begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
+from xml.sax.saxutils import unescape
 
 import botocore.loaders
 
@@ -249,7 +250,19 @@ def _action(environ: Environ, service: str, query: dict[str, str]) -> tuple[str,
     if service != "s3":
         return action, _short({**labels, **plain}), "rest-json"
     headers = {name: unquote(environ[key]) for key, name in _TELLING_HEADERS.items() if key in environ}
-    return action, _short({**labels, **plain, **headers}), "s3"
+    many = {DELETED: _deleted(_body(environ))} if action == "DeleteObjects" else {}
+    return action, _short({**labels, **plain, **headers}) | many, "s3"
+
+
+def _deleted(document: bytes) -> list[list[str]]:
+    """The keys that a call deletes, each with its version if it names one: rights depend on all of them."""
+    found = re.findall(r"<Object>(.*?)</Object>", document.decode(), re.DOTALL)
+    told = [(re.findall(r"<Key>(.*?)</Key>", one), re.findall(r"<VersionId>(.*?)</VersionId>", one)) for one in found]
+    return [[unescape(key[0]), *version] for key, version in told if key]
+
+
+DELETED = "Deleted"
+"""The parameter that a DeleteObjects' keys are recorded under."""
 
 
 def _body(environ: Environ) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from localaws.iam import dynamodb, launches
 from localaws.iam.parameters import Asked, Context, account_of, arn, asking, numbered, tagged
 from localaws.iam.simulator import Request
-from localaws.recorder import Call
+from localaws.recorder import DELETED, Call
 from localaws.services.iam import LINKED
 
 S3 = {
@@ -158,6 +158,9 @@ def _s3(call: Call, _: Account) -> Asked:
     version = "versionId" in call.parameters
     if call.action in ("CopyObject", "UploadPartCopy"):
         yield from _copy(call)
+    elif call.action == "DeleteObjects":
+        for key, *named in call.parameters.get(DELETED, []):
+            yield f"s3:{OF_VERSIONS['DeleteObject'] if named else 'DeleteObject'}", f"arn:aws:s3:::{bucket}/{key}", {}
     elif call.action not in S3:
         return
     elif not key:

@@ -14,11 +14,16 @@ from contract.aws_errors import code_of
 MIB = 1024 * 1024
 PART = 32 * MIB
 """The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
-
-
 ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 """S3 answers the second where another write of the key is under way."""
+
+
+MOST_DELETED = 1000
+
+
+class NotDeleted(RuntimeError):
+    """S3 did not delete some objects."""
 
 
 class Missing(LookupError):
@@ -29,14 +34,14 @@ class Store:
     """One bucket. Calls raise what boto3 raises after its retries, except where their docstring says otherwise."""
 
     def __init__(self, client: Any, bucket: str) -> None:
-        self._client, self.bucket = client, bucket
+        self.client, self.bucket = client, bucket
 
     def get(self, key: str) -> bytes:
         """Raises Missing."""
         try:
-            body: bytes = self._client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+            body: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as problem:
-            if self._lacks(key, problem):
+            if self.lacks(key, problem):
                 raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
         return body
@@ -44,7 +49,7 @@ class Store:
     def create(self, key: str, document: bytes) -> bool:
         """Writes a JSON document unless there is one; whether it did. A request whose answer was lost finds its own document."""
         try:
-            self._client.put_object(
+            self.client.put_object(
                 Bucket=self.bucket, Key=key, Body=document, ContentType="application/json", IfNoneMatch="*"
             )
         except ClientError as problem:
@@ -53,7 +58,7 @@ class Store:
             raise
         return True
 
-    def _lacks(self, key: str, problem: ClientError) -> bool:
+    def lacks(self, key: str, problem: ClientError) -> bool:
         """Whether there is no such object. S3 answers "forbidden" for a missing one too, because a job may not list the whole bucket; it
         may list its own keys, and the list tells. A right that is missing must not look like a checkpoint that is."""
         code = code_of(problem)
@@ -61,37 +66,42 @@ class Store:
 
     def put(self, key: str, document: bytes) -> None:
         """Writes a JSON document, or replaces it."""
-        self._client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
+        self.client.put_object(Bucket=self.bucket, Key=key, Body=document, ContentType="application/json")
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, page by page."""
-        for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
+        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
             for entry in page.get("Contents", []):
                 yield entry["Key"]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Deletes the objects; one that does not exist counts as deleted."""
-        for key in keys:
-            self._client.delete_object(Bucket=self.bucket, Key=key)
+        """Deletes the objects, up to 1,000 in a call; one that does not exist counts as deleted. Raises NotDeleted."""
+        left = list(keys)
+        for start in range(0, len(left), MOST_DELETED):
+            objects = [{"Key": key} for key in left[start : start + MOST_DELETED]]
+            answer = self.client.delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
+            if errors := answer.get("Errors"):
+                first = errors[0]
+                raise NotDeleted(f"{len(errors)} objects stay, {first['Key']} among them: {first['Code']}")
 
     def send_bytes(self, key: str, content: bytes, sha256: bytes) -> None:
         """Uploads `content`; S3 refuses it where it does not arrive with that digest."""
-        self._client.put_object(
+        self.client.put_object(
             Bucket=self.bucket, Key=key, Body=content, ChecksumSHA256=base64.b64encode(sha256).decode()
         )
 
     def send_file(self, key: str, file: Path) -> None:
         """Uploads the file, a large one in parts, each with a checksum."""
-        self._client.upload_file(
+        self.client.upload_file(
             str(file), self.bucket, key, ExtraArgs={"ChecksumAlgorithm": "CRC32"}, Config=self._in_parts()
         )
 
     def fetch(self, key: str, file: Path) -> None:
         """Downloads the object, a large one in parts side by side. Raises Missing."""
         try:
-            self._client.download_file(self.bucket, key, str(file), Config=self._in_parts())
+            self.client.download_file(self.bucket, key, str(file), Config=self._in_parts())
         except ClientError as problem:
-            if self._lacks(key, problem):
+            if self.lacks(key, problem):
                 raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
 

@@ -256,17 +256,20 @@ class S3:
         answer["DeleteMarkers"] = [entry for deleted, entry in entries if deleted] or None
         return answer
 
-    @staticmethod
-    def _delete_all(bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
-        """At most 1,000 a call. What is locked stays, and is told one by one; what is not there is no error."""
+    def _delete_all(self, bucket: Bucket, params: dict[str, Any]) -> dict[str, Any]:
+        """At most 1,000 a call; a key without a version gets a delete marker. What is locked stays, and is told one by one; what is not
+        there is no error."""
         wanted = params["Delete"]["Objects"]
         if len(wanted) > PAGE:
             raise Refused("MalformedXML", "The XML you provided was not well-formed or did not validate")
         errors = []
         for one in wanted:
-            key, version = one["Key"], one["VersionId"]
+            key, version = one["Key"], one.get("VersionId")
             if key.startswith(bucket.locked):
                 errors.append({"Key": key, "VersionId": version, "Code": "AccessDenied", "Message": "Access Denied"})
+                continue
+            if version is None:
+                self._delete(bucket, {"Key": key})
                 continue
             bucket.objects[key] = [kept for kept in bucket.objects.get(key, []) if kept.id != version]
             if not bucket.objects[key]:

@@ -21,7 +21,7 @@ def asked(name: str, **parameters: Any) -> list[tuple[str, str]]:
     return [(one.action, one.resource) for one in questions_of(name, REGION, **parameters)]
 
 
-QUESTIONS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
+QUESTIONS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
     ("states:ListExecutions", {"stateMachineArn": MACHINE}, [("states:ListExecutions", MACHINE)]),
     ("states:StartExecution", {"stateMachineArn": MACHINE}, [("states:StartExecution", MACHINE)]),
     ("states:DescribeExecution", {"executionArn": EXECUTION}, [("states:DescribeExecution", EXECUTION)]),
@@ -29,6 +29,11 @@ QUESTIONS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
     ("sqs:SendMessage", {"QueueUrl": QUEUE}, [("sqs:SendMessage", f"arn:aws:sqs:{HERE}:ended")]),
     ("sqs:DeleteMessageBatch", {"QueueUrl": QUEUE}, [("sqs:DeleteMessage", f"arn:aws:sqs:{HERE}:ended")]),
     ("sns:Publish", {"TopicArn": TOPIC}, [("sns:Publish", TOPIC), ("kms:Decrypt", KEY), ("kms:GenerateDataKey", KEY)]),
+    (
+        "s3:DeleteObjects",
+        {"Bucket": "b", "Deleted": [["jobs/a"], ["jobs/b", "v1"]]},
+        [("s3:DeleteObject", "arn:aws:s3:::b/jobs/a"), ("s3:DeleteObjectVersion", "arn:aws:s3:::b/jobs/b")],
+    ),
     ("monitoring:GetMetricData", {}, [("cloudwatch:GetMetricData", "*")]),
     ("pricing:GetProducts", {}, [("pricing:GetProducts", "*")]),
     ("ec2:DeleteVolume", {"VolumeId": "vol-1"}, [("ec2:DeleteVolume", f"arn:aws:ec2:{HERE}:volume/vol-1")]),
@@ -42,7 +47,7 @@ QUESTIONS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("name", "parameters", "questions"), QUESTIONS, ids=[name for name, *_ in QUESTIONS])
 def test_a_call_is_asked_for_what_it_touches(
-    name: str, parameters: dict[str, str], questions: list[tuple[str, str]]
+    name: str, parameters: dict[str, Any], questions: list[tuple[str, str]]
 ) -> None:
     assert asked(name, **parameters) == questions
 

@@ -91,6 +91,13 @@ def test_parameters_are_kept_short() -> None:
     assert recorded(request("s3", "GET", "/bucket/a/b")).parameters == {"Bucket": "bucket", "Key": "a/b"}
 
 
+def test_every_key_of_a_deletion_is_kept() -> None:
+    keys = [f"jobs/{number}/&amp;{'x' * 400}" for number in range(1000)]
+    body = f"<Delete>{''.join(f'<Object><Key>{key}</Key></Object>' for key in keys)}</Delete>"
+    told = recorded(request("s3", "POST", "/bucket?delete", body.encode())).parameters["Deleted"]
+    assert told == [[key.replace("&amp;", "&")] for key in keys]
+
+
 def test_a_body_that_was_read_for_its_action_still_reaches_the_service() -> None:
     application = Application()
     recorded(request("ec2", "POST", "/", RUN, **FORM), application)

@@ -54,9 +54,12 @@ class FakeS3:
                 raise refusal("PreconditionFailed")
             self.objects[Bucket, Key] = Body
 
-    def delete_object(self, Bucket: str, Key: str) -> None:  # noqa: N803
-        self._enter("delete", Key)
-        self.objects.pop((Bucket, Key), None)
+    def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
+        assert 0 < len(Delete["Objects"]) <= 1000, "S3 takes 1 to 1,000 keys"
+        for one in Delete["Objects"]:
+            self._enter("delete", one["Key"])
+            self.objects.pop((Bucket, one["Key"]), None)
+        return {}
 
     def upload_file(self, Filename: str, Bucket: str, Key: str, **_options: Any) -> None:  # noqa: N803
         self._enter("upload", Key)

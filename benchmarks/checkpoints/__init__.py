@@ -1,0 +1,1 @@
+"""Checkpoints to S3 and back, beside s5cmd and the AWS command line."""

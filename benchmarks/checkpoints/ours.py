@@ -1,0 +1,62 @@
+"""One commit or one restore by the agent's engine, as a process of its own: `python -m benchmarks.checkpoints.ours WHAT FOLDER LIST`.
+
+Prints what the engine took, from the call to its return, in a process that has its client already, as an agent has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import time
+from pathlib import Path
+
+BARE_MB = 0.0
+
+
+def memory_mb(what: str) -> float:
+    """`VmRSS` now, `VmHWM` at most."""
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{what}:")]
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+BARE_MB = memory_mb("VmRSS")
+"""Of the interpreter alone."""
+
+
+def main() -> None:
+    import boto3
+    from botocore.config import Config
+
+    from agent.engine.engine import Engine
+    from agent.engine.places import Memory
+    from agent.snapshot import look
+    from agent.store import Store
+
+    what, folder, listing = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    retries = Config(retries={"mode": "standard", "total_max_attempts": 10})
+    store = Store(boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=retries), "bench")
+    engine = Engine(store, cores=float(os.environ["CORES"]) if os.environ.get("CORES") else None)
+    assert list(store.keys("nothing")) == []
+    began, cpu = time.monotonic(), time.process_time()
+    if what == "commit":
+        sent = engine.send(
+            folder,
+            list(look(folder, print).values()),
+            Memory(),
+            pack_key=lambda digest: f"packs/{digest}",
+            file_key=lambda name, path: f"files/{name}/{path}",
+        )
+        took, used = time.monotonic() - began, time.process_time() - cpu
+        listing.write_bytes(pickle.dumps(list(sent.values())))
+    else:
+        files = pickle.loads(listing.read_bytes())
+        began, cpu = time.monotonic(), time.process_time()
+        engine.fetch(files, folder)
+        took, used = time.monotonic() - began, time.process_time() - cpu
+    print(json.dumps({"seconds": took, "cpu_s": used, "peak_mb": memory_mb("VmHWM"), "bare_mb": BARE_MB}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What the runs come to: the rows of the table, and which of the bounds are not met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+OURS, S5CMD, AWS = "the agent's engine", "s5cmd", "AWS CLI"
+SMALL, LARGE = "5,000 x 64 KiB", "4 x 256 MiB"
+BYTES = {SMALL: 5000 * 65536, LARGE: 4 * 2**28}
+FASTER: dict[tuple[str, str], dict[str, float]] = {
+    ("commit", SMALL): {S5CMD: 5.0, AWS: 20.0},
+    ("commit", LARGE): {S5CMD: 1.25, AWS: 1.8},
+    ("restore", SMALL): {S5CMD: 3.0},
+    ("restore", LARGE): {S5CMD: 1.0},
+}
+MOST_MB, MOST_CPU_S = {SMALL: 100.0, LARGE: 128.0}, 3.0
+HEAD = (
+    "| answers | what | by | median | min | max | beside ours | CPU a GB | peak memory |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    seconds: float
+    cpu_s: float
+    peak_mb: float
+    """Largest resident set, 1 MB = 1,000,000 bytes."""
+    own_mb: float
+    """The same without the bare interpreter, where there is one of ours."""
+    whole_s: float
+    """With the start of the process."""
+
+
+Found = Mapping[tuple[str, str, str], Sequence[Run]]
+"""By what was done, with which files, by whom."""
+
+
+def rows(answers: str, found: Found) -> list[str]:
+    told = []
+    for (what, files, by), runs in found.items():
+        took = [run.seconds for run in runs]
+        times = median(took) / median(run.seconds for run in found[what, files, OURS])
+        cpu = median(run.cpu_s for run in runs) / BYTES[files] * 1e9
+        seconds = [f"{of(took):.2f} s" for of in (median, min, max)]
+        peak = f"{median(run.peak_mb for run in runs):.0f} MB"
+        beside = "" if by == OURS else f"**{times:.2f} x**"
+        told.append(f"| {' | '.join([answers, f'{what} {files}', by, *seconds, beside, f'{cpu:.1f} s', peak])} |")
+    return told
+
+
+def broken(answers: str, found: Found) -> list[str]:
+    """The bounds that are not met, in words; never rounded up."""
+    problems = []
+    for (what, files), peers in FASTER.items():
+        ours = found[what, files, OURS]
+        for peer, least in peers.items():
+            times = median(run.seconds for run in found[what, files, peer]) / median(run.seconds for run in ours)
+            if times < least:
+                problems.append(f"answers {answers}: {what} {files} is {times:.2f} times {peer}, wanted {least:g}")
+        if (own_mb := max(run.own_mb for run in ours)) > MOST_MB[files]:
+            problems.append(f"answers {answers}: {what} {files} held {own_mb:.0f} MB, allowed {MOST_MB[files]:.0f}")
+        cpu = median(run.cpu_s for run in ours) / BYTES[files] * 1e9
+        if files == LARGE and what == "commit" and cpu > MOST_CPU_S:
+            problems.append(f"answers {answers}: {what} {files} used {cpu:.2f} s of CPU a GB, allowed {MOST_CPU_S:g}")
+    return problems

@@ -1,0 +1,92 @@
+"""Where the bytes of files are in a bucket, and what an agent remembers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent.snapshot import FileState
+from contract.commits import CommittedFile
+
+PACK = 8 * 1024 * 1024
+"""The size of a pack, a few files less: one object, one request."""
+SMALL = 1024 * 1024
+"""Files up to this size go into packs."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """An object, and where in it a file begins."""
+
+    key: str
+    offset: int = 0
+
+
+@dataclass
+class PartedUpload:
+    """An upload in parts that is not complete; where it was cut, the next send goes on with it."""
+
+    key: str
+    upload: str
+    digest: Any
+    """SHA-256 of the first `hashed` bytes."""
+    hashed: int = 0
+    parts: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """By number: ETag and CRC32 of the parts that have arrived."""
+
+
+@dataclass
+class Memory:
+    """What one committer knows. A send adds to it as objects arrive, so that one that fails is not repeated from its beginning."""
+
+    digests: dict[FileState, str] = field(default_factory=dict)
+    places: dict[str, Position] = field(default_factory=dict)
+    """Of files that share objects or have keys by content, by SHA-256."""
+    objects: dict[str, str] = field(default_factory=dict)
+    """Of files that have an object under a key of their own, which newer content replaces: key to SHA-256."""
+    unfinished: dict[FileState, PartedUpload] = field(default_factory=dict)
+
+    def adopt(self, seen: FileState, file: CommittedFile, *, here: bool = True) -> None:
+        """Takes note of a file that was restored: of its digest, and of where it is if that is in this bucket (`here`)."""
+        self.digests[seen] = file.sha256
+        if here:
+            self.places[file.sha256] = Position(file.key, file.offset)
+            self.objects[file.key] = file.sha256
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Objects that were deleted; files in them are sent again."""
+        self.places = {digest: place for digest, place in self.places.items() if place.key not in keys}
+        self.objects = {key: digest for key, digest in self.objects.items() if key not in keys}
+
+    def keep(self, seen: Iterable[FileState]) -> None:
+        """Forgets the digests of files that are not there any more."""
+        there = set(seen)
+        self.digests = {one: digest for one, digest in self.digests.items() if one in there}
+
+
+def to_send_anew(
+    files: Iterable[CommittedFile], sizes: dict[str, int], *, least_live: float = 0.5, most: int = 8 * PACK
+) -> set[str]:
+    """Paths whose bytes are worth sending again, so that packs in which little is alive can be deleted.
+
+    `sizes`: of objects, by key, as a list of the bucket tells them. Packs of which less than `least_live` is alive come first, the
+    emptiest of them first, until `most` bytes would be sent. So once a commit has been made with the result, either at least
+    `least_live` of every pack is alive, or the rest has its turn at the next commit. A pack is never larger than PACK, so what one
+    small file can keep is bounded as well.
+    """
+    live: dict[str, dict[tuple[int, int], list[str]]] = {}
+    for file in files:
+        live.setdefault(file.key, {}).setdefault((file.offset, file.size), []).append(file.path)
+    wasted = []
+    for key, pieces in live.items():
+        alive, whole = sum(size for _, size in pieces), sizes.get(key, 0)
+        if whole <= PACK and alive < whole * least_live:
+            wasted.append((alive / whole, key, alive))
+    chosen, left = set[str](), most
+    for _, key, alive in sorted(wasted):
+        if alive > left:
+            break
+        left -= alive
+        chosen |= {path for paths in live[key].values() for path in paths}
+    return chosen

@@ -1,0 +1,96 @@
+"""What tests of the engine share: the sink as S3, a folder of a trainer, an engine with a client as the agent has it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from agent.engine.engine import Engine
+from agent.engine.places import Memory
+from agent.snapshot import FileState, look
+from agent.store import Store
+from contract.commits import CommittedFile
+from localaws.sink.objects import Bucket
+from localaws.sink.server import Sink
+
+BUCKET = "bytes"
+MIB = 1024 * 1024
+
+
+def client(sink: Sink, *, trusted: Any = None, attempts: int = 3, read_s: float = 10, **more: Any) -> Any:
+    """As the agent makes it, but for shorter patience."""
+    return boto3.session.Session(aws_access_key_id="AKIAFIRST", aws_secret_access_key="secret").client(
+        "s3",
+        region_name="eu-central-1",
+        endpoint_url=sink.endpoint,
+        verify=str(sink.authority) if trusted is None else trusted,
+        config=Config(
+            retries={"mode": "standard", "total_max_attempts": attempts}, read_timeout=read_s, connect_timeout=5, **more
+        ),
+    )
+
+
+def content(size: int, seed: object) -> bytes:
+    return random.Random(str(seed)).randbytes(size)
+
+
+@dataclass
+class Yard:
+    """A trainer's folder, a bucket, and an engine between them."""
+
+    sink: Sink
+    folder: Path
+    staging: Path
+    engine: Engine
+    memory: Memory = field(default_factory=Memory)
+
+    @property
+    def bucket(self) -> Bucket:
+        return self.sink.buckets[BUCKET]
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        for path, told in files.items():
+            target = self.folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(told)
+
+    def seen(self) -> list[FileState]:
+        return list(look(self.folder, print).values())
+
+    def send(self, *, packed: bool = True, **more: Any) -> dict[str, CommittedFile]:
+        """Everything that is in the folder now."""
+        return self.send_only(self.seen(), packed=packed, **more)
+
+    def send_only(self, seen: list[FileState], *, packed: bool = True, **more: Any) -> dict[str, CommittedFile]:
+        return self.engine.send(
+            self.folder,
+            seen,
+            self.memory,
+            pack_key=(lambda digest: f"packs/{digest}") if packed else None,
+            file_key=(lambda name, path: f"files/{name}/{path}") if packed else (lambda _, path: f"own/{path}"),
+            **more,
+        )
+
+    def restored(self) -> dict[str, bytes]:
+        return {
+            str(file.relative_to(self.staging)): file.read_bytes() for file in self.staging.rglob("*") if file.is_file()
+        }
+
+
+@contextmanager
+def yard(folder: Path, **settings: Any) -> Iterator[Yard]:
+    sink = Sink(folder / "sink")
+    try:
+        (folder / "checkpoints").mkdir()
+        engine = Engine(Store(client(sink, **settings), BUCKET), sleep=lambda _: None)
+        yield Yard(sink, folder / "checkpoints", folder / "staging", engine)
+        engine.close()
+    finally:
+        sink.close()
