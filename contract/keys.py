@@ -125,9 +125,14 @@ class BytesPrefix:
         """Key of the document that makes the parts of a set a checkpoint."""
         return f"{self.of_set(attempt, number)}{CLOSED}"
 
-    def checkpoint(self, rank: int, sha256: str, path: str) -> str:
-        """Key by content, so that a commit never changes under its readers; it ends with the file's own path."""
-        return f"{self.checkpoints(rank)}{sha256[:16]}/{path}"
+    def checkpoint(self, rank: int, name: str, path: str) -> str:
+        """Key of a file that has an object of its own. `name` is one that no other content has, such as its SHA-256, so that a commit
+        never changes under its readers; the key ends with the file's own path."""
+        return f"{self.checkpoints(rank)}{name[:16]}/{path}"
+
+    def pack(self, rank: int, digest: str) -> str:
+        """Key of an object that holds many small files; `digest` is of what is in it."""
+        return f"{self.checkpoints(rank)}packs/{digest}"
 
     def checkpoints(self, rank: int) -> str:
         """Prefix of every checkpoint file that a rank ever committed."""

@@ -37,7 +37,7 @@ def main() -> None:
     what, folder, listing = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     retries = Config(retries={"mode": "standard", "total_max_attempts": 10})
     store = Store(boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"], config=retries), "bench")
-    engine = Engine(store, cores=float(os.environ["CORES"]) if os.environ.get("CORES") else None)
+    engine = Engine(store)
     assert list(store.keys("nothing")) == []
     began, cpu = time.monotonic(), time.process_time()
     if what == "commit":

@@ -16,6 +16,7 @@ from agent import code, fabric, machine, requirements
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints, Position
 from agent.commits import Artifacts, Folder
+from agent.engine.engine import Engine
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
@@ -336,8 +337,8 @@ class Attempt:
 
     def _folder(self, kind: CommitKind, bucket: Store) -> Folder:
         return Folder(
-            bucket, self._work / kind.value, self._work / "staging" / kind.value,
-            kind=kind, job=self._job.id, rank=self._node.rank, note=self._note, now=time.time, sleep=self._sleep,
+            Engine(bucket), self._work / kind.value, kind=kind, job=self._job.id, rank=self._node.rank, note=self._note,
+            now=time.time, sleep=self._sleep,
         )  # fmt: skip
 
     def _shipper(self, stream: str) -> LogShipper:

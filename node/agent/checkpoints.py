@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from agent import sets
-from agent.commits import Folder
+from agent.commits import CORES, Folder
 from agent.progress import Named, ProgressFile
 from agent.retention import History, history, stale
 from agent.sets import Now, Result
@@ -66,10 +67,11 @@ class Checkpoints:
     def __init__(
         self, place: Position, store: Store, folder: Folder, progress: ProgressFile, *,
         now: Callable[[], float], note: Callable[[str], None], clock: Callable[[], float] = time.time,
+        changed_s: Callable[[FileState], float] = attrgetter("changed_s"),
     ) -> None:  # fmt: skip
-        """`now` is AWS's time, `clock` this machine's."""
+        """`now` is AWS's time, `clock` this machine's; `changed_s` is when a file changed, by this machine's clock."""
         self._place, self._store, self._folder, self._progress = place, store, folder, progress
-        self._now, self._note, self._clock = now, note, clock
+        self._now, self._note, self._clock, self._changed_s = now, note, clock, changed_s
         self._keys = BytesPrefix(place.job.id)
         self._number = 1
         self._due = place.boundary(now())
@@ -120,7 +122,7 @@ class Checkpoints:
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
-        if named is not None and (newer := sets.newer_than(own, named.at)):
+        if named is not None and (newer := sets.newer_than(self._changes(own), named.at)):
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
             self._commit(step, named, limit=named.at if named else 0.0, final=True)
@@ -170,7 +172,7 @@ class Checkpoints:
             return None
         if named is not None:
             own = self._folder.look()
-            if sets.newer_than(own, named.at) or (self._place.ranks == 1 and not own):
+            if sets.newer_than(self._changes(own), named.at) or (self._place.ranks == 1 and not own):
                 self._passed = named  # the next one is taken as soon as it is named
                 return None
         plan = SetPlan(
@@ -194,7 +196,7 @@ class Checkpoints:
         own = self._folder.look()
         if not own:
             return self._place.ranks > 1 and late_s > sets.OTHERS_FIRST * every_s
-        newest = max(one.mtime_ns for one in own) / 1e9
+        newest = max(self._changes(own).values())
         rests = self._clock() - newest > min(sets.RESTS_S, every_s / 4) or late_s > every_s
         return rests and self._answered != _files_of(own)
 
@@ -215,7 +217,7 @@ class Checkpoints:
             return False
         own = self._folder.look()
         answer = sets.answer(
-            plan, named, own, empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
+            plan, named, self._changes(own), empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
         )  # fmt: skip
         if answer.now is Now.WAIT:
@@ -240,13 +242,14 @@ class Checkpoints:
         """Sends the files and writes the part. `limit`: no file may be newer than that; 0 for none."""
 
         def fits(own: Sequence[FileState]) -> None:
-            if limit and (newer := sets.newer_than(own, limit)):
+            changes = self._changes(own)
+            if limit and (newer := sets.newer_than(changes, limit)):
                 raise Late(f"{newer} changed while the commit of checkpoint {step} began")
-            newest.append(max((one.mtime_ns for one in own), default=0) / 1e9)
+            newest.append(max(changes.values(), default=0.0))
 
         newest = list[float]()
         try:
-            files = self._folder.send(fits)
+            files = self._folder.send(fits, cores=None if final else CORES)
         except Late as problem:
             self._miss(str(problem))
             return
@@ -356,27 +359,32 @@ class Checkpoints:
     def _thin(self, known: History) -> None:
         """Removes this rank's parts of sets before the newest three, then the files that none of its parts lists any more."""
         old = stale(known, self._place.rank)
-        if not old:
+        if not old.parts and not old.closing:
             return
         try:
-            self._store.delete(old)
-            for key in old:
+            for keys in (old.closing, old.parts):
+                self._store.delete(keys)
+            for key in old.parts:
                 self._files.pop(key, None)
-            kept = [key for key in known.files_of(self._place.rank) if key not in set(old)]
+            kept = [key for key in known.files_of(self._place.rank) if key not in old.parts]
             listed = {file.key for key in kept for file in self._listed(key)}
-            own = self._store.keys(self._keys.checkpoints(self._place.rank))
+            own = dict(self._store.sizes(self._keys.checkpoints(self._place.rank)))
             unlisted = [key for key in own if key not in listed]
             self._store.delete(unlisted)
-            self._folder.forget(unlisted)
+            left = {key: size for key, size in own.items() if key in listed}
+            self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
         except Exception as problem:  # the next set tries again
             self._note(f"old checkpoints stay for now: {problem}")
         else:
-            self._note(f"thinned: {len(old)} documents and {len(unlisted)} files of older checkpoints")
+            self._note(f"thinned: {len(old.parts)} documents and {len(unlisted)} objects of older checkpoints")
 
     def _listed(self, key: str) -> Iterable[CommittedFile]:
         if key not in self._files:
             self._files[key] = decode(Commit, self._store.get(key)).files
         return self._files[key]
+
+    def _changes(self, own: Sequence[FileState]) -> dict[str, float]:
+        return {one.path: self._changed_s(one) for one in own}
 
     def _clock_is_right(self, now: float) -> bool:
         return abs(self._clock() - now) < CLOCK_S

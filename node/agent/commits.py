@@ -5,26 +5,24 @@ Files should appear by renaming; names that end in `.tmp` are left out.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from agent import snapshot
+from agent.engine.engine import Engine
+from agent.engine.places import Memory, to_send_anew
 from agent.progress import ProgressFile
-from agent.snapshot import Changed, FileState
-from agent.store import MIB, Store
+from agent.snapshot import RACY_S, Changed, FileState
+from agent.store import Store
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 
 TRIES, PAUSE_S = 5, 0.5
-SMALL = 16 * MIB
-"""Files up to this size are read once, hashed and sent from memory."""
-AT_A_TIME = 8
-"""Small files sent side by side; large ones are sent one after the other, each in parallel parts."""
+CORES = 1.0
+"""How many processors a commit takes while the training needs them."""
 
 
 class Folder:
@@ -32,9 +30,8 @@ class Folder:
 
     def __init__(
         self,
-        store: Store,
+        engine: Engine,
         folder: Path,
-        staging: Path,
         *,
         kind: CommitKind,
         job: str,
@@ -43,12 +40,12 @@ class Folder:
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._store, self._folder, self._staging, self._kind = store, folder, staging, kind
+        self._engine, self._folder, self._kind = engine, folder, kind
         self._rank, self._note, self._now, self._sleep = rank, note, now, sleep
         self._prefix = BytesPrefix(job)
-        self._sent: dict[str, str] = {}
-        self._digests: dict[FileState, str] = {}
-        self._foreign: dict[str, FileState] = {}
+        self._memory = Memory()
+        self._anew: Collection[str] = ()
+        self._foreign: dict[str, tuple[int, int, int]] = {}
         self._said: set[str] = set()
 
     def adopt(self, files: Iterable[CommittedFile], *, rank: int, here: bool) -> None:
@@ -57,11 +54,9 @@ class Folder:
         for file in files:
             seen = FileState.of(file.path, (self._folder / file.path).stat())
             if rank != self._rank:
-                self._foreign[file.path] = seen
-                continue
-            self._digests[seen] = file.sha256
-            if here:
-                self._sent[file.key] = file.sha256
+                self._foreign[file.path] = seen.content
+            else:
+                self._memory.adopt(seen, file, here=here)
 
     def look(self) -> list[FileState]:
         """This rank's own files, without a request. Raises Changed where the folder moves under it."""
@@ -77,21 +72,17 @@ class Folder:
             for name in names
         )
 
-    def send(self, fits: Callable[[Sequence[FileState]], None] = lambda _: None) -> tuple[CommittedFile, ...]:
-        """Sends what S3 lacks of a snapshot of the folder; returns all of this rank's files. `fits` sees the snapshot before anything is
-        sent, and raises where it is not what shall be committed.
+    def send(
+        self, fits: Callable[[Sequence[FileState]], None] = lambda _: None, *, cores: float | None = CORES
+    ) -> tuple[CommittedFile, ...]:
+        """Sends what S3 lacks of the folder as it is at one moment; returns all of this rank's files. `fits` sees them before anything
+        is sent, and raises where they are not what shall be committed. `cores`: the processors that it may use; None for all.
 
         Raises Changed where files kept changing, and what boto3 raises.
         """
         for attempt in range(1, TRIES + 1):
             try:
-                with snapshot.staged(
-                    self._folder, self._staging, self._say_once, now=self._now, sleep=self._sleep
-                ) as seen:
-                    mine = self._own(seen.values())
-                    fits(mine)
-                    self._digests = {one: sha for one, sha in self._digests.items() if seen.get(one.path) == one}
-                    return tuple(self._send(mine))
+                return self._send(fits, cores)
             except Changed as problem:
                 if attempt == TRIES:
                     raise
@@ -99,62 +90,48 @@ class Folder:
                 self._sleep(PAUSE_S)
         raise AssertionError("unreachable")
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Takes note that these objects are deleted."""
-        for key in keys:
-            self._sent.pop(key, None)
+    def deleted(self, keys: Collection[str], left: dict[str, int], listed: Sequence[CommittedFile]) -> None:
+        """Takes note of objects that were deleted, and of those that are `left`, with their sizes in bytes. Of packs in which little
+        is `listed` any more the next commit sends the rest again."""
+        self._memory.forget(set(keys))
+        self._anew = to_send_anew(listed, left)
+
+    def _send(self, fits: Callable[[Sequence[FileState]], None], cores: float | None) -> tuple[CommittedFile, ...]:
+        before = snapshot.look(self._folder, self._say_once)
+        mine = self._own(before.values())
+        fits(mine)
+        self._memory.keep(before.values())
+        packed = self._kind is CommitKind.CHECKPOINTS
+        sent = self._engine.send(
+            self._folder,
+            mine,
+            self._memory,
+            pack_key=(lambda digest: self._prefix.pack(self._rank, digest)) if packed else None,
+            file_key=self._key,
+            anew=self._anew,
+            cores=cores,
+            when_open=lambda: self._rested(before),
+        )
+        self._anew = ()
+        return tuple(sent[one.path] for one in mine)
+
+    def _key(self, name: str, path: str) -> str:
+        if self._kind is CommitKind.CHECKPOINTS:
+            return self._prefix.checkpoint(self._rank, name, path)
+        return self._prefix.artifact(self._rank, path)
+
+    def _rested(self, before: dict[str, FileState]) -> None:
+        """Raises Changed unless the folder is as it was: then all that was seen, and is open now, was there at one moment."""
+        youngest = max((seen.ctime_ns for seen in before.values()), default=0) / 1e9
+        if abs(self._now() - youngest) < RACY_S:
+            self._sleep(RACY_S)
+        after = snapshot.look(self._folder, lambda _: None)
+        if before != after:
+            names = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
+            raise Changed(f"{names[0]} changed")
 
     def _own(self, seen: Iterable[FileState]) -> list[FileState]:
-        return [one for one in seen if self._foreign.get(one.path) != one]
-
-    def _send(self, files: list[FileState]) -> list[CommittedFile]:
-        small = [one for one in files if one.size <= SMALL]
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            sent = dict(zip(small, pool.map(self._send_small, small), strict=True))
-        for one in files:
-            if one not in sent:
-                sent[one] = self._send_large(one)
-        return [sent[one] for one in files]
-
-    def _send_small(self, seen: FileState) -> CommittedFile:
-        if known := self._known(seen):
-            return known
-        content = (self._staging / seen.path).read_bytes()
-        snapshot.check(self._staging / seen.path, seen)
-        digest = hashlib.sha256(content)
-        file = self._listed(seen, digest.hexdigest())
-        if self._sent.get(file.key) != file.sha256:
-            self._store.send_bytes(file.key, content, digest.digest())
-        return self._remember(seen, file)
-
-    def _send_large(self, seen: FileState) -> CommittedFile:
-        if known := self._known(seen):
-            return known
-        staged = self._staging / seen.path
-        file = self._listed(seen, self._digests.get(seen) or digest_of(staged))
-        snapshot.check(staged, seen)
-        if self._sent.get(file.key) != file.sha256:
-            self._store.send_file(file.key, staged)
-            snapshot.check(staged, seen)  # bytes that changed on their way are listed by no commit
-        return self._remember(seen, file)
-
-    def _known(self, seen: FileState) -> CommittedFile | None:
-        if (digest := self._digests.get(seen)) is None:
-            return None
-        file = self._listed(seen, digest)
-        return file if self._sent.get(file.key) == digest else None
-
-    def _listed(self, seen: FileState, sha256: str) -> CommittedFile:
-        if self._kind is CommitKind.CHECKPOINTS:
-            key = self._prefix.checkpoint(self._rank, sha256, seen.path)
-        else:
-            key = self._prefix.artifact(self._rank, seen.path)
-        return CommittedFile(path=seen.path, size=seen.size, sha256=sha256, key=key, mode=seen.mode)
-
-    def _remember(self, seen: FileState, file: CommittedFile) -> CommittedFile:
-        self._sent[file.key] = file.sha256
-        self._digests[seen] = file.sha256
-        return file
+        return [one for one in seen if self._foreign.get(one.path) != one.content]
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -172,13 +149,18 @@ class Artifacts:
         self._store, self._folder, self._prefix = store, folder, BytesPrefix(job)
         self._job, self._attempt, self._rank = job, attempt, rank
         self._progress, self._now = progress, now
+        self._seen: Sequence[FileState] = ()
         self.newest: Commit | None = None
         self.newest_key = ""
 
     def commit(self, *, final: bool = False) -> Commit | None:
         """Makes a commit, unless nothing changed since the last one or the folder is empty. Raises as Folder.send does."""
-        files = self._folder.send()
+        seen = self._folder.look()
+        if seen == self._seen:
+            return None
+        files = self._folder.send(cores=None if final else CORES)
         if not files or (self.newest is not None and files == self.newest.files):
+            self._seen = seen
             return None
         step = self._progress.checkpoint_step()
         commit = Commit(
@@ -192,14 +174,5 @@ class Artifacts:
         )
         key = self._prefix.commit(CommitKind.ARTIFACTS, self._attempt, max(step, 0), self._rank)
         self._store.put(key, encode(commit))
-        self.newest, self.newest_key = commit, key
+        self._seen, self.newest, self.newest_key = seen, commit, key
         return commit
-
-
-def digest_of(file: Path) -> str:
-    """SHA-256, in hexadecimal."""
-    digest = hashlib.sha256()
-    with file.open("rb") as source:
-        while chunk := source.read(MIB):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeVar
 
-from agent.commits import digest_of
+from agent.engine.engine import Engine
+from agent.engine.wanted import Unusable
 from agent.failures import CannotStart, is_full
 from agent.retention import RestoreSet, history
 from agent.store import Missing, Store
@@ -19,11 +19,6 @@ from contract.commits import CheckpointSet, Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 
 T = TypeVar("T")
-AT_A_TIME = 8
-
-
-class Unusable(Exception):
-    """A set has a file that is missing or differs from its commit; the set before it is tried next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +91,10 @@ def _opened(store: Store, chosen: RestoreSet) -> tuple[int, list[Commit]]:
 
 
 def union(commits: Sequence[Commit], rank: int) -> dict[int, tuple[CommittedFile, ...]]:
-    """Every file of every commit, by owner. Where several ranks committed one path, a node gets its own, else the lowest
-    rank's. Raises Unusable for a path that leaves the folder."""
+    """Every file of every commit, by owner. Where several ranks committed one path, a node gets its own, else the lowest rank's."""
     owners: dict[str, int] = {}
     for commit in sorted(commits, key=lambda each: (each.rank != rank, each.rank)):
         for file in commit.files:
-            path = PurePosixPath(file.path)
-            if not file.path or path.is_absolute() or ".." in path.parts:
-                raise Unusable(f"its path {file.path!r} leaves the folder")
             owners.setdefault(file.path, commit.rank)
     return {commit.rank: tuple(file for file in commit.files if owners[file.path] == commit.rank) for commit in commits}
 
@@ -117,25 +108,15 @@ def _document(kind: type[T], store: Store, key: str) -> T:
 
 def _fetch(store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path) -> None:
     """Fetches all files or none: they move into `folder` once every one of them has been checked."""
-
-    def fetch(file: CommittedFile) -> None:
-        target = staging / file.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            store.fetch(file.key, target)
-        except Missing as problem:
-            raise Unusable(str(problem)) from None
-        if target.stat().st_size != file.size or digest_of(target) != file.sha256:
-            raise Unusable(f"{file.path!r} is not what was committed")
-        target.chmod(file.mode & 0o777)
-
+    engine = Engine(store)
     try:
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            list(pool.map(fetch, files))
+        engine.fetch(files, staging)
     except OSError as problem:
         if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
         raise
+    finally:
+        engine.close()
     for file in files:
         target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -108,18 +108,26 @@ def _was_missed(names: Iterable[str]) -> bool:
     return any(name.endswith(f".{Part.MISSED.value}") for name in names)
 
 
-def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> list[str]:
-    """The rank's documents that are older than the newest `kept` sets, in the order in which to delete them; none while there are fewer
-    sets. Rank 0 removes what belongs to no rank as well."""
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Documents that nobody will want any more; those that close sets are to be deleted first."""
+
+    closing: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+
+def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> Stale:
+    """The rank's documents that are older than the newest `kept` sets; none while there are fewer sets. Rank 0 removes what belongs to
+    no rank as well."""
     whole = known.restorable()
     if len(whole) < kept:
-        return []
+        return Stale()
     oldest = (whole[kept - 1].attempt, whole[kept - 1].order)
     own = f"r{rank:04d}."
-    found = [keys[rank] for place, keys in known.older.items() if place < oldest and rank in keys]
+    closing, parts = list[str](), [keys[rank] for place, keys in known.older.items() if place < oldest and rank in keys]
     for place in (place for place in known.sets if place < oldest):
         names = known.sets[place]
         if rank == 0:  # a set whose parts are about to go is no set
-            found += [names[name] for name in sorted(names) if not name.startswith("r")]
-        found += [names[name] for name in sorted(names) if name.startswith(own)]
-    return found
+            closing += [names[name] for name in sorted(names) if not name.startswith("r")]
+        parts += [names[name] for name in sorted(names) if name.startswith(own)]
+    return Stale(tuple(closing), tuple(parts))

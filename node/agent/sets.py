@@ -6,12 +6,11 @@ with a part; whoever answers last closes it (docs/decisions/0024-checkpoints-are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from agent.progress import Named
-from agent.snapshot import FileState
 from contract.commits import Commit, Part, SetPlan
 from contract.jobs import Scope
 
@@ -26,6 +25,8 @@ FRESH_SHARE = 0.2
 """Of the time between two checkpoints: for so long other ranks surely have the newest one as well."""
 OTHERS_FIRST = 0.9
 """Share of the interval for which rank 0, without files, leaves it to others to open a set."""
+ROUNDED_S = 1e-6
+"""A float has a time in UTC epoch seconds to a quarter of a microsecond; two that the kernel took from one tick of its clock are equal."""
 FEW, LEAST_S = 3, 600.0
 """So many sets whose parts are no checkpoint, and none that is closed, show that the trainer's ranks do not save the same; or twice as many
 that a rank missed, over so many seconds."""
@@ -49,11 +50,11 @@ class Answer:
 
 
 def answer(
-    plan: SetPlan, named: Named | None, own: Sequence[FileState], *, empty: bool, scope: Scope, waited_s: float,
+    plan: SetPlan, named: Named | None, own: Mapping[str, float], *, empty: bool, scope: Scope, waited_s: float,
     every_s: float, patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
-    """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder, `empty`
-    whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
+    """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder and when
+    each changed, `empty` whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
 
     A set is torn by a rank that commits another checkpoint, and by one that commits before its files are complete. A trainer that names
     its checkpoints says both. One that names none commits what was there when the rank that opened the set named its own: this is
@@ -72,7 +73,7 @@ def answer(
     return Answer(Now.WAIT)
 
 
-def _of_namer(plan: SetPlan, named: Named, own: Sequence[FileState], *, overdue: bool) -> Answer:
+def _of_namer(plan: SetPlan, named: Named, own: Mapping[str, float], *, overdue: bool) -> Answer:
     if named.step > plan.step:
         return Answer(Now.MISS, f"its trainer had finished checkpoint {named.step} when it learned of {plan.step}")
     if named.step < plan.step:
@@ -83,7 +84,7 @@ def _of_namer(plan: SetPlan, named: Named, own: Sequence[FileState], *, overdue:
     return Answer(Now.COMMIT if own else Now.NOTHING)
 
 
-def _as_told(plan: SetPlan, own: Sequence[FileState], *, clock_is_right: bool) -> Answer:
+def _as_told(plan: SetPlan, own: Mapping[str, float], *, clock_is_right: bool) -> Answer:
     if not own:
         return Answer(Now.NOTHING)
     if not (plan.named_at and clock_is_right):
@@ -105,9 +106,9 @@ def waits_for_next(named: Named, now: float, due: float, every_s: float, scope: 
     return next_at - due < every_s / 2 and now < next_at + named.period_s
 
 
-def newer_than(own: Iterable[FileState], moment: float) -> str:
+def newer_than(own: Mapping[str, float], moment: float) -> str:
     """The first file that changed after the moment; empty where none did."""
-    return next((one.path for one in own if one.mtime_ns > moment * 1e9), "")
+    return next((path for path, changed_s in own.items() if changed_s > moment + ROUNDED_S), "")
 
 
 def poll_s(since_s: float, every_s: float) -> float:

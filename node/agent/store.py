@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ PART = 32 * MIB
 ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 """S3 answers the second where another write of the key is under way."""
-
-
 MOST_DELETED = 1000
+"""Keys of one DeleteObjects."""
 
 
 class NotDeleted(RuntimeError):
@@ -70,9 +68,13 @@ class Store:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, page by page."""
+        return (key for key, _ in self.sizes(prefix))
+
+    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
+        """Every key under `prefix` and the size of its object in bytes, page by page."""
         for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
             for entry in page.get("Contents", []):
-                yield entry["Key"]
+                yield entry["Key"], entry["Size"]
 
     def delete(self, keys: Iterable[str]) -> None:
         """Deletes the objects, up to 1,000 in a call; one that does not exist counts as deleted. Raises NotDeleted."""
@@ -83,18 +85,6 @@ class Store:
             if errors := answer.get("Errors"):
                 first = errors[0]
                 raise NotDeleted(f"{len(errors)} objects stay, {first['Key']} among them: {first['Code']}")
-
-    def send_bytes(self, key: str, content: bytes, sha256: bytes) -> None:
-        """Uploads `content`; S3 refuses it where it does not arrive with that digest."""
-        self.client.put_object(
-            Bucket=self.bucket, Key=key, Body=content, ChecksumSHA256=base64.b64encode(sha256).decode()
-        )
-
-    def send_file(self, key: str, file: Path) -> None:
-        """Uploads the file, a large one in parts, each with a checksum."""
-        self.client.upload_file(
-            str(file), self.bucket, key, ExtraArgs={"ChecksumAlgorithm": "CRC32"}, Config=self._in_parts()
-        )
 
     def fetch(self, key: str, file: Path) -> None:
         """Downloads the object, a large one in parts side by side. Raises Missing."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import threading
 import time
+import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -18,6 +19,15 @@ from botocore.exceptions import ClientError
 from agent.metadata import Metadata
 
 Fault = Callable[[str, str], Exception | None]
+
+
+def as_sent(body: Any, options: dict[str, Any]) -> bytes:
+    """The bytes of a request. Refuses those that are not what their checksum says."""
+    content = body if isinstance(body, bytes) else body.read()
+    told = options.get("ChecksumCRC32")
+    if told and told != b64encode(zlib.crc32(content).to_bytes(4, "big")).decode():
+        raise refusal("BadDigest")
+    return bytes(content)
 
 
 def refusal(code: str, call: str = "Call") -> ClientError:
@@ -29,6 +39,9 @@ class FakeS3:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], bytes] = {}
+        self.uploads: dict[tuple[str, str, str], dict[int, bytes]] = {}
+        self.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_: None))
+        """A client's: nothing takes over requests of this one."""
         self.calls: list[tuple[str, str]] = []
         self.fault: Fault = lambda _call, _key: None
         self._lock = threading.Lock()
@@ -38,21 +51,53 @@ class FakeS3:
         if problem := self.fault(call, key):
             raise problem
 
-    def get_object(self, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        self._enter("get", Key)
+    def get_object(self, Bucket: str, Key: str, Range: str = "") -> dict[str, Any]:  # noqa: N803
+        self._enter("read" if Range else "get", Key)
         if (Bucket, Key) not in self.objects:
             raise refusal("AccessDenied")  # to whoever may not list the whole bucket
-        return {"Body": io.BytesIO(self.objects[Bucket, Key])}
+        content = self.objects[Bucket, Key]
+        if Range:
+            first, last = map(int, Range.removeprefix("bytes=").split("-"))
+            if first >= len(content):
+                raise refusal("InvalidRange")
+            content = content[first : last + 1]
+        return {"Body": io.BytesIO(content), "ContentLength": len(content)}
 
-    def put_object(self, Bucket: str, Key: str, Body: bytes, **options: Any) -> None:  # noqa: N803
+    def put_object(self, Bucket: str, Key: str, Body: Any, **options: Any) -> None:  # noqa: N803
         self._enter("put", Key)
-        digest = options.get("ChecksumSHA256")
-        if digest and digest != b64encode(hashlib.sha256(Body).digest()).decode():
-            raise refusal("BadDigest")
+        content = as_sent(Body, options)
         with self._lock:
             if options.get("IfNoneMatch") and (Bucket, Key) in self.objects:
                 raise refusal("PreconditionFailed")
-            self.objects[Bucket, Key] = Body
+            self.objects[Bucket, Key] = content
+
+    def create_multipart_upload(self, Bucket: str, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self._enter("begin", Key)
+        with self._lock:
+            name = f"upload-{len(self.calls)}-{len(self.uploads)}"
+            self.uploads[Bucket, Key, name] = {}
+        return {"UploadId": name}
+
+    def upload_part(self, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **options: Any) -> Any:  # noqa: N803
+        self._enter("upload", Key)
+        if (Bucket, Key, UploadId) not in self.uploads:
+            raise refusal("NoSuchUpload")
+        self.uploads[Bucket, Key, UploadId][PartNumber] = as_sent(Body, options)
+        return {"ETag": f"part-{PartNumber}"}
+
+    def complete_multipart_upload(
+        self, Bucket: str, Key: str, UploadId: str, MultipartUpload: Any, MpuObjectSize: int  # noqa: N803
+    ) -> None:  # fmt: skip
+        self._enter("complete", Key)
+        parts = self.uploads.pop((Bucket, Key, UploadId))
+        content = b"".join(parts[part["PartNumber"]] for part in MultipartUpload["Parts"])
+        if len(content) != MpuObjectSize:
+            raise refusal("InvalidRequest")
+        self.objects[Bucket, Key] = content
+
+    def abort_multipart_upload(self, Bucket: str, Key: str, UploadId: str) -> None:  # noqa: N803
+        self._enter("abort", Key)
+        self.uploads.pop((Bucket, Key, UploadId), None)
 
     def delete_objects(self, Bucket: str, Delete: dict[str, Any]) -> dict[str, Any]:  # noqa: N803
         assert 0 < len(Delete["Objects"]) <= 1000, "S3 takes 1 to 1,000 keys"
@@ -60,10 +105,6 @@ class FakeS3:
             self._enter("delete", one["Key"])
             self.objects.pop((Bucket, one["Key"]), None)
         return {}
-
-    def upload_file(self, Filename: str, Bucket: str, Key: str, **_options: Any) -> None:  # noqa: N803
-        self._enter("upload", Key)
-        self.objects[Bucket, Key] = Path(Filename).read_bytes()
 
     def download_file(self, Bucket: str, Key: str, Filename: str, **_options: Any) -> None:  # noqa: N803
         self._enter("download", Key)
@@ -79,7 +120,8 @@ class FakeS3:
         self._enter("list", Prefix)
         keys = sorted(key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix))
         for start in range(0, max(len(keys), 1), 2):
-            yield {"Contents": [{"Key": key} for key in keys[start : start + 2]]} if keys else {}
+            page = [{"Key": key, "Size": len(self.objects[Bucket, key])} for key in keys[start : start + 2]]
+            yield {"Contents": page} if keys else {}
 
     def sent(self, part: str) -> list[str]:
         """Keys with `part` in them that were uploaded, in order."""

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from agent.checkpoints import Checkpoints, Position
 from agent.commits import Folder
+from agent.engine.engine import Engine
 from agent.progress import ProgressFile
 from agent.restore import restore
 from agent.store import Store
 from contract.codec import encode
-from contract.commits import Commit
+from contract.commits import Commit, CommittedFile
 from contract.jobs import Job, Scope
 from contract.keys import BytesPrefix, CommitKind
 from tests.builders import JOB
@@ -59,7 +60,7 @@ class Rank:
         self.staging = self.path.parent / "staging"
         self.store = Store(s3, BUCKET)
         self.folder = Folder(
-            self.store, self.path, self.staging, kind=CommitKind.CHECKPOINTS, job="job-1", rank=rank,
+            Engine(self.store), self.path, kind=CommitKind.CHECKPOINTS, job="job-1", rank=rank,
             note=self.notes.append, now=self.clock, sleep=self.clock.sleep,
         )  # fmt: skip
         self.machine_s = 0.0
@@ -67,6 +68,7 @@ class Rank:
         self.checkpoints = Checkpoints(
             Position(job(nodes, scope), attempt, rank), self.store, self.folder, ProgressFile(self.progress),
             now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
+            changed_s=lambda seen: seen.mtime_ns / 1e9,  # `_date` writes it down: the kernel's own times are not of this clock
         )  # fmt: skip
 
     def write(self, path: str, text: str) -> Path:
@@ -141,8 +143,6 @@ def before_sets(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) ->
     """Commits as agents did before sets were closed."""
     from hashlib import sha256
 
-    from contract.commits import CommittedFile
-
     prefix, listed = BytesPrefix("job-1"), []
     for path, text in files.items():
         digest = sha256(text.encode()).hexdigest()
@@ -156,5 +156,6 @@ def before_sets(s3: FakeS3, attempt: int, step: int, rank: int, **files: str) ->
     return commit
 
 
-def bytes_of(s3: FakeS3, commit: Commit) -> dict[str, str]:
-    return {file.path: s3.objects[BUCKET, file.key].decode() for file in commit.files}
+def bytes_of(s3: FakeS3, files: Commit | Sequence[CommittedFile]) -> dict[str, str]:
+    listed = files.files if isinstance(files, Commit) else files
+    return {file.path: s3.objects[BUCKET, file.key][file.offset : file.offset + file.size].decode() for file in listed}

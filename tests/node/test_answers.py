@@ -8,7 +8,6 @@ import pytest
 
 from agent.progress import Named
 from agent.sets import FEW, LAG_S, LEAST_S, Now, answer, is_hopeless
-from agent.snapshot import FileState
 from contract.commits import Part, SetPlan
 from contract.jobs import Scope
 from tests.node.folders import BEGAN, EVERY_S
@@ -35,7 +34,8 @@ def test_bad_luck_is_told_from_a_trainer_whose_ranks_never_save_the_same(
     assert not is_hopeless(answered, any_closed=True, since_s=since_s)
 
 
-def answered(plan: SetPlan, named: Named | None, *own: FileState, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
+def answered(plan: SetPlan, named: Named | None, *changed_s: float, waited_s: float, scope: Scope = Scope.AUTO) -> Now:
+    own = {f"file-{number}": at for number, at in enumerate(changed_s)}
     return answer(
         plan, named, own, empty=not own, scope=scope, waited_s=waited_s, every_s=EVERY_S, patience_s=EVERY_S,
         clock_is_right=True,
@@ -59,6 +59,6 @@ def test_an_empty_folder_is_an_answer_only_once_the_first_files_would_be_there(
 def test_a_file_that_is_newer_than_the_word_of_its_checkpoint_is_not_committed_with_it(
     later_s: float, now: Now
 ) -> None:
-    file = FileState("a", 1, round((BEGAN + later_s) * 1e9), 1, 0o644)
+    file = BEGAN + later_s
     assert answered(PLAN, Named(10, BEGAN, 3), file, waited_s=0.0) is now
     assert answered(replace(PLAN, names=2), None, file, waited_s=0.0) is now

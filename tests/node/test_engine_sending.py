@@ -235,15 +235,6 @@ def test_the_upload_of_a_file_that_is_gone_is_given_up(it: Yard) -> None:
     assert (it.bucket.uploads, it.memory.unfinished) == ({}, {})
 
 
-def test_what_nobody_goes_on_with_is_given_up_at_the_end(it: Yard) -> None:
-    it.write({"large": content(2 * PART, 1)})
-    it.sink.fault = lambda request: UNAVAILABLE if request.query.get("partNumber") == "2" else None
-    with pytest.raises(ClientError):
-        it.send()
-    it.engine.give_up(it.memory)
-    assert it.bucket.uploads == {}
-
-
 @pytest.mark.parametrize("size", [5, 2 * MIB, 2 * PART])
 @pytest.mark.parametrize("how", ["grows", "shrinks", "is touched", "goes", "is replaced", "becomes a pipe"])
 def test_a_file_that_is_not_what_was_seen_is_not_sent(it: Yard, size: int, how: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.retention import History, history, stale
+from agent.retention import History, Stale, history, stale
 from contract.commits import Part
 from contract.keys import LAST_SET, BytesPrefix, CommitKind, commit_of, set_of
 
@@ -83,13 +83,13 @@ def test_before_sets_were_closed_one_had_a_commit_of_every_rank_that_had_any() -
 
 def test_few_sets_are_all_kept() -> None:
     keys = [key for number in (1, 2) for key in answered(1, number, Part.FILES)]
-    assert stale(history(keys), 0) == []
+    assert stale(history(keys), 0) == Stale()
 
 
 def test_each_rank_removes_its_own_documents_and_rank_0_those_of_nobody() -> None:
     keys = [key for number in range(1, 5) for key in answered(1, number, Part.FILES, Part.FILES)]
-    assert stale(history(keys), 1) == [PREFIX.part(1, 1, 1)]
-    assert stale(history(keys), 0) == [PREFIX.closed(1, 1), PREFIX.plan(1, 1), PREFIX.part(1, 1, 0)]
+    assert stale(history(keys), 1) == Stale((), (PREFIX.part(1, 1, 1),))
+    assert stale(history(keys), 0) == Stale((PREFIX.closed(1, 1), PREFIX.plan(1, 1)), (PREFIX.part(1, 1, 0),))
 
 
 def test_sets_that_were_never_closed_count_for_none_and_go_with_their_age() -> None:
@@ -98,22 +98,23 @@ def test_sets_that_were_never_closed_count_for_none_and_go_with_their_age() -> N
         *(key for number in (2, 3, 4) for key in answered(1, number, Part.FILES)),
         *answered(1, 5, Part.FILES, closed=False),
     ]
-    assert PREFIX.part(1, 1, 0) in stale(history(keys), 0)
-    assert PREFIX.part(1, 5, 0) not in stale(history(keys), 0)
-    assert not any("n000002" in key for key in stale(history(keys), 0))
+    old = stale(history(keys), 0)
+    assert PREFIX.part(1, 1, 0) in old.parts
+    assert PREFIX.part(1, 5, 0) not in old.parts
+    assert not any("n000002" in key for key in (*old.closing, *old.parts))
 
 
 def test_sets_of_earlier_attempts_are_old_by_their_attempt() -> None:
     keys = [*answered(1, 100, Part.FILES), *(key for number in (1, 2) for key in answered(2, number, Part.FILES))]
-    assert stale(history(keys), 0) == []
+    assert stale(history(keys), 0) == Stale()
     keys += answered(2, 3, Part.FILES)
-    assert stale(history(keys), 0) == [PREFIX.closed(1, 100), PREFIX.plan(1, 100), PREFIX.part(1, 100, 0)]
+    assert stale(history(keys), 0) == Stale((PREFIX.closed(1, 100), PREFIX.plan(1, 100)), (PREFIX.part(1, 100, 0),))
 
 
 def test_commits_from_before_there_were_sets_go_once_there_are_enough_sets() -> None:
     keys = [older(1, 5, 0), *(key for number in (1, 2, 3) for key in answered(2, number, Part.FILES))]
-    assert stale(history(keys), 0) == [older(1, 5, 0)]
-    assert stale(history(keys[:-4]), 0) == []
+    assert stale(history(keys), 0) == Stale((), (older(1, 5, 0),))
+    assert stale(history(keys[:-4]), 0) == Stale()
 
 
 def test_a_set_that_a_rank_took_back_is_not_closed_whoever_closes_it_afterwards() -> None:

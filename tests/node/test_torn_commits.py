@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from agent import snapshot
+from agent.checkpoints import Checkpoints, Position
+from agent.commits import Folder
+from agent.engine import sending
+from agent.engine.engine import Engine
+from agent.progress import ProgressFile
 from agent.snapshot import Changed
+from agent.store import Store
+from contract.keys import CommitKind
 from tests.node.fakes import FakeS3
-from tests.node.folders import BUCKET, EVERY_S, Rank, closed
+from tests.node.folders import BUCKET, EVERY_S, Rank, bytes_of, closed, job
+
+Fill = Callable[[int, memoryview, int, snapshot.FileState], None]
 
 
-def test_a_small_file_that_changes_before_it_is_sent_is_committed_with_one_content(
-    folder: Rank, monkeypatch: pytest.MonkeyPatch
+def before_each_read(act: Callable[[], object], times: int) -> Fill:
+    left, real = iter(range(times)), sending.fill
+
+    def read(file: int, piece: memoryview, start: int, seen: snapshot.FileState) -> None:
+        if next(left, None) is not None:
+            act()
+        real(file, piece, start, seen)
+
+    return read
+
+
+def test_a_small_file_that_changes_before_it_is_read_is_committed_with_one_content(
+    folder: Rank, s3: FakeS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trainer that writes in place: the staged link shows the new bytes under what was seen of the old ones."""
-    file, times, real = folder.write("a", "old"), iter(range(1)), Path.read_bytes
-
-    def write_first(path: Path) -> bytes:
-        if path.name == "a" and next(times, None) is not None:
-            file.write_text("new bytes")
-        return real(path)
-
-    monkeypatch.setattr(Path, "read_bytes", write_first)
-    (sent,) = folder.folder.send()
-    assert folder.s3.objects[BUCKET, sent.key] == b"new bytes"
-    assert sent.size == len("new bytes")
+    """A trainer that writes in place: the open file shows the new bytes under what was seen of the old ones."""
+    file = folder.write("a", "old")
+    monkeypatch.setattr(sending, "fill", before_each_read(lambda: file.write_text("new"), 1))
+    sent = folder.folder.send()
+    assert bytes_of(s3, sent) == {"a": "new"}
+    assert sent[0].sha256 == sha256(b"new").hexdigest()
     assert any("a changed" in note for note in folder.notes)
 
 
 def test_a_small_file_that_never_rests_is_never_committed(folder: Rank, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, real = folder.write("a", "x"), Path.read_bytes
-
-    def write_first(path: Path) -> bytes:
-        if path.name == "a":
-            file.write_text(file.read_text() + "x")
-        return real(path)
-
-    monkeypatch.setattr(Path, "read_bytes", write_first)
+    file = folder.write("a", "x")
+    monkeypatch.setattr(sending, "fill", before_each_read(lambda: file.write_text(file.read_text() + "x"), 1000))
     with pytest.raises(Changed):
         folder.folder.send()
 
@@ -52,7 +65,7 @@ def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_i
     real, looks = snapshot.look, iter(range(10))
 
     def finish_another_first(root: Path, note: object) -> dict[str, snapshot.FileState]:
-        if next(looks) == 2:  # the set is open, and the files are about to be linked
+        if next(looks) == 2:  # the set is open, and the files are about to be opened
             folder.clock.now += 1.0
             folder.write("a", "of 60")
             if names:
@@ -64,3 +77,89 @@ def test_a_trainer_that_finishes_another_checkpoint_while_the_commit_begins_is_i
     assert closed(s3) == []
     assert s3.sent("/checkpoints/rank-") == []
     assert any("a changed while the commit of checkpoint 50 began" in note for note in folder.notes)
+
+
+class Trainer:
+    """By the clocks of this machine and of its file system, which nobody can set: a trainer, and the agent of its rank."""
+
+    def __init__(self, root: Path, s3: FakeS3) -> None:
+        self.path, self.named = root / "checkpoints", root / "progress.json"
+        self.path.mkdir()
+        store, self.notes = Store(s3, BUCKET), list[str]()
+        folder = Folder(
+            Engine(store), self.path, kind=CommitKind.CHECKPOINTS, job="job-1", rank=0, note=self.notes.append
+        )
+        soon = replace(job(), admitted_at=time.time() - 1.0, checkpoint_minutes=0.5 / 60)
+        self.checkpoints = Checkpoints(
+            Position(soon, 1, 0), store, folder, ProgressFile(self.named), now=time.time, note=self.notes.append
+        )
+        time.sleep(0.5)
+
+    def name(self, step: int) -> None:
+        self.named.write_text(json.dumps({"step": step, "checkpoint": step}))
+        time.sleep(0.05)  # longer than a tick of the file system's clock
+
+
+def rename_a_file(trainer: Trainer) -> None:
+    (trainer.path / "model.tmp").rename(trainer.path / "model")
+
+
+def rename_a_folder(trainer: Trainer) -> None:
+    (trainer.path / "20.tmp").rename(trainer.path / "20")
+
+
+def link_a_file(trainer: Trainer) -> None:
+    (trainer.path / "model").unlink()
+    (trainer.path / "model").hardlink_to(trainer.path / "model.tmp")
+
+
+def rename_a_folder_within_another(trainer: Trainer) -> None:
+    rename_a_folder(trainer)
+    (trainer.path / "20" / "inner").rename(trainer.path / "20" / "renamed")
+
+
+@pytest.mark.parametrize("move", [rename_a_file, rename_a_folder, link_a_file, rename_a_folder_within_another])
+def test_a_file_that_was_written_before_the_name_and_came_to_its_place_after_it_is_of_the_next_checkpoint(
+    tmp_path: Path, s3: FakeS3, move: Callable[[Trainer], None]
+) -> None:
+    trainer = Trainer(tmp_path, s3)
+    for path in ("model", "model.tmp", "20.tmp/inner/shard"):
+        (trainer.path / path).parent.mkdir(parents=True, exist_ok=True)
+        (trainer.path / path).write_text("of 10" if path == "model" else "of 20")
+    time.sleep(0.05)
+    trainer.name(10)
+    move(trainer)
+    assert trainer.checkpoints.tick() is False
+    assert closed(s3) == []
+    time.sleep(0.05)
+    trainer.name(20)
+    assert trainer.checkpoints.tick() is True
+    assert len(closed(s3)) == 1
+
+
+def test_unfinished_folders_are_left_out(tmp_path: Path, s3: FakeS3) -> None:
+    trainer = Trainer(tmp_path, s3)
+    (trainer.path / "20.tmp" / "inner").mkdir(parents=True)
+    (trainer.path / "20.tmp" / "inner" / "shard").write_text("half")
+    (trainer.path / "model").write_text("of 10")
+    time.sleep(0.05)
+    trainer.name(10)
+    (trainer.path / "20.tmp" / "inner" / "other").write_text("half")
+    assert trainer.checkpoints.tick() is True
+    newest = trainer.checkpoints.newest
+    assert newest is not None
+    assert bytes_of(s3, newest) == {"model": "of 10"}
+
+
+def test_files_of_the_next_checkpoint_that_are_written_beside_do_not_make_the_named_one_newer(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    """They change the times of their folder, and of nothing that is committed."""
+    trainer = Trainer(tmp_path, s3)
+    (trainer.path / "layers").mkdir()
+    (trainer.path / "layers" / "a").write_text("of 10")
+    time.sleep(0.05)
+    trainer.name(10)
+    (trainer.path / "layers" / "a.tmp").write_text("of 20")
+    assert trainer.checkpoints.tick() is True
+    assert len(closed(s3)) == 1

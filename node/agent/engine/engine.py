@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.engine.fetching import Fetching
 from agent.engine.pace import Pace
 from agent.engine.places import Memory
-from agent.engine.sending import Sending, abort
+from agent.engine.sending import Sending
 from agent.engine.transport import Transport
 from agent.engine.tree import Tree
 from agent.snapshot import FileState
@@ -18,17 +18,14 @@ from contract.commits import CommittedFile
 
 
 class Engine:
-    """One bucket. Not for use by two threads at once.
+    """Of one bucket. Not for use by two threads at once.
 
     Calls raise what boto3 raises after its retries, except where their docstring says otherwise. Their threads are as nice as the
     thread that calls: `os.setpriority(os.PRIO_PROCESS, 0, 10)` there makes all of them so.
     """
 
-    def __init__(
-        self, store: Store, *, cores: float | None = None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        """`cores`: how many processors a send may use on average; None for all."""
-        self._store, self._cores, self._sleep = store, cores, sleep
+    def __init__(self, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._store, self._sleep = store, sleep
         self._transport = Transport(store.client)
 
     def send(
@@ -40,29 +37,26 @@ class Engine:
         pack_key: Callable[[str], str] | None,
         file_key: Callable[[str, str], str],
         anew: Collection[str] = (),
+        cores: float | None = None,
+        when_open: Callable[[], None] = lambda: None,
     ) -> dict[str, CommittedFile]:
         """Sends what is not in the bucket yet, and returns where every file is, by path.
 
         `pack_key` makes the key of a pack of its digest; None for files that each need an object of their own. `file_key` makes the
         key of another file of a name that no other content has, and its path. `anew` are paths of packed files that are sent whether
-        they are there or not (`places.to_send_anew`). Raises snapshot.Changed where a file is not what was seen any more.
+        they are there or not (`places.to_send_anew`). `cores`: how many processors it may use on average; None for all. `when_open` is
+        called once the files are open, and before one is read. Raises snapshot.Changed where a file is not what was seen any more.
         """
         sending = Sending(
             self._store.client,
             self._store.bucket,
             self._transport,
             memory,
-            Pace(self._cores),
+            Pace(cores),
             pack_key=pack_key,
             file_key=file_key,
         )
-        return sending.run(folder, files, frozenset(anew))
-
-    def give_up(self, memory: Memory) -> None:
-        """Lets S3 forget the parts of uploads that nobody will go on with."""
-        while memory.unfinished:
-            _, upload = memory.unfinished.popitem()
-            abort(self._store.client, self._store.bucket, upload)
+        return sending.run(folder, files, frozenset(anew), when_open)
 
     def fetch(self, files: Sequence[CommittedFile], staging: Path) -> None:
         """Fetches files into `staging`, each with its mode; none of them may be there. What was fetched stays there on an error.

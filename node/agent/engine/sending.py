@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import queue
+import resource
 import secrets
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,8 +30,8 @@ HELD = 40 * 1024 * 1024
 """Bytes that are read and not yet sent, at the most."""
 PART, MOST_PARTS = 8 * 1024 * 1024, 9000
 """S3 takes 10,000 parts; very large files get larger ones."""
-PINNED = 256
-"""Files that are opened before the first is read; an agent may open 1,024 by default."""
+PINNED = 20_000
+"""The most files that are opened before the first is read: open files take memory of the kernel."""
 GONE = "NoSuchUpload"
 
 
@@ -56,13 +57,16 @@ class Sending:
         self._jobs: list[Future[None]] = []
         self._failed, self._turn = threading.Event(), threading.Lock()
 
-    def run(self, folder: Path, files: Sequence[FileState], anew: Collection[str]) -> dict[str, CommittedFile]:
+    def run(
+        self, folder: Path, files: Sequence[FileState], anew: Collection[str], when_open: Callable[[], None]
+    ) -> dict[str, CommittedFile]:
         self._clear_up(files, anew)
         todo = [seen for seen in files if self._known(seen) is None]
         self._make_blocks(todo)
         with ThreadPoolExecutor(SENDERS, "sender") as self._pool:
             try:
                 with OpenFiles(folder, todo) as pinned:
+                    when_open()
                     self._packs([seen for seen in todo if self._is_packed(seen)], pinned)
                     for seen in todo:
                         if not self._is_packed(seen):
@@ -194,7 +198,7 @@ class Sending:
                 upload.hashed += len(piece)
             jobs.append(self._start(self._part(seen, upload, number, piece), block))
         try:
-            same(file, seen)
+            unwritten(file, seen)
         except Changed:
             self._failed.set()  # so that no part of it arrives after the upload was given up
             for job in jobs:
@@ -318,12 +322,13 @@ class Sending:
 class OpenFiles:
     """Opens files before the first is read: what is open keeps its bytes, even if the trainer renames another file into its place.
 
-    At most PINNED files, the largest ones, for these take longest; the others are opened when they have their turn.
+    Where these are more than PINNED, or than half of what a process may open, the others have to stay as they are until their turn.
     """
 
     def __init__(self, folder: Path, files: Sequence[FileState]) -> None:
         self._folder, self._open = folder, dict[FileState, int]()
-        self._wanted = sorted(files, key=lambda seen: seen.size, reverse=True)[:PINNED]
+        most = min(PINNED, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._wanted = sorted(files, key=lambda seen: seen.size, reverse=True)[:most]  # large ones take longest
 
     def __enter__(self) -> OpenFiles:
         try:
@@ -340,13 +345,13 @@ class OpenFiles:
 
     @contextmanager
     def opened(self, seen: FileState) -> Iterator[int]:
-        """The file. Raises Changed where it is not the one that was seen, or is another one once it has been read."""
+        """The file. Raises Changed where it is not the one that was seen, or has other bytes once it has been read."""
         file = self._open.pop(seen, None)
         if file is None:
             file = self._opened(seen)
         try:
             yield file
-            same(file, seen)
+            unwritten(file, seen)
         finally:
             os.close(file)
 
@@ -359,16 +364,17 @@ class OpenFiles:
         except OSError as problem:
             raise Changed(f"{seen.path} went away ({problem.strerror})") from None
         try:
-            same(file, seen)
+            if FileState.of(seen.path, os.fstat(file)) != seen:
+                raise Changed(f"{seen.path} changed")
         except BaseException:
             os.close(file)
             raise
         return file
 
 
-def same(file: int, seen: FileState) -> None:
-    """Raises Changed where the open file is not, or is no longer, what was seen."""
-    if FileState.of(seen.path, os.fstat(file)) != seen:
+def unwritten(file: int, seen: FileState) -> None:
+    """Raises Changed where the bytes of the open file are no longer those that were seen. Its name may be gone: a newer file has it."""
+    if FileState.of(seen.path, os.fstat(file)).content != seen.content:
         raise Changed(f"{seen.path} changed")
 
 

@@ -110,7 +110,7 @@ class Transport:
     """
 
     def __init__(self, client: Any) -> None:
-        self._config, self._session = client.meta.config, client._endpoint.http_session
+        self._client = client
         self._own = threading.local()
         self._context: ssl.SSLContext | None = None
         self._pool = Pool(self._connect)
@@ -163,7 +163,7 @@ class Transport:
 
         return (
             (request.body is None or isinstance(request.body, Payload))
-            and not getattr(self._session, "_cert_file", None)
+            and not getattr(self._client._endpoint.http_session, "_cert_file", None)
             and not get_environ_proxies(request.url)
         )
 
@@ -181,9 +181,9 @@ class Transport:
 
     def _connect(self, place: Server) -> Connection:
         if place.tls and self._context is None:
-            self._context = _context(self._session._verify)
-        context = self._context if place.tls else None
-        return Connection(place, context, connect_s=self._config.connect_timeout, read_s=self._config.read_timeout)
+            self._context = _context(self._client._endpoint.http_session._verify)
+        context, config = self._context if place.tls else None, self._client.meta.config
+        return Connection(place, context, connect_s=config.connect_timeout, read_s=config.read_timeout)
 
 
 def _context(verify: Any) -> ssl.SSLContext:
