@@ -66,7 +66,6 @@ SHARED = {
     "Facts": "what a policy judges; no module reads two policies",
     "How": "a way to a result that a policy chooses; no module reads two policies",
     "Queue": "a queue of SQS, which a stack deploys and a function calls",
-    "Unusable": "a checkpoint that cannot be restored; the engine's takes the place of the other",
     "Verdict": "a policy's decision with its reason; no module reads two policies",
 }
 """Names of more than one class, each with its one meaning."""

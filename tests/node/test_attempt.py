@@ -272,7 +272,7 @@ def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:
     site.offer("import os\nopen(os.environ['CHECKPOINT_DIR'] + '/a', 'w').write('x')", nodes=1)
     assert site.run().code == 0
     commits = site.aws.s3.sent("commits/")
-    site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "download" and "rank-" in _key else None
+    site.aws.s3.fault = lambda call, _key: refusal("SlowDown") if call == "read" and "rank-" in _key else None
     again = second_attempt(site)
     assert again.run().error == "NodeLost"
     assert site.aws.s3.sent("commits/") == commits

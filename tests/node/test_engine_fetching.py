@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 
 from agent.engine import fetching
-from agent.engine.wanted import GAP, PART, SPAN, Part, Span, Unusable, requests
+from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, requests
 from agent.failures import is_full
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
@@ -228,4 +228,4 @@ def test_no_request_is_larger_than_its_bound() -> None:
     sizes = [one.end - one.start for one in requests([*many, large])]
     assert max(sizes) <= PART
     assert max(one.end - one.start for one in requests(many)) <= SPAN
-    assert sum(one.end - one.start for one in requests([large]) if isinstance(one, Part)) == 5 * PART + 1
+    assert sum(one.end - one.start for one in requests([large]) if isinstance(one, Piece)) == 5 * PART + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.engine.places import PACK, Memory, Position, to_send_anew
+from agent.engine.places import PACK, Location, Memory, to_send_anew
 from contract.commits import CommittedFile
 
 
@@ -59,6 +59,6 @@ def test_what_is_sent_again_stays_within_the_bound_and_frees_more_than_it_costs(
 
 
 def test_what_was_deleted_is_forgotten_and_the_rest_is_not() -> None:
-    memory = Memory(places={"a": Position("k"), "b": Position("l", 5)}, objects={"k": "a", "l": "b"})
+    memory = Memory(places={"a": Location("k"), "b": Location("l", 5)}, objects={"k": "a", "l": "b"})
     memory.forget({"k"})
-    assert (memory.places, memory.objects) == ({"b": Position("l", 5)}, {"l": "b"})
+    assert (memory.places, memory.objects) == ({"b": Location("l", 5)}, {"l": "b"})

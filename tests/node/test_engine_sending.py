@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from agent.engine import sending
 from agent.engine.pace import Pace
-from agent.engine.places import PACK, Position
+from agent.engine.places import PACK, Location
 from agent.engine.sending import PART
 from agent.snapshot import Changed
 from localaws.model import Refused
@@ -334,7 +334,7 @@ def test_a_restored_file_of_another_bucket_is_sent(it: Yard) -> None:
     it.memory.adopt(it.seen()[0], replace(first, key="elsewhere"), here=False)
     assert it.memory.places == {}
     it.send()
-    assert it.memory.places[first.sha256] == Position(first.key)
+    assert it.memory.places[first.sha256] == Location(first.key)
 
 
 def test_threads_sleep_once_they_are_ahead_of_their_share() -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from botocore.exceptions import ClientError
 from agent import attempt as attempts
 from agent import saver as savers
 from agent.aws import Aws
+from agent.engine.engine import Engine
+from agent.engine.places import Memory
 from agent.keys import AGAIN_S, EARLY_S, JobKeys, KeysExpired
+from agent.snapshot import look
 from agent.store import Missing
 from contract import tags
 from contract.sessions import SessionKeys
@@ -180,13 +184,19 @@ def test_a_missing_object_stays_missing() -> None:
         store.get("k")
 
 
+def sent(engine: Engine, folder: Path) -> object:
+    return engine.send(
+        folder, list(look(folder, print).values()), Memory(), pack_key=None, file_key=lambda _name, path: path
+    )
+
+
 def test_no_request_is_sent_with_expired_keys(tmp_path: Any) -> None:
     store = answering(of(Table(left_s=0.0).job), 200, b"never")
     (tmp_path / "file").write_bytes(b"x")
     for ask in (
         lambda: store.get("k"),
-        lambda: store.send_bytes("k", b"", b""),
-        lambda: store.send_file("k", tmp_path / "file"),
+        lambda: store.put("k", b""),
+        lambda: sent(Engine(store), tmp_path),
         lambda: store.fetch("k", tmp_path / "new"),
     ):
         with pytest.raises(KeysExpired):

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 
 from agent.engine.transport import Transport
 from agent.engine.tree import Tree
-from agent.engine.wanted import Part, Span, Unusable, check, requests
+from agent.engine.wanted import Piece, Span, Unusable, check, requests
 from agent.store import Store
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
@@ -89,7 +89,7 @@ class Fetching:
         if problems:  # of several, what a caller can act on
             raise next((one for one in problems if not isinstance(one, Unusable)), problems[0])
 
-    def _one(self, request: Span | Part) -> None:
+    def _one(self, request: Span | Piece) -> None:
         try:
             if self._failed.is_set():
                 return
@@ -116,7 +116,7 @@ class Fetching:
             finally:
                 os.close(target)
 
-    def _part(self, part: Part) -> None:
+    def _part(self, part: Piece) -> None:
         content = self._block(part.end - part.start)
         self._get(part.file.key, part.file.offset + part.start, content)
         large = self._large.setdefault(part.file.path, Large(part.file, self._tree))

@@ -16,7 +16,7 @@ SMALL = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Position:
+class Location:
     """An object, and where in it a file begins."""
 
     key: str
@@ -41,7 +41,7 @@ class Memory:
     """What one committer knows. A send adds to it as objects arrive, so that one that fails is not repeated from its beginning."""
 
     digests: dict[FileState, str] = field(default_factory=dict)
-    places: dict[str, Position] = field(default_factory=dict)
+    places: dict[str, Location] = field(default_factory=dict)
     """Of files that share objects or have keys by content, by SHA-256."""
     objects: dict[str, str] = field(default_factory=dict)
     """Of files that have an object under a key of their own, which newer content replaces: key to SHA-256."""
@@ -51,7 +51,7 @@ class Memory:
         """Takes note of a file that was restored: of its digest, and of where it is if that is in this bucket (`here`)."""
         self.digests[seen] = file.sha256
         if here:
-            self.places[file.sha256] = Position(file.key, file.offset)
+            self.places[file.sha256] = Location(file.key, file.offset)
             self.objects[file.key] = file.sha256
 
     def forget(self, keys: Collection[str]) -> None:

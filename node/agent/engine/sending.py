@@ -18,7 +18,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from agent.engine.pace import Pace
-from agent.engine.places import PACK, SMALL, Memory, PartedUpload, Position
+from agent.engine.places import PACK, SMALL, Location, Memory, PartedUpload
 from agent.engine.transport import Payload, Transport
 from agent.snapshot import Changed, FileState
 from contract.aws_errors import code_of
@@ -51,7 +51,7 @@ class Sending:
     ) -> None:
         self._client, self._bucket, self._transport, self._memory, self._pace = client, bucket, transport, memory, pace
         self._pack_key, self._file_key = pack_key, file_key
-        self._coming: dict[str, Position] = {}
+        self._coming: dict[str, Location] = {}
         self._blocks: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
         self._pool: ThreadPoolExecutor
         self._jobs: list[Future[None]] = []
@@ -93,15 +93,15 @@ class Sending:
     def _is_packed(self, seen: FileState) -> bool:
         return self._pack_key is not None and seen.size <= SMALL
 
-    def _known(self, seen: FileState) -> Position | None:
+    def _known(self, seen: FileState) -> Location | None:
         digest = self._memory.digests.get(seen)
         return None if digest is None else self._place(digest, seen.path)
 
-    def _place(self, digest: str, path: str) -> Position | None:
+    def _place(self, digest: str, path: str) -> Location | None:
         if self._pack_key is not None:
             return self._coming.get(digest) or self._memory.places.get(digest)
         key = self._file_key(digest, path)
-        return Position(key) if self._memory.objects.get(key) == digest else None
+        return Location(key) if self._memory.objects.get(key) == digest else None
 
     def _listed(self, seen: FileState) -> CommittedFile:
         digest = self._memory.digests[seen]
@@ -148,7 +148,7 @@ class Sending:
         with self._turn:
             found = digest not in self._coming and digest not in self._memory.places
             if found:
-                self._coming[digest] = Position("")
+                self._coming[digest] = Location("")
             return found
 
     def _ship(self, pack: memoryview, inside: list[tuple[str, int, int]]) -> None:
@@ -157,7 +157,7 @@ class Sending:
         key = self._pack_key(hashlib.sha256(listing.encode()).hexdigest())
         self._put(key, pack)
         with self._turn:
-            places = {digest: Position(key, offset) for digest, offset, _ in inside}
+            places = {digest: Location(key, offset) for digest, offset, _ in inside}
             self._coming.update(places)
             self._memory.places.update(places)
 
@@ -176,7 +176,7 @@ class Sending:
             return
         key = self._file_key(digest, seen.path)
         self._memory.objects.pop(key, None)
-        self._coming[digest] = Position(key)
+        self._coming[digest] = Location(key)
 
         def send() -> None:
             self._put(key, piece)
@@ -215,7 +215,7 @@ class Sending:
                 self._complete(seen, upload, digest)
 
         if self._place(digest, seen.path) is None:
-            self._coming[digest] = Position(upload.key)
+            self._coming[digest] = Location(upload.key)
             self._start(complete)
         else:  # the same bytes are there under another name
             for job in jobs:
@@ -281,7 +281,7 @@ class Sending:
 
     def _arrived(self, digest: str, key: str) -> None:
         if self._pack_key is not None:
-            self._memory.places[digest] = Position(key)
+            self._memory.places[digest] = Location(key)
         else:
             self._memory.objects[key] = digest
 

@@ -31,7 +31,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Part:
+class Piece:
     """A request for a part of one large file: bytes from `start` up to `end` of the file."""
 
     file: CommittedFile
@@ -58,14 +58,14 @@ def check(files: Sequence[CommittedFile]) -> None:
         raise Unusable(f"its path {both[0]!r} is a file and a folder")
 
 
-def requests(files: Sequence[CommittedFile]) -> Iterator[Span | Part]:
+def requests(files: Sequence[CommittedFile]) -> Iterator[Span | Piece]:
     """First what lies together, object by object, then the large files part by part. Empty files are in spans without bytes."""
     small = [file for file in files if file.size <= SPAN]
     yield from _spans(sorted(small, key=lambda file: (file.key, file.offset, file.size)))
     for file in files:
         if file.size > SPAN:
             for start in range(0, file.size, PART):
-                yield Part(file, start, min(start + PART, file.size))
+                yield Piece(file, start, min(start + PART, file.size))
 
 
 def _spans(files: Sequence[CommittedFile]) -> Iterator[Span]:
