@@ -85,6 +85,14 @@ def job(rights: Rights) -> list[Right]:
             WHY,
             OF_THIS_ACCOUNT,
         ),
+        # A large file that changes while it is sent leaves parts behind.
+        Right(
+            "GiveUpUploads",
+            ["s3:AbortMultipartUpload"],
+            [objects_arn(everywhere, f"{ROOT}{kind.value}/*") for kind in CommitKind],
+            WHY,
+            OF_THIS_ACCOUNT,
+        ),
         # Artifacts are for people: no node reads or deletes one.
         Right(
             "WriteArtifacts",

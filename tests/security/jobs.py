@@ -24,6 +24,9 @@ def of(job: str) -> list[tuple[str, str, dict[str, object]]]:
         ("s3:GetObject", f"{HOME}/{home.code('code.zip')}", {}),
         *((f"s3:{action}Object", f"{BYTES}/{checkpoint}", {}) for action in ("Get", "Put", "Delete")),
         *((f"s3:{action}Object", f"{AWAY}/{commit}", {}) for action in ("Get", "Put", "Delete")),
+        ("s3:PutObject", f"{BYTES}/{stored.pack(0, DIGEST)}", {}),
+        ("s3:AbortMultipartUpload", f"{BYTES}/{checkpoint}", {}),
+        ("s3:AbortMultipartUpload", f"{BYTES}/{stored.artifact(0, 'model.pt')}", {}),
         ("s3:PutObject", f"{BYTES}/{stored.artifact(0, 'model.pt')}", {}),
         ("s3:PutObject", f"{BYTES}/{stored.commit(CommitKind.ARTIFACTS, 1, 5, 0)}", {}),
         ("s3:PutObject", f"{BYTES}/{stored.part(1, 5, 0)}", {}),
@@ -100,6 +103,8 @@ DENIED = [
     Ask("Job", "s3:DeleteObject", f"{BYTES}/{BytesPrefix('resnet').artifact(0, 'model.pt')}"),
     Ask("Job", "s3:GetObject", f"{BYTES}/{BytesPrefix('resnet').artifact(0, 'checkpoints/x')}"),
     Ask("Job", "s3:DeleteObject", f"{BYTES}/{BytesPrefix('resnet').artifact(0, 'commits/x')}"),
+    Ask("Job", "s3:AbortMultipartUpload", f"{BYTES}/{BytesPrefix('resnet').commit(CommitKind.CHECKPOINTS, 1, 5, 0)}"),
+    Ask("Job", "s3:AbortMultipartUpload", f"{HOME}/{JOB.code('code.zip')}"),
     Ask("Job", "s3:DeleteObjectVersion", f"{BYTES}/{BytesPrefix('resnet').checkpoint(0, DIGEST, 'a')}"),
     Ask(
         "Job",
