@@ -72,6 +72,33 @@ def test_a_copy_of_a_small_file_takes_no_place(it: Yard) -> None:
     assert sum(one.size for one in it.bucket.objects.values()) == 8
 
 
+def test_a_large_file_that_was_written_again_with_the_same_bytes_is_not_sent_again(it: Yard) -> None:
+    it.write({"frozen.bin": content(3 * PART, 1)})
+    first = it.send()
+    it.sink.calls.clear()
+    it.write({"new.tmp": content(3 * PART, 1)})
+    (it.folder / "new.tmp").replace(it.folder / "frozen.bin")
+    assert it.send() == first
+    assert it.sink.calls == {}
+
+
+def test_a_large_file_that_begins_like_one_that_was_sent_is_sent(it: Yard) -> None:
+    it.write({"model.bin": content(2 * PART, 1)})
+    first = it.send()["model.bin"]
+    it.write({"model.bin": content(2 * PART, 1) + b"more"})
+    second = it.send()["model.bin"]
+    assert second.key != first.key
+    assert stored(it, "model.bin") == content(2 * PART, 1) + b"more"
+
+
+def test_a_large_file_whose_object_was_deleted_is_sent_again(it: Yard) -> None:
+    it.write({"model.bin": content(2 * PART, 1)})
+    first = it.send()["model.bin"]
+    it.memory.forget({first.key})
+    it.write({"model.bin": content(2 * PART, 1)})
+    assert it.send()["model.bin"].key != first.key
+
+
 def test_a_large_file_that_is_there_under_another_name_leaves_no_parts(it: Yard) -> None:
     it.write({"step-1.bin": content(PART + 1, 1)})
     first = it.send()

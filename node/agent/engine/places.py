@@ -45,6 +45,8 @@ class Memory:
     """Of files that share objects or have keys by content, by SHA-256."""
     objects: dict[str, str] = field(default_factory=dict)
     """Of files that have an object under a key of their own, which newer content replaces: key to SHA-256."""
+    heads: dict[str, str] = field(default_factory=dict)
+    """Of large files: SHA-256 of the first part to that of the whole."""
     unfinished: dict[FileState, PartedUpload] = field(default_factory=dict)
 
     def adopt(self, seen: FileState, file: CommittedFile, *, here: bool = True) -> None:
@@ -58,6 +60,8 @@ class Memory:
         """Objects that were deleted; files in them are sent again."""
         self.places = {digest: place for digest, place in self.places.items() if place.key not in keys}
         self.objects = {key: digest for key, digest in self.objects.items() if key not in keys}
+        there = {*self.places, *self.objects.values()}
+        self.heads = {head: digest for head, digest in self.heads.items() if digest in there}
 
     def keep(self, seen: Iterable[FileState]) -> None:
         """Forgets the digests of files that are not there any more."""

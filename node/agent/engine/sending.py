@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import queue
-import resource
 import secrets
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from botocore.exceptions import ClientError
 
 from agent.engine.pace import Pace
 from agent.engine.places import PACK, SMALL, Location, Memory, PartedUpload
+from agent.engine.reading import OpenFiles, fill, unwritten
 from agent.engine.transport import Payload, Transport
 from agent.snapshot import Changed, FileState
 from contract.aws_errors import code_of
@@ -30,8 +29,6 @@ HELD = 40 * 1024 * 1024
 """Bytes that are read and not yet sent, at the most."""
 PART, MOST_PARTS = 8 * 1024 * 1024, 9000
 """S3 takes 10,000 parts; very large files get larger ones."""
-PINNED = 20_000
-"""The most files that are opened before the first is read: open files take memory of the kernel."""
 GONE = "NoSuchUpload"
 
 
@@ -164,7 +161,10 @@ class Sending:
     def _alone(self, seen: FileState, pinned: OpenFiles) -> None:
         if seen.size > PART:
             with pinned.opened(seen) as file:
-                self._in_parts(seen, file)
+                head = self._head(seen, file)
+                if not self._is_there(seen, file, head):
+                    self._in_parts(seen, file)
+                self._memory.heads[head] = self._memory.digests[seen]
             return
         block = self._take()
         piece = block[: seen.size]
@@ -183,6 +183,33 @@ class Sending:
             self._arrived(digest, key)
 
         self._start(send, block)
+
+    def _head(self, seen: FileState, file: int) -> str:
+        """Of the first part of a large file."""
+        block = self._take()
+        try:
+            fill(file, block[:PART], 0, seen)
+            return hashlib.sha256(block[:PART]).hexdigest()
+        finally:
+            self._blocks.put(block)
+
+    def _is_there(self, seen: FileState, file: int, head: str) -> bool:
+        """Whether a large file that was written again has bytes that were sent before. One that begins like none of those is not read for
+        that: its digest is known only after its last part has been sent."""
+        if head not in self._memory.heads or seen in self._memory.unfinished:
+            return False
+        block, digest = self._take(), hashlib.sha256()
+        try:
+            for start in range(0, seen.size, len(block)):
+                piece = block[: min(len(block), seen.size - start)]
+                fill(file, piece, start, seen)
+                digest.update(piece)
+        finally:
+            self._blocks.put(block)
+        found = self._place(digest.hexdigest(), seen.path) is not None
+        if found:
+            self._memory.digests[seen] = digest.hexdigest()
+        return found
 
     def _in_parts(self, seen: FileState, file: int) -> None:
         upload = self._memory.unfinished.get(seen) or self._begin(seen)
@@ -317,75 +344,6 @@ class Sending:
         job = self._pool.submit(run)
         self._jobs.append(job)
         return job
-
-
-class OpenFiles:
-    """Opens files before the first is read: what is open keeps its bytes, even if the trainer renames another file into its place.
-
-    Where these are more than PINNED, or than half of what a process may open, the others have to stay as they are until their turn.
-    """
-
-    def __init__(self, folder: Path, files: Sequence[FileState]) -> None:
-        self._folder, self._open = folder, dict[FileState, int]()
-        most = min(PINNED, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
-        self._wanted = sorted(files, key=lambda seen: seen.size, reverse=True)[:most]  # large ones take longest
-
-    def __enter__(self) -> OpenFiles:
-        try:
-            for seen in self._wanted:
-                self._open[seen] = self._opened(seen)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
-
-    @contextmanager
-    def opened(self, seen: FileState) -> Iterator[int]:
-        """The file. Raises Changed where it is not the one that was seen, or has other bytes once it has been read."""
-        file = self._open.pop(seen, None)
-        if file is None:
-            file = self._opened(seen)
-        try:
-            yield file
-            unwritten(file, seen)
-        finally:
-            os.close(file)
-
-    def _opened(self, seen: FileState) -> int:
-        flags = (
-            os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        )  # nobody waits for a pipe that took its place
-        try:
-            file = os.open(self._folder / seen.path, flags)
-        except OSError as problem:
-            raise Changed(f"{seen.path} went away ({problem.strerror})") from None
-        try:
-            if FileState.of(seen.path, os.fstat(file)) != seen:
-                raise Changed(f"{seen.path} changed")
-        except BaseException:
-            os.close(file)
-            raise
-        return file
-
-
-def unwritten(file: int, seen: FileState) -> None:
-    """Raises Changed where the bytes of the open file are no longer those that were seen. Its name may be gone: a newer file has it."""
-    if FileState.of(seen.path, os.fstat(file)).content != seen.content:
-        raise Changed(f"{seen.path} changed")
-
-
-def fill(file: int, piece: memoryview, start: int, seen: FileState) -> None:
-    """Reads so many bytes. Raises Changed where the file has fewer."""
-    have = 0
-    while have < len(piece):
-        got = os.preadv(file, [piece[have:]], start + have)
-        if not got:
-            raise Changed(f"{seen.path} became shorter")
-        have += got
 
 
 def part_size(size: int) -> int:
