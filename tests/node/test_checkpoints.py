@@ -307,6 +307,32 @@ def test_a_set_during_which_nothing_can_be_deleted_is_closed_all_the_same(folder
     assert any("stay for now" in note for note in folder.notes)
 
 
+def test_a_checkpoint_of_many_small_files_costs_a_tenth_of_a_request_a_file(folder: Rank, s3: FakeS3) -> None:
+    files = [f"layer-{number}/weights" for number in range(200)]
+    for step in range(1, 4):
+        s3.calls.clear()
+        folder.commit(step, **{path: f"{path} of {step} " * 400 for path in files})
+        requests = [call for call in s3.calls if call[0] != "list"]
+        assert len(requests) <= len(files) / 10
+        newest = folder.checkpoints.newest
+        assert newest is not None
+        assert bytes_of(s3, newest) == {path: f"{path} of {step} " * 400 for path in files}
+
+
+def test_packs_in_which_little_is_alive_do_not_fill_the_bucket(folder: Rank, s3: FakeS3) -> None:
+    """Of every checkpoint's files one never changes again."""
+    size, files = 2_000, [f"file-{number}" for number in range(100)]
+    now = {path: path.ljust(size, ".") for path in files}
+    folder.commit(1, **now)
+    for step in range(2, 42):
+        now |= {path: f"{path} of {step}".ljust(size, ".") for path in files[step:]}
+        commit = folder.commit(step, **now)
+        assert commit is not None
+        assert bytes_of(s3, commit) == now
+    stored = sum(len(body) for (_, key), body in s3.objects.items() if "/packs/" in key)
+    assert stored <= 4 * size * len(files)
+
+
 # Restores
 
 
