@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agent import snapshot
 from agent.engine.engine import Engine
-from agent.engine.places import Memory, to_send_anew
+from agent.engine.places import Memory, wasteful
 from agent.progress import ProgressFile
 from agent.snapshot import RACY_S, Changed, FileState
 from agent.store import Store
@@ -44,7 +44,6 @@ class Folder:
         self._rank, self._note, self._now, self._sleep = rank, note, now, sleep
         self._prefix = BytesPrefix(job)
         self._memory = Memory()
-        self._anew: Collection[str] = ()
         self._foreign: dict[str, tuple[int, int, int]] = {}
         self._said: set[str] = set()
 
@@ -93,8 +92,7 @@ class Folder:
     def deleted(self, keys: Collection[str], left: dict[str, int], listed: Sequence[CommittedFile]) -> None:
         """Takes note of objects that were deleted, and of those that are `left`, with their sizes in bytes. Of packs in which little
         is `listed` any more the next commit sends the rest again."""
-        self._memory.forget(set(keys))
-        self._anew = to_send_anew(listed, left)
+        self._memory.forget({*keys, *wasteful(listed, left)})
 
     def _send(self, fits: Callable[[Sequence[FileState]], None], cores: float | None) -> tuple[CommittedFile, ...]:
         before = snapshot.look(self._folder, self._say_once)
@@ -108,11 +106,9 @@ class Folder:
             self._memory,
             pack_key=(lambda digest: self._prefix.pack(self._rank, digest)) if packed else None,
             file_key=self._key,
-            anew=self._anew,
             cores=cores,
             when_open=lambda: self._rested(before),
         )
-        self._anew = ()
         return tuple(sent[one.path] for one in mine)
 
     def _key(self, name: str, path: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 UNFINISHED = ".tmp"
 """The ending of files and folders that a trainer still writes and will rename; they are left out."""
@@ -20,9 +20,9 @@ class Changed(RuntimeError):
     """A file changed while it was looked at; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """A file's size, times and inode; two that are equal mean that the file did not change."""
+class FileState(NamedTuple):
+    """A file's size, times and inode; two that are equal mean that the file did not change. A tuple, because a folder may have very many
+    files and is looked at all the time."""
 
     path: str
     """Relative to the folder, `/` between parts."""
@@ -32,7 +32,7 @@ class FileState:
     """When the kernel last saw its bytes, its name or its links change: nobody can set this time."""
     inode: int
     mode: int
-    moved_ns: int = field(default=0, compare=False)
+    moved_ns: int = 0
     """When a folder above it came to its place, as far as that shows; 0 where it does not."""
 
     @classmethod
@@ -87,6 +87,8 @@ def _moved_ns(folder: os.stat_result) -> int:
 def _unfit(path: str, entry: os.DirEntry[str]) -> str:
     if not entry.is_file(follow_symlinks=False):
         return "it is not a regular file"
+    if path.isascii() and len(path) <= KEY_BYTES:
+        return ""
     try:
         return "" if len(path.encode()) <= KEY_BYTES else f"its path is longer than {KEY_BYTES} bytes"
     except UnicodeEncodeError:

@@ -334,15 +334,6 @@ def test_files_in_objects_that_were_deleted_are_sent_again(it: Yard) -> None:
     assert stored(it, "layer-001/w.bin") == SMALL["layer-001/w.bin"]
 
 
-def test_files_that_are_to_be_sent_anew_leave_their_pack(it: Yard) -> None:
-    it.write(SMALL)
-    first = it.send()
-    second = it.send(anew=["layer-001/w.bin", "layer-002/w.bin"])
-    moved = {path for path in SMALL if first[path].key != second[path].key}
-    assert moved == {"layer-001/w.bin", "layer-002/w.bin"}
-    assert len({second[path].key for path in moved}) == 1
-
-
 def test_restored_files_are_not_sent_again(it: Yard) -> None:
     it.write(SMALL)
     first = it.send()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.engine.fetching import Fetching
@@ -36,16 +36,16 @@ class Engine:
         *,
         pack_key: Callable[[str], str] | None,
         file_key: Callable[[str, str], str],
-        anew: Collection[str] = (),
         cores: float | None = None,
         when_open: Callable[[], None] = lambda: None,
     ) -> dict[str, CommittedFile]:
         """Sends what is not in the bucket yet, and returns where every file is, by path.
 
         `pack_key` makes the key of a pack of its digest; None for files that each need an object of their own. `file_key` makes the
-        key of another file of a name that no other content has, and its path. `anew` are paths of packed files that are sent whether
-        they are there or not (`places.to_send_anew`). `cores`: how many processors it may use on average; None for all. `when_open` is
-        called once the files are open, and before one is read. Raises snapshot.Changed where a file is not what was seen any more.
+        key of another file of a name that no other content has, and its path. `cores`: how many processors it may use on average; None
+        for all. `when_open` is called once the files are open, and before one is read.
+
+        Raises snapshot.Changed where a file is not what was seen any more.
         """
         sending = Sending(
             self._store.client,
@@ -56,7 +56,7 @@ class Engine:
             pack_key=pack_key,
             file_key=file_key,
         )
-        return sending.run(folder, files, frozenset(anew), when_open)
+        return sending.run(folder, files, when_open)
 
     def fetch(self, files: Sequence[CommittedFile], staging: Path) -> None:
         """Fetches files into `staging`, each with its mode; none of them may be there. What was fetched stays there on an error.

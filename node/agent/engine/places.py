@@ -57,7 +57,7 @@ class Memory:
             self.objects[file.key] = file.sha256
 
     def forget(self, keys: Collection[str]) -> None:
-        """Objects that were deleted; files in them are sent again."""
+        """Objects that are deleted, or shall be; files in them are sent again."""
         self.places = {digest: place for digest, place in self.places.items() if place.key not in keys}
         self.objects = {key: digest for key, digest in self.objects.items() if key not in keys}
         there = {*self.places, *self.objects.values()}
@@ -69,28 +69,27 @@ class Memory:
         self.digests = {one: digest for one, digest in self.digests.items() if one in there}
 
 
-def to_send_anew(
+def wasteful(
     files: Iterable[CommittedFile], sizes: dict[str, int], *, least_live: float = 0.5, most: int = 8 * PACK
 ) -> set[str]:
-    """Paths whose bytes are worth sending again, so that packs in which little is alive can be deleted.
+    """Keys of packs in which so little is alive that it is worth sending once more: then these packs can be deleted.
 
     `sizes`: of objects, by key, as a list of the bucket tells them. Packs of which less than `least_live` is alive come first, the
-    emptiest of them first, until `most` bytes would be sent. So once a commit has been made with the result, either at least
-    `least_live` of every pack is alive, or the rest has its turn at the next commit. A pack is never larger than PACK, so what one
-    small file can keep is bounded as well.
+    emptiest of them first, until `most` bytes would be sent. So once the next commit has been made, either at least `least_live` of
+    every pack is alive, or the rest has its turn later. A pack is never larger than PACK, so what one small file can keep is bounded.
     """
-    live: dict[str, dict[tuple[int, int], list[str]]] = {}
+    live: dict[str, dict[int, int]] = {}
     for file in files:
-        live.setdefault(file.key, {}).setdefault((file.offset, file.size), []).append(file.path)
-    wasted = []
+        live.setdefault(file.key, {})[file.offset] = file.size
+    found = []
     for key, pieces in live.items():
-        alive, whole = sum(size for _, size in pieces), sizes.get(key, 0)
+        alive, whole = sum(pieces.values()), sizes.get(key, 0)
         if whole <= PACK and alive < whole * least_live:
-            wasted.append((alive / whole, key, alive))
+            found.append((alive / whole, key, alive))
     chosen, left = set[str](), most
-    for _, key, alive in sorted(wasted):
+    for _, key, alive in sorted(found):
         if alive > left:
             break
         left -= alive
-        chosen |= {path for paths in live[key].values() for path in paths}
+        chosen.add(key)
     return chosen

@@ -59,7 +59,7 @@ class OpenFiles:
         except OSError as problem:
             raise Changed(f"{seen.path} went away ({problem.strerror})") from None
         try:
-            if FileState.of(seen.path, os.fstat(file)) != seen:
+            if FileState.of(seen.path, os.fstat(file), seen.moved_ns) != seen:
                 raise Changed(f"{seen.path} changed")
         except BaseException:
             os.close(file)

@@ -6,7 +6,7 @@ import hashlib
 import queue
 import secrets
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import partial
@@ -54,10 +54,8 @@ class Sending:
         self._jobs: list[Future[None]] = []
         self._failed, self._turn = threading.Event(), threading.Lock()
 
-    def run(
-        self, folder: Path, files: Sequence[FileState], anew: Collection[str], when_open: Callable[[], None]
-    ) -> dict[str, CommittedFile]:
-        self._clear_up(files, anew)
+    def run(self, folder: Path, files: Sequence[FileState], when_open: Callable[[], None]) -> dict[str, CommittedFile]:
+        self._give_up_others(files)
         todo = [seen for seen in files if self._known(seen) is None]
         self._make_blocks(todo)
         with ThreadPoolExecutor(SENDERS, "sender") as self._pool:
@@ -79,13 +77,10 @@ class Sending:
                 raise
         return {seen.path: self._listed(seen) for seen in files}
 
-    def _clear_up(self, files: Sequence[FileState], anew: Collection[str]) -> None:
+    def _give_up_others(self, files: Sequence[FileState]) -> None:
         there = set(files)
         for seen in [one for one in self._memory.unfinished if one not in there]:
             self._give_up(seen)
-        for seen in files:
-            if seen.path in anew and seen in self._memory.digests:
-                self._memory.places.pop(self._memory.digests[seen], None)
 
     def _is_packed(self, seen: FileState) -> bool:
         return self._pack_key is not None and seen.size <= SMALL
