@@ -15,6 +15,7 @@ FASTER: dict[tuple[str, str], dict[str, float]] = {
     ("restore", SMALL): {S5CMD: 3.0},
     ("restore", LARGE): {S5CMD: 1.0},
 }
+MOST_WALKS = 2.0
 MOST_MB, MOST_CPU_S = {SMALL: 100.0, LARGE: 128.0}, 3.0
 HEAD = (
     "| answers | what | by | median | min | max | beside ours | CPU a GB | peak memory |",
@@ -32,6 +33,27 @@ class Run:
     """The same without the bare interpreter, where there is one of ours."""
     whole_s: float
     """With the start of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A pass over 10,000 files of which none is new, beside a bare walk over them: medians of the same process, taken in turn."""
+
+    pass_s: float
+    walk_s: float
+    requests: int
+
+    @property
+    def told(self) -> str:
+        return (
+            f"A pass over 10,000 files of which none is new made {self.requests} requests and took {self.pass_s * 1e3:.0f} ms, "
+            f"**{self.pass_s / self.walk_s:.2f} x** a bare walk over them (scandir and stat)."
+        )
+
+    @property
+    def broken(self) -> list[str]:
+        slow = self.pass_s > MOST_WALKS * self.walk_s
+        return [f"{self.told} Allowed: no request, {MOST_WALKS:g} x."] if self.requests or slow else []
 
 
 Found = Mapping[tuple[str, str, str], Sequence[Run]]
