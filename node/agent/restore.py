@@ -108,15 +108,12 @@ def _document(kind: type[T], store: Store, key: str) -> T:
 
 def _fetch(store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path) -> None:
     """Fetches all files or none: they move into `folder` once every one of them has been checked."""
-    engine = Engine(store)
     try:
-        engine.fetch(files, staging)
+        Engine(store).fetch(files, staging)
     except OSError as problem:
         if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem
         raise
-    finally:
-        engine.close()
     for file in files:
         target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -91,6 +91,5 @@ def yard(folder: Path, **settings: Any) -> Iterator[Yard]:
         (folder / "checkpoints").mkdir()
         engine = Engine(Store(client(sink, **settings), BUCKET), sleep=lambda _: None)
         yield Yard(sink, folder / "checkpoints", folder / "staging", engine)
-        engine.close()
     finally:
         sink.close()

@@ -40,7 +40,7 @@ class FakeS3:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], bytes] = {}
         self.uploads: dict[tuple[str, str, str], dict[int, bytes]] = {}
-        self.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_: None))
+        self.meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_, **__: None))
         """A client's: nothing takes over requests of this one."""
         self.calls: list[tuple[str, str]] = []
         self.fault: Fault = lambda _call, _key: None

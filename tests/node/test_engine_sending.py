@@ -187,23 +187,6 @@ def test_keys_that_expired_are_said_to_be_expired(it: Yard) -> None:
         it.send()
 
 
-def test_through_a_proxy_boto3_sends_the_same(it: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.utils.get_environ_proxies", lambda _: {"https": "http://proxy:1"})
-    it.write({"s": b"small", "l": content(PART + 1, 2)})
-    taken: list[object] = []
-    monkeypatch.setattr("agent.engine.wire.Pool.take", lambda *_: taken.append(1))
-    assert (stored(it, "s"), stored(it, "l"), taken) == (b"small", content(PART + 1, 2), [])
-
-
-def test_requests_of_others_go_their_own_way(it: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[object] = []
-    monkeypatch.setattr("agent.engine.wire.Pool.take", lambda *_: taken.append(1))
-    client = it.engine._store.client
-    client.put_object(Bucket="other", Key="k", Body=b"x")
-    assert client.get_object(Bucket="other", Key="k")["Body"].read() == b"x"
-    assert taken == []
-
-
 def test_an_upload_that_is_cut_half_way_goes_on_where_it_was(it: Yard) -> None:
     told = content(5 * PART + 3, 1)
     it.write({"large": told, "small": b"s"})

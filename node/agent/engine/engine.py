@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from agent.engine.bodies import hash_once
 from agent.engine.fetching import Fetching
 from agent.engine.pace import Pace
 from agent.engine.places import Memory
 from agent.engine.sending import Sending
-from agent.engine.transport import Transport
 from agent.engine.tree import Tree
 from agent.snapshot import FileState
 from agent.store import Store
@@ -26,7 +26,7 @@ class Engine:
 
     def __init__(self, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._store, self._sleep = store, sleep
-        self._transport = Transport(store.client)
+        hash_once(store.client)
 
     def send(
         self,
@@ -50,7 +50,6 @@ class Engine:
         sending = Sending(
             self._store.client,
             self._store.bucket,
-            self._transport,
             memory,
             Pace(cores),
             pack_key=pack_key,
@@ -66,10 +65,6 @@ class Engine:
         """
         tree = Tree(staging)
         try:
-            Fetching(self._store, self._transport, tree, sleep=self._sleep).run(files)
+            Fetching(self._store, tree, sleep=self._sleep).run(files)
         finally:
             tree.close()
-
-    def close(self) -> None:
-        """Ends idle connections."""
-        self._transport.close()

@@ -7,20 +7,20 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
-from agent.engine.transport import Transport
+from agent.engine.bodies import CONNECTIONS, fill
 from agent.engine.tree import Tree
 from agent.engine.wanted import Piece, Span, Unusable, check, requests
 from agent.store import Store
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
 
-FETCHERS = 5
 TRIES, PAUSE_S = 6, 0.5
 """For an answer that breaks off; boto3 repeats what is not answered at all."""
-AHEAD = 4 * FETCHERS
+AHEAD = 4 * CONNECTIONS
 """Requests that wait for a thread: a commit may claim to have any number of parts."""
 OUTSIDE = ("InvalidRange", "416")
 
@@ -63,8 +63,8 @@ class Large:
 class Fetching:
     """One call of `Engine.fetch`."""
 
-    def __init__(self, store: Store, transport: Transport, tree: Tree, *, sleep: Callable[[float], None]) -> None:
-        self._store, self._transport, self._tree, self._sleep = store, transport, tree, sleep
+    def __init__(self, store: Store, tree: Tree, *, sleep: Callable[[float], None]) -> None:
+        self._store, self._tree, self._sleep = store, tree, sleep
         self._failed, self._ahead = threading.Event(), threading.BoundedSemaphore(AHEAD)
         self._blocks = threading.local()
         self._large: dict[str, Large] = {}
@@ -73,7 +73,7 @@ class Fetching:
         check(files)
         jobs = list[Future[None]]()
         try:
-            with ThreadPoolExecutor(FETCHERS, "fetcher") as pool:
+            with ThreadPoolExecutor(CONNECTIONS, "fetcher") as pool:
                 for request in requests(files):
                     self._ahead.acquire()
                     if self._failed.is_set():
@@ -134,7 +134,7 @@ class Fetching:
         for attempt in range(1, TRIES + 1):
             try:
                 self._once(key, start, into)
-            except HTTPClientError:
+            except (HTTPClientError, IncompleteReadError):
                 if attempt == TRIES or self._failed.is_set():
                     raise
                 self._sleep(PAUSE_S * attempt)
@@ -144,21 +144,18 @@ class Fetching:
     def _once(self, key: str, start: int, into: memoryview) -> None:
         where = f"s3://{self._store.bucket}/{key}"
         try:
-            with self._transport.used():
-                told = f"bytes={start}-{start + len(into) - 1}"
-                answer = self._store.client.get_object(Bucket=self._store.bucket, Key=key, Range=told)
+            told = f"bytes={start}-{start + len(into) - 1}"
+            answer = self._store.client.get_object(Bucket=self._store.bucket, Key=key, Range=told)
         except ClientError as problem:
             if code_of(problem) in OUTSIDE:
                 raise Unusable(f"{where} ends before byte {start}") from None
             if self._store.lacks(key, problem):
                 raise Unusable(f"{where} is missing") from None
             raise
-        with answer["Body"] as body:
+        with closing(answer["Body"]) as body:
             if answer["ContentLength"] != len(into):
                 raise Unusable(f"{where} ends before byte {start + len(into)}")
-            have = 0
-            while have < len(into):
-                have += body.readinto(into[have:])
+            fill(into, body)
 
 
 def write(file: int, content: memoryview, start: int) -> None:

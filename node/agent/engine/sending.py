@@ -15,20 +15,18 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from agent.engine.bodies import CONNECTIONS, Payload
 from agent.engine.pace import Pace
 from agent.engine.places import PACK, SMALL, Location, Memory, PartedUpload
 from agent.engine.reading import OpenFiles, fill, unwritten
-from agent.engine.transport import Payload, Transport
 from agent.snapshot import Changed, FileState
 from contract.aws_errors import code_of
 from contract.commits import CommittedFile
 
-SENDERS = 5
-"""S3 gives a connection 85 to 90 MB/s."""
-HELD = 40 * 1024 * 1024
-"""Bytes that are read and not yet sent, at the most."""
 PART, MOST_PARTS = 8 * 1024 * 1024, 9000
 """S3 takes 10,000 parts; very large files get larger ones."""
+HELD = CONNECTIONS * PART
+"""Bytes that are read and not yet sent, at the most."""
 GONE = "NoSuchUpload"
 
 
@@ -39,14 +37,13 @@ class Sending:
         self,
         client: Any,
         bucket: str,
-        transport: Transport,
         memory: Memory,
         pace: Pace,
         *,
         pack_key: Callable[[str], str] | None,
         file_key: Callable[[str, str], str],
     ) -> None:
-        self._client, self._bucket, self._transport, self._memory, self._pace = client, bucket, transport, memory, pace
+        self._client, self._bucket, self._memory, self._pace = client, bucket, memory, pace
         self._pack_key, self._file_key = pack_key, file_key
         self._coming: dict[str, Location] = {}
         self._blocks: queue.SimpleQueue[memoryview] = queue.SimpleQueue()
@@ -58,7 +55,7 @@ class Sending:
         self._give_up_others(files)
         todo = [seen for seen in files if self._known(seen) is None]
         self._make_blocks(todo)
-        with ThreadPoolExecutor(SENDERS, "sender") as self._pool:
+        with ThreadPoolExecutor(CONNECTIONS, "sender") as self._pool:
             try:
                 with OpenFiles(folder, todo) as pinned:
                     when_open()
@@ -257,11 +254,10 @@ class Sending:
             body = Payload(piece)
             checksum = body.crc32()
             try:
-                with self._transport.used():
-                    answer = self._client.upload_part(
-                        Bucket=self._bucket, Key=upload.key, UploadId=upload.upload, PartNumber=number,
-                        Body=body, ChecksumCRC32=checksum,
-                    )  # fmt: skip
+                answer = self._client.upload_part(
+                    Bucket=self._bucket, Key=upload.key, UploadId=upload.upload, PartNumber=number,
+                    Body=body, ChecksumCRC32=checksum,
+                )  # fmt: skip
             except ClientError as problem:
                 self._unless_gone(seen, problem)
                 raise
@@ -298,8 +294,7 @@ class Sending:
 
     def _put(self, key: str, piece: memoryview) -> None:
         body = Payload(piece)
-        with self._transport.used():
-            self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ChecksumCRC32=body.crc32())
+        self._client.put_object(Bucket=self._bucket, Key=key, Body=body, ChecksumCRC32=body.crc32())
 
     def _arrived(self, digest: str, key: str) -> None:
         if self._pack_key is not None:
@@ -311,7 +306,7 @@ class Sending:
         """As many blocks as may be held, of the size of the largest part; memory that nobody writes to costs nothing."""
         sizes = [PACK if self._is_packed(seen) else min(seen.size, part_size(seen.size)) for seen in todo]
         size = max(sizes, default=0)
-        for _ in range(max(2, min(SENDERS, HELD // max(size, 1)))):
+        for _ in range(max(2, min(CONNECTIONS, HELD // max(size, 1)))):
             self._blocks.put(memoryview(bytearray(size)))
 
     def _take(self) -> memoryview:
