@@ -27,6 +27,15 @@ class Scope(str, Enum):
     """Those of every rank that has any."""
 
 
+class Selection(str, Enum):
+    """Which files of a checkpoint a node gets back."""
+
+    ALL = "all"
+    """Those of every rank."""
+    OWN = "own"
+    """Those of its own rank, and those of rank 0, which are everybody's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ami:
     """A machine image, pinned."""
@@ -103,6 +112,7 @@ class Job:
     data: tuple[str, ...] = ()
     master_port: int = 29500
     checkpoint_scope: Scope = Scope.AUTO
+    checkpoint_restore: Selection = Selection.ALL
     job_role: str = ""
     """Name, in the setting `job_roles`, of the role whose rights the training gets; empty where the request names none."""
 

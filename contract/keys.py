@@ -125,6 +125,10 @@ class BytesPrefix:
         """Key of the document that makes the parts of a set a checkpoint."""
         return f"{self.of_set(attempt, number)}{CLOSED}"
 
+    def unusable(self, attempt: int, number: int) -> str:
+        """Key of the document that says of a closed set that a rank cannot restore its part."""
+        return f"{self.of_set(attempt, number)}{UNUSABLE}"
+
     def checkpoint(self, rank: int, name: str, path: str) -> str:
         """Key of a file that has an object of its own. `name` is one that no other content has, such as its SHA-256, so that a commit
         never changes under its readers; the key ends with the file's own path."""
@@ -146,7 +150,7 @@ class BytesPrefix:
         return f"{self.artifacts}rank-{rank:04d}/{path}"
 
 
-PLAN, CLOSED = "plan.json", "closed.json"
+PLAN, CLOSED, UNUSABLE = "plan.json", "closed.json", "unusable.json"
 LAST_SET = 999_999
 """Number of the set of an attempt's end, which is newer than all others."""
 BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")

@@ -145,6 +145,7 @@ def admit(
         volume_gb=request.volume_gb or max(env.limits.volume_gb, *(rung.image.snapshot_gb for rung in ladder)),
         checkpoint_minutes=request.checkpoint_minutes,
         checkpoint_scope=request.checkpoint_scope,
+        checkpoint_restore=request.checkpoint_restore,
         max_hours=hours,
         recoveries=env.limits.recoveries,
         home_bucket=env.bucket,

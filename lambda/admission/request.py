@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
-from contract.jobs import Market, Scope
+from contract.jobs import Market, Scope, Selection
 from contract.names import JOB_ROLE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
@@ -160,6 +160,14 @@ class JobRequest(BaseModel):
             "or auto (of every rank that has any)."
         ),
     )
+    checkpoint_restore: Annotated[
+        Selection, BeforeValidator(lambda value: Selection(value) if value in list(Selection) else value)
+    ] = Field(
+        default=Selection.ALL,
+        description=(
+            "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."
+        ),
+    )
     environment: dict[Variable, Passable] = Field(
         default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES
     )
@@ -211,6 +219,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",
         "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
         "checkpoint_scope": ", ".join(Scope),
+        "checkpoint_restore": ", ".join(Selection),
         "environment": f"an object of up to {MOST_VARIABLES} names of variables and their texts",
         "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
         "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",

@@ -147,7 +147,7 @@ class Attempt:
         regions = sorted(self._job.places, key=lambda region: region != self._node.region)
         stores = [self._bucket(region) for region in regions]
         folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
-        found = restore(stores, self._job.id, self._node.attempt, self._node.rank, folder, staging, self._note)
+        found = restore(stores, Position(self._job, self._node.attempt, self._node.rank), folder, staging, self._note)
         if found is None:
             self._note("no checkpoint of an earlier attempt: training starts from the beginning")
             return

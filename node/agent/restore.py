@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from agent.checkpoints import Position
 from agent.engine.engine import Engine
 from agent.engine.wanted import Unusable
 from agent.failures import CannotStart, is_full
 from agent.retention import RestoreSet, history
 from agent.store import Missing, Store
-from contract.codec import Garbled, decode
-from contract.commits import CheckpointSet, Commit, CommittedFile
+from contract.codec import Garbled, decode, encode
+from contract.commits import CheckpointSet, Commit, CommittedFile, Missed
+from contract.jobs import Selection
 from contract.keys import BytesPrefix, CommitKind
 
 T = TypeVar("T")
+AT_A_TIME = 8
+"""Documents that are read side by side: there is one of each rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,29 +39,36 @@ class Restored:
 
 
 def restore(
-    stores: Sequence[Store], job: str, attempt: int, rank: int, folder: Path, staging: Path, note: Callable[[str], None]
+    stores: Sequence[Store], place: Position, folder: Path, staging: Path, note: Callable[[str], None]
 ) -> Restored | None:
     """Restores the newest usable set of all earlier attempts in every bucket; None where no set was ever closed.
 
-    Raises CannotStart where there are sets, and none can be used; and what boto3 raises: a training must not start from the beginning
+    A rank that reads its own part alone writes down which set it cannot use, because others do not see what is wrong with it: the next
+    attempt starts from one that all can use.
+
+    Raises CannotStart where sets were closed, and none can be used; and what boto3 raises: a training must not start from the beginning
     because a bucket could not be read.
     """
-    found = candidates(stores, job, attempt)
+    found = candidates(stores, place.job.id, place.attempt)
+    own = place.job.checkpoint_restore is Selection.OWN
     for chosen, store in found.sets:
         try:
-            step, commits = _opened(store, chosen)
-            files = union(commits, rank)
+            step, commits = _opened(store, chosen, {0, place.rank} if own else None)
+            files = union(commits, place.rank)
             _fetch(store, [file for owned in files.values() for file in owned], folder, staging)
         except Unusable as problem:
             note(f"the checkpoint of attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}")
+            if own and chosen.closed:
+                _condemn(store, place, chosen, str(problem))
             continue
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
         return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files)
-    if found.sets:
+    if found.sets or found.unusable:
+        count = len(found.sets) + found.unusable
         raise CannotStart(
-            f"none of the {len(found.sets)} checkpoints of earlier attempts can be used: the node's log says what is wrong with each"
+            f"none of the {count} checkpoints of earlier attempts can be used: the node's log says what is wrong with each"
         )
     if found.commits:
         note(f"{found.commits} commits of earlier attempts are parts of checkpoints that were never whole on all ranks")
@@ -65,29 +77,44 @@ def restore(
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What earlier attempts left over all buckets: the sets, the newest first, and how many commits there are at all."""
+    """What earlier attempts left over all buckets: the sets, the newest first; how many more were closed and proved to be of no use; how
+    many commits there are at all."""
 
     sets: list[tuple[RestoreSet, Store]]
+    unusable: int
     commits: int
 
 
 def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
     """What attempts before this one left."""
-    sets, commits = list[tuple[RestoreSet, Store]](), 0
+    sets, unusable, commits = list[tuple[RestoreSet, Store]](), 0, 0
     for store in stores:
         known = history(store.keys(BytesPrefix(job).commits(CommitKind.CHECKPOINTS)))
         commits += known.commits_before(attempt)
+        unusable += sum(of < attempt for of, _ in known.unusable)
         sets += [(chosen, store) for chosen in known.restorable() if chosen.attempt < attempt]
-    return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), commits)
+    return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), unusable, commits)
 
 
-def _opened(store: Store, chosen: RestoreSet) -> tuple[int, list[Commit]]:
-    """The step of a set and its parts. Raises Unusable."""
+def _opened(store: Store, chosen: RestoreSet, ranks: Collection[int] | None) -> tuple[int, list[Commit]]:
+    """The step of a set and its parts, those of `ranks` where these are given. Raises Unusable."""
     if not chosen.closed:
-        commits = [_document(Commit, store, key) for key in chosen.keys]
+        commits = _documents(store, chosen.keys)
         return commits[0].step, commits
     closing = _document(CheckpointSet, store, chosen.keys[0])
-    return closing.step, [_document(Commit, store, key) for key in closing.parts if key]
+    keys = [key for rank, key in enumerate(closing.parts) if key and (ranks is None or rank in ranks)]
+    return closing.step, _documents(store, keys)
+
+
+def _documents(store: Store, keys: Sequence[str]) -> list[Commit]:
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(lambda key: _document(Commit, store, key), keys))
+
+
+def _condemn(store: Store, place: Position, chosen: RestoreSet, reason: str) -> None:
+    """Writes down that this rank cannot use a set: nobody restores it any more."""
+    key = BytesPrefix(place.job.id).unusable(chosen.attempt, chosen.order)
+    store.put(key, encode(Missed(rank=place.rank, reason=reason)))
 
 
 def union(commits: Sequence[Commit], rank: int) -> dict[int, tuple[CommittedFile, ...]]:

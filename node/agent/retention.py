@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from contract.commits import Part
-from contract.keys import CLOSED, commit_of, set_of
+from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
 
@@ -32,6 +32,9 @@ class History:
     sets: dict[tuple[int, int], dict[str, str]]
     """By attempt and number: the key of each document by its name."""
     closed: frozenset[tuple[int, int]]
+    """What may be restored."""
+    unusable: frozenset[tuple[int, int]]
+    """Closed, and of no use to a rank."""
     older: dict[tuple[int, int], dict[int, str]]
     """Commits made before there were sets: by attempt and step, the key of each rank's."""
 
@@ -99,8 +102,9 @@ def history(keys: Iterable[str]) -> History:
             sets[place.attempt, place.number][place.name] = key
         elif commit := commit_of(key):
             older[commit[0], commit[1]][commit[2]] = key
-    closed = frozenset(place for place, names in sets.items() if CLOSED in names and not _was_missed(names))
-    return History(dict(sets), closed, dict(older))
+    closed = {place for place, names in sets.items() if CLOSED in names and not _was_missed(names)}
+    unusable = frozenset(place for place in closed if UNUSABLE in sets[place])
+    return History(dict(sets), frozenset(closed - unusable), unusable, dict(older))
 
 
 def _was_missed(names: Iterable[str]) -> bool:

@@ -28,6 +28,7 @@ PLAIN = {
     "plan",
     "prefix",
     "scope",
+    "selection",
     "step",
 }
 """Last words of such classes that mean what they mean everywhere."""

@@ -16,7 +16,7 @@ from agent.restore import restore
 from agent.store import Store
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
-from contract.jobs import Job, Scope
+from contract.jobs import Job, Scope, Selection
 from contract.keys import BytesPrefix, CommitKind
 from tests.builders import JOB
 from tests.node.fakes import FakeS3
@@ -26,10 +26,11 @@ BEGAN = 1_790_000_000.0
 EVERY_S = 600.0
 
 
-def job(nodes: int = 1, scope: Scope = Scope.AUTO) -> Job:
+def job(nodes: int = 1, scope: Scope = Scope.AUTO, selection: Selection = Selection.ALL) -> Job:
     return replace(
-        JOB, id="job-1", nodes=nodes, admitted_at=BEGAN, checkpoint_minutes=EVERY_S / 60, checkpoint_scope=scope
-    )
+        JOB, id="job-1", nodes=nodes, admitted_at=BEGAN, checkpoint_minutes=EVERY_S / 60, checkpoint_scope=scope,
+        checkpoint_restore=selection,
+    )  # fmt: skip
 
 
 class Clock:
@@ -50,7 +51,7 @@ class Rank:
 
     def __init__(
         self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
-        clock: Clock | None = None,
+        selection: Selection = Selection.ALL, clock: Clock | None = None,
     ) -> None:  # fmt: skip
         self.path = root / f"a{attempt}r{rank}" / "checkpoints"
         self.path.mkdir(parents=True)
@@ -65,8 +66,9 @@ class Rank:
         )  # fmt: skip
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
+        self.place = Position(job(nodes, scope, selection), attempt, rank)
         self.checkpoints = Checkpoints(
-            Position(job(nodes, scope), attempt, rank), self.store, self.folder, ProgressFile(self.progress),
+            self.place, self.store, self.folder, ProgressFile(self.progress),
             now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
             changed_s=lambda seen: seen.mtime_ns / 1e9,  # `_date` writes it down: the kernel's own times are not of this clock
         )  # fmt: skip
@@ -108,10 +110,12 @@ class Rank:
 
     def restore(self) -> int | None:
         """What the agent does at the start of an attempt."""
-        found = restore([self.store], "job-1", self.attempt, self.rank, self.path, self.staging, self.notes.append)
+        found = restore([self.store], self.place, self.path, self.staging, self.notes.append)
         if found is None:
             return None
         for rank, files in found.files.items():
+            for file in files:
+                self._date(self.path / file.path)
             self.folder.adopt(files, rank=rank, here=True)
         self.checkpoints.restored(found.step)
         return found.step
@@ -121,10 +125,20 @@ class Rank:
         return {str(f.relative_to(self.path)): f.read_text() for f in self.path.rglob("*") if f.is_file()}
 
 
-def ranks(root: Path, s3: FakeS3, nodes: int, attempt: int = 1, scope: Scope = Scope.AUTO) -> list[Rank]:
+def ranks(
+    root: Path,
+    s3: FakeS3,
+    nodes: int,
+    attempt: int = 1,
+    scope: Scope = Scope.AUTO,
+    selection: Selection = Selection.ALL,
+) -> list[Rank]:
     """All ranks of an attempt, with one clock."""
     clock = Clock()
-    return [Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, clock=clock) for rank in range(nodes)]
+    return [
+        Rank(root, s3, rank, attempt, nodes=nodes, scope=scope, selection=selection, clock=clock)
+        for rank in range(nodes)
+    ]
 
 
 def pass_time(every: Sequence[Rank], seconds: float) -> None:

@@ -442,7 +442,7 @@ def test_a_bucket_of_another_region_is_read_and_the_files_are_sent_here(tmp_path
     s3.objects = {("elsewhere", key): value for (_, key), value in s3.objects.items()}
     node = Rank(tmp_path, s3, attempt=2)
     stores = [Store(s3, BUCKET), Store(s3, "elsewhere")]
-    found = restore(stores, "job-1", 2, 0, node.path, node.staging, print)
+    found = restore(stores, node.place, node.path, node.staging, print)
     assert found is not None
     node.folder.adopt(found.files[0], rank=0, here=False)
     assert bytes_of(s3, node.folder.send()) == {"a": "A"}

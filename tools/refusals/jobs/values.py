@@ -152,6 +152,18 @@ VALUES = (
         ),
     ),
     Section(
+        "checkpoint_restore",
+        "all, own",
+        taken="own",
+        left_out="all",
+        rows=(
+            ("one that does not exist", "newest", '"newest" is not a selection'),
+            ("a truth value", True, "true is not a selection"),
+            ("a list", ["own"], "a list is not a selection"),
+            ("null", None, "null is not a selection"),
+        ),
+    ),
+    Section(
         "environment",
         "an object of up to 200 names of variables and their texts",
         entry="texts of up to 128,000 bytes",
