@@ -73,12 +73,9 @@ def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
         return None
     if any(one.phase is not Phase.TRAINING or one.outcome is not None for one in reports):
         return None
-    step = max(one.closed_step for one in reports)
+    step, age_s = newest_set(facts)
     if step < 0:
-        age_s: float | None = min(node.phase_s for node in facts.nodes.values())
-    else:  # of those that know the newest set, the first one: the others learn of it with their next answer
-        knowing = [node.closed_s for node in facts.nodes.values() if node.report.closed_step == step]
-        age_s = max((one for one in knowing if one is not None), default=None)
+        age_s = min(node.phase_s for node in facts.nodes.values())
     if age_s is None:
         return None
     most_s = max(0.0, now - facts.launched_at)
@@ -90,6 +87,14 @@ def checkpoint_age(facts: AttemptFacts, *, now: float) -> CheckpointAge | None:
         step=step,
         commit_s=_within(max(one.commit_s for one in reports), most_s),
     )
+
+
+def newest_set(facts: AttemptFacts) -> tuple[int, float | None]:
+    """The step of the newest closed set, -1 before the first, and how many seconds ago it was closed, None where nobody says."""
+    step = max((node.report.closed_step for node in facts.nodes.values()), default=-1)
+    # Of those that know it, the first one: the others learn of it with their next answer.
+    knowing = [node.closed_s for node in facts.nodes.values() if node.report.closed_step == step >= 0]
+    return step, max((one for one in knowing if one is not None), default=None)
 
 
 def figures(ages: Iterable[CheckpointAge]) -> dict[str, float]:
