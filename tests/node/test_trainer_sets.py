@@ -15,11 +15,6 @@ from tests.node.folders import BUCKET, EVERY_S, Clock, Rank, bytes_of, closed, p
 from trainer.trainyard_trainer import Run
 
 
-@pytest.fixture
-def s3() -> FakeS3:
-    return FakeS3()
-
-
 def runs_of(every: list[Rank], clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """The trainers of these ranks, on the clock of the test: as a file system's, it stands still while files are written."""
     monkeypatch.setattr(time, "time_ns", lambda: int(clock.now * 1e9))

@@ -11,6 +11,7 @@ from aws_cdk import aws_sns as sns
 
 from contract import metrics, names
 from contract.environments import AttendantEnvironment, CheckpointLimits
+from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.settings import BadSettings, Settings
@@ -30,7 +31,7 @@ def alarms(deployment: Synthesised) -> dict[str, dict[str, Any]]:
 def with_limits(limits: CheckpointLimits) -> dict[str, float]:
     """The thresholds of a deployment with these limits, by the names of the metrics."""
     stack = cdk.Stack()
-    made = Alarms(stack, "Alarms", deployment="yard", topic=sns.Topic(stack, "Topic"))
+    made = Alarms(stack, "Alarms", deployment="yard", topic=interfaces.topic(sns.Topic(stack, "Topic")))
     watch_checkpoints(made, "yard", limits)
     template = assertions.Template.from_stack(stack).to_json()
     return {one["MetricName"]: one["Threshold"] for one in resources(template, "AWS::CloudWatch::Alarm").values()}

@@ -13,6 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
 
 from contract.environments import DrainEnvironment, ReaperEnvironment
+from stacks.parts import interfaces
 from stacks.parts.alarms import Alarms
 from tests.stacks.synth import every, function, logical_id, only, plain, resources, variables
 from tools.synthesis import ROOT, Synthesised, definition
@@ -146,7 +147,7 @@ def test_a_metric_of_ours_that_an_added_value_could_lower_is_rejected(
     statistic: str, unit: cloudwatch.Unit | None
 ) -> None:
     stack = cdk.Stack()
-    made = Alarms(stack, "Alarms", deployment="yard", topic=sns.Topic(stack, "Topic"))
+    made = Alarms(stack, "Alarms", deployment="yard", topic=interfaces.topic(sns.Topic(stack, "Topic")))
     metric = cloudwatch.Metric(namespace="Trainyard", metric_name="X", statistic=statistic, unit=unit)
     with pytest.raises(ValueError, match="the statistic Maximum and a unit"):
         made.on_most("x", metric, "", most=1.0)

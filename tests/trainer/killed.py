@@ -23,9 +23,9 @@ def main(module: str, root: Path, deadly: int) -> None:
             if done[0] == deadly:
                 os._exit(DIED)
 
-    def synced(opened: int) -> None:
+    def synced(fd: Any) -> None:
         sys.audit("fsync")
-        fsync(opened)
+        fsync(fd)
 
     os.fsync = synced
     sys.addaudithook(hook)

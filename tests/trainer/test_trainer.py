@@ -18,6 +18,7 @@ import pytest
 from contract import training
 from contract.reports import Progress
 from tests.trainer.killed import DIED
+from tests.trainer.saving import files, processes
 from trainer import trainyard_trainer
 from trainer.trainyard_trainer import Run
 
@@ -30,12 +31,6 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path / "checkpoints", tmp_path / "progress.json")
 
 
-@pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (training.CHECKPOINT_DIR, training.PROGRESS_FILE, "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
-
-
 def save(run: Run, step: int, text: str = "state") -> None:
     with run.checkpoint(step) as folder:
         (folder / "model.pt").write_text(text)
@@ -44,10 +39,6 @@ def save(run: Run, step: int, text: str = "state") -> None:
 def told(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((root / "progress.json").read_text())
     return found
-
-
-def files(root: Path) -> set[str]:
-    return {str(one.relative_to(root)) for one in root.rglob("*") if one.is_file()}
 
 
 # Checkpoints
@@ -329,14 +320,6 @@ def test_another_process_that_saves_without_a_barrier_is_rejected(
     monkeypatch.setenv("LOCAL_RANK", "1")
     with pytest.raises(ValueError, match="same barrier"):
         save(Run(tmp_path / "checkpoints"), 5)
-
-
-def processes(root: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> list[Run]:
-    made = []
-    for rank in range(count):
-        monkeypatch.setenv("LOCAL_RANK", str(rank))
-        made.append(Run(root / "checkpoints", root / "progress.json"))
-    return made
 
 
 def together(runs: list[Run], step: int, fails: int = -1) -> list[str]:
