@@ -161,7 +161,7 @@ lint: $(TOOLS) ## ruff and shellcheck
 	  && git ls-files -z '*.sh' '.ci/run' 'localaws/machines/standins/*' | xargs -0 grep -lZE '^#!.*(bash|sh)$$' | xargs -0 shellcheck; $(NOTED)
 
 types: $(TOOLS) ## Pyrefly, as strict as mypy; once more for what machines with an older Python run
-	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER); $(NOTED)
+	@pyrefly check --summary=none && pyrefly check --summary=none --python-version 3.10.0 $(OLDER) && pyrefly check --summary=none --python-version 3.9.0 trainer; $(NOTED)
 
 unit: $(TOOLS) ## Tests without a local AWS; the nodes of a rehearsal beside them have a time to boot in, so they come first
 	@nice -n 5 $(PYTEST) -m "not rehearsal" --ignore=tests/security; $(NOTED)

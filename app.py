@@ -72,6 +72,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         job_roles=settings.job_roles,
         master_port=settings.master_port,
         limits=settings.limits,
+        checkpoints=settings.checkpoints,
     )
     grid = _grid(app, settings, common, grids, foundation, reaper, regions)
     images = ImagesStack(app, f"{deployment}-images", common=common, child_base=settings.grid.child_base)

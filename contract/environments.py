@@ -128,6 +128,14 @@ class LauncherEnvironment(JobsEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointLimits:
+    """When people are told about the checkpoints of a job that trains. Both are in intervals: its own checkpoint_minutes."""
+
+    oldest: float
+    longest_commit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttendantEnvironment(StateEnvironment):
     node_role: str
     """Id of the nodes' role (`AROA...`): the first half of a node's `aws:userid`."""
@@ -135,6 +143,7 @@ class AttendantEnvironment(StateEnvironment):
     """ARN of the role whose sessions nodes get for their job."""
     training_roles: dict[str, str]
     """Name, as requests call it, to the ARN of a role whose sessions trainings get."""
+    checkpoints: CheckpointLimits
     timing: AttendantTiming
 
 

@@ -1,14 +1,14 @@
-"""CloudWatch metrics of the reaper, written as embedded metrics: figures for people, in its weekly summary and in the console.
+"""CloudWatch metrics of the reaper and the attendant, written as embedded metrics: lines of their logs, which cost no call.
 
-Namespace `names.METRICS`, one dimension, DEPLOYMENT. All are counts, with one value per pass.
-
-No alarm and no decision may rest on them. CloudWatch reads embedded metrics from any log event, whoever wrote it, so a node with its own
-credentials can write into this namespace; IAM only keeps PutMetricData from it. The function's own log is the evidence.
+Namespace `names.METRICS`, one dimension, DEPLOYMENT. CloudWatch reads embedded metrics from any log event, whoever wrote it, so a node
+with its own credentials can write into this namespace; IAM only keeps PutMetricData from it. So no decision rests on them, and no alarm
+rests on one that a further value could silence (docs/decisions/0027). The functions' own logs are the evidence.
 """
 
 DEPLOYMENT = "deployment"
 """The dimension."""
 
+# Of the reaper: counts, with one value per pass. They are figures for people, in its weekly summary and in the console.
 PASSES = "ReaperPasses"
 """1 at the end of each pass that read every region completely."""
 SEEN = "ReaperSeen"
@@ -27,4 +27,15 @@ FAILED_REGIONS = "ReaperFailedRegions"
 """Regions that could not be read completely."""
 
 ALL = (PASSES, SEEN, ENDED, WOULD_END, TOLD, REFUSED, LIMITED, FAILED_REGIONS)
-"""All of them."""
+"""All of the reaper."""
+
+# Of the attendant: the longest over all jobs that train, with one value per invocation of a pass; none where nothing trains.
+CHECKPOINT_AGE = "CheckpointAge"
+"""How long ago the newest set was closed or, before the first, the training began: percent of the job's checkpoint_minutes."""
+COMMIT_SECONDS = "CommitSeconds"
+"""What the newest commit of a rank took."""
+COMMIT_SHARE = "CommitShare"
+"""The same in percent of the job's checkpoint_minutes."""
+
+UNITS = {CHECKPOINT_AGE: "Percent", COMMIT_SECONDS: "Seconds", COMMIT_SHARE: "Percent"}
+"""CloudWatch's name of each metric's unit; every other metric is a Count."""

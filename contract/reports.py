@@ -77,6 +77,13 @@ class NodeReport:
     checkpoint_step: int = -1
     closed_step: int = -1
     """Step of the newest set of this attempt that the node knows to be closed, 0 where it has no step; -1 before the first."""
+    closed_s: float | None = None
+    """Seconds since the node learnt that this set is closed, when it sent the report; None before the first, and from agents that do not
+    measure it. Where the trainer tells no step, since its newest answer to a set."""
+    commit_s: float = 0.0
+    """Seconds that the newest commit of this rank took, from the look at its files until its set was answered; 0 before the first."""
+    commit_bytes: int = 0
+    """Bytes of the files of that commit, those that S3 had already among them."""
     artifacts: str = ""
     """Key of the newest artifacts commit of this rank."""
     restored_step: int = -1

@@ -8,13 +8,15 @@ from ipaddress import IPv4Network
 from itertools import combinations
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
 from contract.images import CHILD_BASE
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
+from stacks.blocks import CLOSED, Block
+from stacks.checkpoint_settings import CheckpointSettings
 from stacks.forms import (
     Account,
     BaseImage,
@@ -40,7 +42,6 @@ from stacks.refused import lines
 
 BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
-CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 STEP_FUNCTIONS_LONGEST_H = 24 * 28
 """Hours of the longest job: SageMaker's own limit, far below the year that Step Functions allows."""
 
@@ -96,12 +97,6 @@ RATIOS = (
     ("drain_patience_s", 1, "cleanup_again_s"),
 )
 """Durations that depend on each other: (name, at least so many times, name). A divided timing obeys them too."""
-
-
-class Block(BaseModel):
-    """A block of settings: no unknown keys, no text for numbers, no change afterwards."""
-
-    model_config = CLOSED | ConfigDict(frozen=True)
 
 
 class RegionSettings(Block):
@@ -270,6 +265,8 @@ class Settings(Block):
     """What a request for a job may ask for."""
     timing: TimingSettings = TimingSettings()
     """Every duration that the deployment waits for, in seconds."""
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    """When the alarms about checkpoints begin, in intervals of the job."""
     reaper: ReaperSettings = ReaperSettings()
     """What the reaper may do: the function that ends forgotten instances and trainings."""
     grid: GridSettings = GridSettings()

@@ -15,6 +15,7 @@ from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
+    CheckpointLimits,
     CleanupEnvironment,
     Environment,
     LauncherEnvironment,
@@ -30,6 +31,7 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.asked import asked
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
+from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
@@ -66,6 +68,7 @@ class WorkflowStack(cdk.Stack):
         job_roles: Mapping[str, str],
         master_port: int,
         limits: Limits,
+        checkpoints: CheckpointLimits,
     ) -> None:
         """`drain` ends everything that runs before a destroy deletes anything."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
@@ -80,7 +83,7 @@ class WorkflowStack(cdk.Stack):
 
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
-        attendant = self._attendant(missed, endings, job_roles)
+        attendant = self._attendant(missed, endings, job_roles, checkpoints)
         train = TrainMachine(
             self,
             "Train",
@@ -104,15 +107,19 @@ class WorkflowStack(cdk.Stack):
             letters=missed,
             alarms=self._alarms,
         )
+        watch_checkpoints(self._alarms, deployment, checkpoints)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
 
-        arn = train.machine.state_machine_arn
-        shown(self, "CleanupDeadLetters", letters.queue_url, "Executions whose end could not be cleaned up")
-        lost = "Urgent reports at which the attendant failed again and again"
-        shown(self, "AttendantDeadLetters", missed.queue_url, lost)
-        shown(self, "TrainMachine", arn, "The state machine that trains a job")
+        arn, log = train.machine.state_machine_arn, attendant.log_group.log_group_name
+        for output, value, what in (
+            ("CleanupDeadLetters", letters.queue_url, "Executions whose end could not be cleaned up"),
+            ("AttendantDeadLetters", missed.queue_url, "Urgent reports at which the attendant failed again and again"),
+            ("AttendantLogGroup", log, "What the attendant says of running jobs"),
+            ("TrainMachine", arn, "The state machine that trains a job"),
+        ):
+            shown(self, output, value, what)
         how = "Open this, press Start execution, name it like the job, paste the job's JSON"
         started_here(self, "Console", arn, how)
 
@@ -152,11 +159,7 @@ class WorkflowStack(cdk.Stack):
             timeout=cdk.Duration.minutes(3),
             rights=[
                 rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-                rights.home(
-                    "CopyCode",
-                    ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
-                    keys.ANY_CODE,
-                ),
+                rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
                 rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
                 item_rights.read_admission(rights),
                 item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
@@ -203,7 +206,9 @@ class WorkflowStack(cdk.Stack):
             ],
         )
 
-    def _attendant(self, letters: DeadLetters, endings: Queue, job_roles: Mapping[str, str]) -> Function:
+    def _attendant(
+        self, letters: DeadLetters, endings: Queue, job_roles: Mapping[str, str], checkpoints: CheckpointLimits
+    ) -> Function:
         rights, foundation = self._rights, self._foundation
         function = self._function(
             "Attendant",
@@ -215,6 +220,7 @@ class WorkflowStack(cdk.Stack):
                 node_role=foundation.node_role_id,
                 job_role=rights.job_role,
                 training_roles=dict(job_roles),
+                checkpoints=checkpoints,
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=ATTENDANT_TIMEOUT,
@@ -283,13 +289,7 @@ class WorkflowStack(cdk.Stack):
         rights, timing = self._rights, self._timing
         letters = DeadLetters(self, "CleanupLetters")
         looks = WALK_AND_REFUSALS * timing.terminate_patience_s / timing.terminate_again_s
-        queue = Queue(
-            self,
-            "CleanupQueue",
-            function_timeout=CLEANUP_TIMEOUT,
-            receives=looks,
-            letters=letters,
-        )
+        queue = Queue(self, "CleanupQueue", function_timeout=CLEANUP_TIMEOUT, receives=looks, letters=letters)
         function = self._function(
             "Cleanup",
             "cleanup",

@@ -18,12 +18,14 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from attendant.ages import figures, warnings
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
 from attendant.records import hints_in
 from attendant.rounds import LookRound
 from attendant.silence import gaps
 from aws.ec2 import Ec2
+from aws.figures import count
 from aws.functions import invoke_later
 from aws.state import State, Token
 from aws.table import HeldUp
@@ -228,6 +230,8 @@ def _look_at(
                 left += [] if verdict else [token]
     if overdue := {(token.job, token.attempt) for token in (*late, *left)}:
         logger.warning("looked at late, or handed over as the time was nearly over", attempts=sorted(overdue)[:TOLD])
+    if timed:
+        _measure(invocation, given, done)
     if left:
         _hand_over(invocation, left, given)
     if failures:
@@ -235,3 +239,16 @@ def _look_at(
     if overdue and timed:
         raise Overdue(f"{len(overdue)} of {len(tokens)} looks came late, or had no time left")
     return done
+
+
+def _measure(invocation: Invocation, given: LookRound, done: Iterable[Verdict]) -> None:
+    """Writes the metrics of the jobs that train, in one line for all; and for people, which jobs' checkpoints are too old or too slow: the
+    alarms know no job."""
+    ages = [verdict.checkpoint for verdict in done if verdict.checkpoint is not None]
+    count(invocation.env.deployment, figures(ages))
+    for age in ages:
+        for warn in warnings(age, invocation.env.checkpoints, given.gaps_s):
+            logger.warning(
+                warn.what, job=age.job, attempt=age.attempt, step=age.step, age_s=round(age.age_s), commit_s=age.commit_s,
+                checkpoint_minutes=age.every_s / 60, todo=warn.todo,
+            )  # fmt: skip

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from attendant import words
+from attendant.ages import CheckpointAge, checkpoint_age
 from attendant.facts import AttemptFacts
 from attendant.silence import why_lost
 from contract.errors import BY_NAME, DeadlineReached, NodeLost, RoleRefused, Stalled, TrainingFailed
@@ -46,6 +47,8 @@ class Verdict:
     """Lost ranks that never reported: only their console can say why."""
     awaits: str = ""
     """The instance whose error is not explained yet."""
+    checkpoint: CheckpointAge | None = None
+    """Of an attempt that trains on."""
 
     @property
     def ends(self) -> bool:
@@ -70,7 +73,16 @@ def judge(facts: AttemptFacts, *, now: float) -> Verdict:
         or _overdue(facts, now)
         or _stalled(facts)
         or _ordered(facts, now)
-        or Verdict(action=Action.HEARTBEAT, reason=words.summary(facts), progress=words.progress(facts))
+        or _trains_on(facts, now)
+    )
+
+
+def _trains_on(facts: AttemptFacts, now: float) -> Verdict:
+    return Verdict(
+        action=Action.HEARTBEAT,
+        reason=words.summary(facts),
+        progress=words.progress(facts),
+        checkpoint=checkpoint_age(facts, now=now),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attendant.ages import newest_set
 from attendant.facts import AttemptFacts
 from contract import keys, names
 from contract.reports import Exit
@@ -96,10 +97,13 @@ def apart(started: Mapping[int, tuple[str, int]]) -> str:
 def checkpoints(facts: AttemptFacts) -> str:
     """What a next attempt can start from. Only a closed set is a checkpoint; agents of older jobs know no sets."""
     reports = [node.report for node in facts.nodes.values()]
-    closed = max((one.closed_step for one in reports), default=-1)
+    closed, age_s = newest_set(facts)
     steps = [one.checkpoint_step for one in reports if one.checkpoint and keys.set_of(one.checkpoint) is None]
     newest = max((closed, *steps))
-    return f"The newest checkpoint is of step {newest}." if newest >= 0 else "There is no checkpoint of this attempt."
+    if newest < 0:
+        return "There is no checkpoint of this attempt."
+    since = f", closed {age_s:.0f} s ago" if newest == closed and age_s is not None else ""
+    return f"The newest checkpoint is of step {newest}{since}."
 
 
 def summary(facts: AttemptFacts) -> str:

@@ -120,6 +120,11 @@ class Heard:
         """How long ago its work ended, by AWS's clock and a duration of the node's."""
         return self.report.failed_s + self.age_s
 
+    @property
+    def closed_s(self) -> float | None:
+        """How long ago it learnt that its newest set is closed; None where it does not say."""
+        return None if self.report.closed_s is None else self.report.closed_s + self.age_s
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:

@@ -6,15 +6,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from aws import figures
 from aws.prices import on_demand_usd
 from aws.topic import publish
-from contract import metrics, names
 from contract.environments import ReaperEnvironment
 from reaper import weekly, words
-from reaper.findings import Findings
 from reaper.passes import ReaperPass
 
 
@@ -38,7 +36,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         clock=time.time,
         left=lambda: context.get_remaining_time_in_millis() / 1000,
     ).run()
-    _count(env, findings)
+    figures.count(env.deployment, findings.counts())
     if not report_only and (subject := words.subject(env.deployment, findings)):
         publish(env.topic, subject, words.message(env.deployment, findings, on_demand_usd))
     problems = [f"{what}: {why}" for what, why in findings.failed.items()]
@@ -49,12 +47,3 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         raise Unfinished("; ".join(problems[: words.SHOWN]))
     would_end = [words.line(case) for case in findings.would_end[: words.SHOWN]]
     return {**findings.counts(), "past_deadline": findings.late, "would_end": would_end}
-
-
-def _count(env: ReaperEnvironment, findings: Findings) -> None:
-    """One embedded line of metrics."""
-    counted = EphemeralMetrics(namespace=names.METRICS)
-    counted.add_dimension(metrics.DEPLOYMENT, env.deployment)
-    for name, number in findings.counts().items():
-        counted.add_metric(name, MetricUnit.Count, number)
-    counted.flush_metrics()

@@ -36,7 +36,7 @@ class Reporter:
         self._items, self._report, self._nodes = items, first, nodes
         self._every_s, self._expires = every_s, expires
         self._progress, self._note, self._now = progress, note, now
-        self._entered, self._failed, self._ordered = time.monotonic(), 0.0, 0.0
+        self._entered, self._failed, self._ordered, self._closing = time.monotonic(), 0.0, 0.0, 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
         self._wake, self._closed = threading.Event(), False
         self._urgent = False
@@ -58,6 +58,12 @@ class Reporter:
             if "order" in facts and self._report.order is None:
                 self._ordered = time.monotonic()
             self._report = replace(self._report, **facts)
+
+    def set_closed(self, step: int) -> None:
+        """Notes that the node learns now that a newer set is closed, and the set's step."""
+        with self._lock:
+            self._closing = time.monotonic()
+            self.change(closed_step=step)
 
     def moment(self, name: str, at: float | None = None) -> None:
         """Notes a moment of the timeline by the node's clock; a second one of the same name is ignored."""
@@ -102,6 +108,7 @@ class Reporter:
                     phase_s=_since(self._entered),
                     failed_s=_since(self._failed) if self._report.outcome else 0.0,
                     ordered_s=_since(self._ordered) if self._report.order else 0.0,
+                    closed_s=_since(self._closing) if self._report.closed_step >= 0 else None,
                 )
                 report = self._report
             try:

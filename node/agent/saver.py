@@ -53,6 +53,7 @@ class Saver:
         self._every_s, self._note, self._now, self._sleep = every_s, note, now, sleep
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
+        self._measured, self._closed = "", -1  # the newest commit, and the newest closed set, that the reports know
         self.refused = ""
         """Why the checkpoints of this job can never be restored; the attempt then ends, because a person has to know."""
 
@@ -103,8 +104,33 @@ class Saver:
         return True
 
     def _answer(self) -> None:
-        if self._checkpoints.tick():
+        self._timed(self._checkpoints.tick)
+
+    def _timed(self, answer: Callable[[], bool]) -> None:
+        """Answers a set where there is one to answer, and tells what the commit took and that a set was closed."""
+        began, answered = self._now(), False
+        try:
+            answered = answer()
+        finally:  # the files may be in S3 although what came after them failed
+            self._measure(self._now() - began)
+        closed = self._checkpoints.closed_step
+        # All sets of a trainer that tells no step are of step 0: what it answers there is taken for closed.
+        newer = closed > self._closed or (closed == 0 and answered)
+        if newer:
+            self._closed = closed
+            self._reporter.set_closed(closed)
+        if answered or newer:
             self._tell()
+
+    def _measure(self, took_s: float) -> None:
+        """Notes what a commit took, if there was one."""
+        commit, key = self._checkpoints.newest, self._checkpoints.newest_key
+        if commit is None or key == self._measured:
+            return
+        self._measured, size = key, sum(file.size for file in commit.files)
+        slow = f", longer than checkpoint_minutes ({self._every_s:.0f} s)" if took_s > self._every_s else ""
+        self._note(f"committed a part of checkpoint {commit.step}: {size} bytes in {took_s:.1f} s{slow}")
+        self._reporter.change(commit_s=round(took_s, 3), commit_bytes=size)
 
     def _commit_artifacts(self, *, final: bool = False) -> None:
         if commit := self._artifacts.commit(final=final):
@@ -122,15 +148,13 @@ class Saver:
         return troubles
 
     def _finish_checkpoints(self) -> None:
-        if self._checkpoints.finish():
-            self._tell()
+        self._timed(self._checkpoints.finish)
 
     def _tell(self) -> None:
         newest = self._checkpoints.newest
         self._reporter.change(
             checkpoint=self._checkpoints.newest_key,
             checkpoint_step=newest.step if newest else -1,
-            closed_step=self._checkpoints.closed_step,
             artifacts=self._artifacts.newest_key,
         )
 

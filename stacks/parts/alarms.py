@@ -1,7 +1,7 @@
 """Makes alarms that reach people: each says what it means, what to do, and where the runbook says more.
 
-They rest on metrics of AWS's own services alone. CloudWatch takes metrics out of any log line into any other namespace, so that code
-on a node could silence an alarm, or raise it, that counted something of ours.
+CloudWatch takes metrics out of any log line into any namespace but AWS's own, so code on a node can add values to whatever we count. So
+alarms rest on metrics of AWS's own services, or on the maximum of one of ours (`on_most`), which added values can only raise.
 """
 
 from __future__ import annotations
@@ -73,12 +73,29 @@ class Alarms(Construct):
             treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
         )
 
+    def on_most(self, name: str, metric: cloudwatch.Metric, description: str, *, most: float) -> None:
+        """Alarms when the maximum of five minutes is above `most`. No value that is added lowers a maximum; one of another unit is not
+        read, so the metric has to have one. No value is no alarm: nothing is there to be measured."""
+        if metric.statistic != "Maximum" or metric.unit is None:
+            raise ValueError(f"{name}: a metric that others can write needs the statistic Maximum and a unit")
+        self._alarm(
+            name,
+            metric.with_(period=STEP),
+            description,
+            threshold=most,
+            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+            evaluation_periods=1,
+            datapoints_to_alarm=1,
+            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+        )
+
     def _alarm(
         self,
         name: str,
         metric: cloudwatch.IMetric,
         description: str,
         *,
+        threshold: float = 1,
         comparison_operator: cloudwatch.ComparisonOperator,
         evaluation_periods: int,
         datapoints_to_alarm: int,
@@ -90,7 +107,7 @@ class Alarms(Construct):
             alarm_name=f"{self._deployment}-{name}",
             alarm_description=f'{description} More: docs/runbook.md, "{name}".',
             metric=metric,
-            threshold=1,
+            threshold=threshold,
             comparison_operator=comparison_operator,
             evaluation_periods=evaluation_periods,
             datapoints_to_alarm=datapoints_to_alarm,

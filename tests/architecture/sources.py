@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PYREFLY = Path(sys.executable).with_name("pyrefly")
 """The type checker, whatever the PATH is."""
 PRODUCT = ("app.py", "contract", "grid_child", "image_builder", "lambda", "node", "stacks")
-EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tools", "tests", "benchmarks", "examples")
+EVERYTHING = (*PRODUCT, "localaws", "rehearsal", "tools", "tests", "benchmarks", "trainer", "examples")
 
 
 def python_files(*places: str) -> list[Path]:

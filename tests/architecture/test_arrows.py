@@ -68,6 +68,14 @@ UNKNOWN: dict[str, tuple[list[Path], Set[str]]] = {
         {"tools"},
     ),
     "no tool imports a test": (python_files("tools"), {"tests", "benchmarks", "localaws", "pytest", "moto", "boto3"}),
+    "what trainers copy knows nothing of Trainyard": (
+        python_files("trainer"),
+        {*EVERYTHING, *FUNCTIONS, "agent", "aws", "torch"},
+    ),
+    "nothing but tests imports what trainers copy": (
+        python_files(*PRODUCT, "localaws", "rehearsal", "tools", "benchmarks", "examples"),
+        {"trainer", "trainyard_trainer"},
+    ),
     "examples know nothing of Trainyard": (python_files("examples"), {*EVERYTHING, *FUNCTIONS, "agent", "aws"}),
     "the product never imports the rehearsal or the tests": (
         python_files(*PRODUCT),

@@ -25,6 +25,7 @@ from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
+    CheckpointLimits,
     CleanupEnvironment,
     DrainEnvironment,
     LauncherEnvironment,
@@ -144,6 +145,7 @@ class Functions:
                 node_role=NODE_ROLE,
                 job_role=JOB_ROLE,
                 training_roles=JOB_ROLES,
+                checkpoints=CheckpointLimits(oldest=3.0, longest_commit=1.0),
                 timing=timing.of(AttendantTiming),
             ).write()
             | OwnImagesEnvironment(

@@ -16,7 +16,7 @@ class Folder:
     def __init__(self, clock: list[float], *troubles: Exception | None) -> None:
         self._clock, self._troubles = clock, list(troubles)
         self.tries = 0
-        self.newest, self.newest_key = None, ""
+        self.newest, self.newest_key, self.closed_step = None, "", -1
 
     def finish(self) -> bool:
         self.commit(final=True)

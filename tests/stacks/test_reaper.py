@@ -7,9 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_sns as sns
 
 from contract.environments import DrainEnvironment, ReaperEnvironment
+from stacks.parts import interfaces
+from stacks.parts.alarms import Alarms
 from tests.stacks.synth import every, function, logical_id, only, plain, resources, variables
 from tools.synthesis import ROOT, Synthesised, definition
 
@@ -116,8 +121,9 @@ def test_a_reaper_that_never_looked_is_silent(alarms: dict[str, dict[str, Any]])
     assert others == {"notBreaching"}
 
 
-def test_no_alarm_rests_on_a_metric_that_code_on_a_node_can_write(alarms: dict[str, dict[str, Any]]) -> None:
-    """Whoever may write a log stream may write, as embedded metrics, into every namespace that does not begin with `AWS/`."""
+def test_no_alarm_rests_on_a_metric_with_which_code_on_a_node_can_silence_it(alarms: dict[str, dict[str, Any]]) -> None:
+    """Whoever may write a log stream may write, as embedded metrics, into every namespace that does not begin with `AWS/`: he can add
+    values, so an alarm may read the maximum of those of one unit, and nothing else."""
     read = {
         (name, one["Namespace"])
         for name, alarm in alarms.items()
@@ -125,7 +131,26 @@ def test_no_alarm_rests_on_a_metric_that_code_on_a_node_can_write(alarms: dict[s
         if "Namespace" in one
     }
     assert {name for name, _ in read} == alarms.keys()
-    assert {(name, namespace) for name, namespace in read if not namespace.startswith("AWS/")} == set()
+    ours = {name: alarms[name] for name, namespace in read if not namespace.startswith("AWS/")}
+    assert ours.keys() == {"checkpoints-old", "commits-slow"}
+    for name, alarm in ours.items():
+        assert "Metrics" not in alarm, name
+        assert (alarm["Statistic"], alarm["Unit"]) == ("Maximum", "Percent"), name
+        assert alarm["ComparisonOperator"] == "GreaterThanThreshold", name
+        assert alarm["TreatMissingData"] == "notBreaching", name
+
+
+@pytest.mark.parametrize(
+    ("statistic", "unit"), [("Average", cloudwatch.Unit.PERCENT), ("Sum", cloudwatch.Unit.PERCENT), ("Maximum", None)]
+)
+def test_a_metric_of_ours_that_an_added_value_could_lower_is_rejected(
+    statistic: str, unit: cloudwatch.Unit | None
+) -> None:
+    stack = cdk.Stack()
+    made = Alarms(stack, "Alarms", deployment="yard", topic=interfaces.topic(sns.Topic(stack, "Topic")))
+    metric = cloudwatch.Metric(namespace="Trainyard", metric_name="X", statistic=statistic, unit=unit)
+    with pytest.raises(ValueError, match="the statistic Maximum and a unit"):
+        made.on_most("x", metric, "", most=1.0)
 
 
 @pytest.mark.parametrize(

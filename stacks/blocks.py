@@ -1,0 +1,13 @@
+"""What every block of settings is: closed, strict, and never changed once it is read."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+CLOSED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Block(BaseModel):
+    """A block of settings: no unknown keys, no text for numbers, no change afterwards."""
+
+    model_config = CLOSED | ConfigDict(frozen=True)
