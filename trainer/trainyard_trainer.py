@@ -155,8 +155,8 @@ class Run:
             old.folder.rename(self._beside / f"{old.folder.name}.old")
 
     def _flush(self, here: Path) -> None:
-        """Brings the files to the disk, and dates them now: Trainyard counts a file to the first checkpoint that is named after its time,
-        and its bytes may be older than the name of the one before."""
+        """Brings the files to the disk, and dates them now: Trainyard counts a file to the first checkpoint that is named after it changed,
+        and on some file systems nothing tells that the folder above it was renamed."""
         folders, empty = [], True
         for parent, inner, files in os.walk(here):
             folders.append(Path(parent))
