@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.checkpoints import Checkpoints, NeverWhole
@@ -18,6 +20,8 @@ TICK_S = 0.5
 """Between looks at PROGRESS_FILE: how soon after a checkpoint is named its commit begins."""
 AGAIN_S = 10.0
 """The longest pause after a commit that failed: a trainer that was writing is done soon, and the interval is long."""
+NICE = 10
+"""Of commits while the training runs: a tenth of the processor time of a process of the training where these use all."""
 QUIET_S = 60.0
 """How long a process that the command left behind may go on changing files. Files that change are not committed."""
 
@@ -84,6 +88,8 @@ class Saver:
 
     def _run(self) -> None:
         """Looks for a set to answer all the time, and commits artifacts once an interval."""
+        with suppress(OSError):  # the threads of a commit are as nice as the one that starts them
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         next_artifacts, next_look = self._now() + self._every_s, 0.0
         while not self._over.wait(min(TICK_S, self._every_s / 4)):
             if not self.refused and self._now() >= next_look and not self._done(self._answer):

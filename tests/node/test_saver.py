@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
+import threading
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from agent.checkpoints import Checkpoints
+from agent.commits import Artifacts
 from agent.failures import CannotStart, MachineTrouble, told
-from agent.saver import QUIET_S, Unsaved
+from agent.reports import Reporter
+from agent.saver import NICE, QUIET_S, Saver, Unsaved
 from agent.snapshot import Changed
 from tests.node.fakes import refusal
 from tests.node.finished import Finished
@@ -85,3 +91,38 @@ def test_a_failure_is_the_jobs_only_where_a_new_attempt_would_meet_it_again(
 def test_a_full_disk_is_named_whatever_was_written(tmp_path: Path) -> None:
     problem = OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "code.tar.gz"))
     assert "code.tar.gz" in told(problem)[1]
+
+
+class Looking:
+    """Notes how nice the thread is that looks for a set to answer."""
+
+    closed_step, newest, newest_key = -1, None, ""
+
+    def __init__(self) -> None:
+        self.nice, self.looked = list[int](), threading.Event()
+
+    def tick(self) -> bool:
+        self.nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        self.looked.set()
+        return False
+
+    def finish(self) -> bool:
+        return self.tick()
+
+
+class Nothing:
+    def commit(self, *, final: bool = False) -> None:
+        assert final
+
+
+def test_commits_give_way_to_the_training_and_the_last_ones_to_nobody() -> None:
+    looking, before = Looking(), os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    saver = Saver(
+        cast(Checkpoints, looking), cast(Artifacts, Nothing()), cast(Reporter, None), every_s=0.1, note=print,
+        now=lambda: 0.0,
+    )  # fmt: skip
+    saver.start()
+    assert looking.looked.wait(60)
+    saver.finish()
+    assert looking.nice[0] == NICE
+    assert looking.nice[-1] == before
