@@ -16,11 +16,10 @@ from agent.disk.watch import RoomWatch, written
 from agent.progress import Named
 from contract.reports import Phase
 from tests.node.machines import GIB
-from tests.node.test_machine import Program, program
+from tests.node.programs import Program
 from tests.node.world import Site
 from tests.waiting import until
 
-__all__ = ["program"]
 STARTED = 1_000.0
 
 
