@@ -27,7 +27,9 @@ class FakeMachine:
         self.root_free, self.store_free = 140 * GIB, 200 * GIB
         self.units: list[str] = []
         """What systemctl says of the image's own service, one word a call; the last one stays."""
-        self.slept = 0.0
+        self.slept, self.time = 0.0, 0.0
+        self.takes: dict[str, float] = {}
+        """Tool to the seconds that it takes."""
         self.bound_from = ""
         """The device whose folder is bound."""
         self.numbers: dict[str, str] = {}
@@ -79,6 +81,7 @@ class FakeMachine:
         """The tools: what they make is there afterwards."""
         self.ran.append(tuple(one.replace(str(self.root), "") for one in command))
         tool, last = command[0], command[-1].replace(str(self.root), "")
+        self.time += self.takes.get(tool, 0.0)
         if tool in self.fails:
             return self.fails[tool]
         if tool == "blkid":
@@ -121,7 +124,15 @@ class FakeMachine:
         self.slept += seconds
 
     def settle(self) -> WorkPlace:
-        return settle(self.root, WORK, run=self.run, tools=lambda: self.tools, free=self.free, sleep=self.sleep)
+        return settle(
+            self.root,
+            WORK,
+            run=self.run,
+            tools=lambda: self.tools,
+            free=self.free,
+            sleep=self.sleep,
+            monotonic=lambda: self.time,
+        )
 
     @property
     def changes(self) -> list[tuple[str, ...]]:

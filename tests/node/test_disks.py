@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.disk import devices
-from agent.disk.devices import Done
-from agent.disk.place import IMAGE_PATIENCE_S, IMAGES_OWN
+from agent.disk.devices import Disks, Done
+from agent.disk.place import ALL_S, IMAGE_PATIENCE_S, IMAGES_OWN
 from agent.disk.policy import LABEL
 from tests.node.machines import EBS, GIB, FakeMachine
 
@@ -304,6 +305,38 @@ def test_a_mount_that_is_not_there_afterwards_is_a_failure(machine: FakeMachine)
     machine.disk("nvme1n1")
     machine.fails["mount"] = Done(0)
     falls_back(machine, "the mount is not there, although mount reported no error")
+
+
+def test_disks_that_answer_too_slowly_do_not_use_up_the_nodes_time(machine: FakeMachine) -> None:
+    for number in range(1, 9):
+        machine.disk(f"nvme{number}n1")
+    machine.takes["blkid"] = 60.0
+    falls_back(machine, "mdadm of nvme1n1, nvme2n1 failed (127): not started, 120 s had passed")
+    assert [one[0] for one in machine.ran].count("blkid") == 2
+    assert machine.time == ALL_S
+
+
+def test_a_file_system_that_takes_too_long_is_not_mounted(machine: FakeMachine) -> None:
+    machine.disk("nvme1n1")
+    machine.takes["mkfs.xfs"] = ALL_S
+    falls_back(machine, "mkdir of nvme1n1 failed (127): not started, 120 s had passed")
+
+
+def test_a_look_that_fails_after_the_mount_takes_it_away_again(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.disk("nvme1n1")
+    shown = devices.look
+
+    def once(root: Path, work: str, **ways: Any) -> Disks:
+        monkeypatch.setattr(devices, "look", broken)
+        return shown(root, work, **ways)
+
+    def broken(*_: object, **__: object) -> Disks:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(devices, "look", once)
+    falls_back(machine, "what was mounted cannot be used: [Errno 5]")
 
 
 def test_a_mount_of_something_else_is_taken_away_again(machine: FakeMachine) -> None:

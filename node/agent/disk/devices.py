@@ -17,7 +17,7 @@ SECTOR = 512
 NOTHING_FOUND = 2
 """blkid's exit code where a device holds nothing that it knows (blkid(8))."""
 TOOLS = ("blkid", "lvcreate", "mdadm", "mkfs.ext4", "mkfs.xfs", "mount", "vgcreate")
-PATIENCE_S = 120.0
+PATIENCE_S = 60.0
 """The longest that one tool may take: with no discard, a file system of terabytes is made in seconds."""
 
 
