@@ -21,6 +21,7 @@ from contract.timings import (
     ReaperTiming,
     TerminatorTiming,
 )
+from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 E = TypeVar("E", bound="Environment")
 VARIABLE_PREFIX = "TRAINYARD_"
@@ -87,10 +88,14 @@ class Limits:
     max_hours: float
     recoveries: int
     volume_gb: int
-    """The default of a request, and at least what the image needs."""
+    """The default of a request, in GiB; a request without it gets more where the image and the code need more."""
     max_volume_gb: int
     instance_types: tuple[str, ...]
     """Patterns with `*`, as in `g5.*`."""
+    volume_iops: int = LEAST_IOPS
+    """IOPS of each node's gp3 disk: 3,000 cost nothing extra. A disk takes at most 500 for each GiB; a smaller one gets what it takes."""
+    volume_throughput: int = LEAST_THROUGHPUT
+    """MiB/s of each node's gp3 disk: 125 cost nothing extra. At most a quarter of `volume_iops`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from contract.places import Place
 from contract.timing import Timing
+from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 
 class Market(str, Enum):
@@ -115,6 +116,10 @@ class Job:
     checkpoint_restore: Selection = Selection.ALL
     job_role: str = ""
     """Name, in the setting `job_roles`, of the role whose rights the training gets; empty where the request names none."""
+    volume_iops: int = LEAST_IOPS
+    """IOPS of each node's disk, as many as one of `volume_gb` takes."""
+    volume_throughput: int = LEAST_THROUGHPUT
+    """MiB/s of each node's disk, as many as one with `volume_iops` takes."""
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
         """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its

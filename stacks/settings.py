@@ -15,8 +15,17 @@ from contract.environments import GridDefaults, GridLimits, Limits
 from contract.images import CHILD_BASE
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
+from contract.volumes import (
+    IOPS_PER_MIB,
+    LEAST_IOPS,
+    LEAST_THROUGHPUT,
+    MOST_IOPS,
+    MOST_THROUGHPUT,
+    most_throughput,
+)
 from stacks.blocks import CLOSED, Block
 from stacks.checkpoint_settings import CheckpointSettings
+from stacks.durations import MOST, RATIOS
 from stacks.forms import (
     Account,
     BaseImage,
@@ -64,41 +73,6 @@ Family = Literal["x86_64", "arm64", "p3"]
 DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3653]
 
 
-MOST = (
-    ("cleanup_again_s", 900, "SQS delays no message longer"),
-    ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
-    ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
-    ("image_patience_s", 3000, "CloudFormation waits 3600 s for a last look, and the answer, as well"),
-    ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
-)
-"""Durations with a fixed limit: (name, at most so many seconds, why). A divided timing stays below them."""
-RATIOS = (
-    ("silence_s", 2, "report_every_s"),
-    ("deadline_notice_s", 1, "stop_grace_s"),
-    ("boot_allowance_s", 1, "report_every_s"),
-    ("metal_boot_allowance_s", 1, "boot_allowance_s"),
-    ("restore_allowance_s", 2, "report_every_s"),
-    ("prepare_allowance_s", 2, "report_every_s"),
-    ("meet_allowance_s", 2, "report_every_s"),
-    ("prepare_allowance_s", 3, "role_patience_s"),
-    ("save_allowance_s", 2, "report_every_s"),
-    ("uneven_allowance_s", 2, "report_every_s"),
-    ("launch_patience_s", 1, "launch_again_s"),
-    ("terminate_patience_s", 1, "terminate_again_s"),
-    ("power_off_unknown_s", 1, "boot_allowance_s"),
-    ("cleanup_again_s", 1, "visibility_s"),
-    ("reaper_grace_s", 1, "cleanup_again_s"),
-    ("reaper_grace_s", 2, "visibility_s"),
-    ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
-    ("training_patience_s", 1, "training_watch_s"),
-    ("grid_stop_patience_s", 1, "grid_collect_again_s"),
-    ("image_patience_s", 1, "image_again_s"),
-    ("drain_patience_s", 1, "drain_again_s"),
-    ("drain_patience_s", 1, "cleanup_again_s"),
-)
-"""Durations that depend on each other: (name, at least so many times, name). A divided timing obeys them too."""
-
-
 class RegionSettings(Block):
     """A region. Jobs train in a region with a network; a region without one serves grids only, and costs nothing while idle."""
 
@@ -144,10 +118,17 @@ class LimitSettings(Limits):
     volume_gb: int = Field(default=200, ge=8, le=65536)
     max_volume_gb: int = Field(default=2000, ge=8, le=65536)
     """The largest disk that a request may ask for."""
+    volume_iops: int = Field(default=LEAST_IOPS, ge=LEAST_IOPS, le=MOST_IOPS)
+    volume_throughput: int = Field(default=LEAST_THROUGHPUT, ge=LEAST_THROUGHPUT, le=MOST_THROUGHPUT)
     instance_types: tuple[InstanceTypes, ...] = Field(default=("*",), min_length=1)
 
     @model_validator(mode="after")
     def _agrees(self) -> LimitSettings:
+        if self.volume_throughput > (most := most_throughput(self.volume_iops)):
+            raise ValueError(
+                f"volume_throughput is {self.volume_throughput}, and volume_iops is {self.volume_iops}; allowed: at most {most}, a "
+                f"quarter of volume_iops, or volume_iops of at least {IOPS_PER_MIB * self.volume_throughput}"
+            )
         if self.volume_gb > self.max_volume_gb:
             raise ValueError(f"volume_gb is {self.volume_gb}, more than max_volume_gb, which is {self.max_volume_gb}")
         return self

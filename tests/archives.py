@@ -46,6 +46,15 @@ def zipped(*names: str) -> bytes:
     return zip_with(*((name, f"# {name}") for name in names))
 
 
+def said_to_unpack_to(size: int, name: str) -> bytes:
+    """A .zip of one file, which its list of entries says to have `size` bytes, unpacked."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as whole:
+        whole.writestr(name, "")
+        whole.filelist[0].file_size = size
+    return body.getvalue()
+
+
 def zip_entry(name: str, mode: int) -> zipfile.ZipInfo:
     """One with a mode, as Unix has it."""
     made = zipfile.ZipInfo(name)

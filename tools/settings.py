@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from stacks.durations import MOST, RATIOS
 from stacks.refused import block_of, hints
-from stacks.settings import BLOCK, MOST, RATIOS, Settings
+from stacks.settings import BLOCK, Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, SCHEMA = DOCS / "settings.md", DOCS / "settings.schema.json"

@@ -24,6 +24,8 @@ class Listing:
     """Paths of files and links, from the archive's root."""
     links: frozenset[str] = frozenset()
     """Paths of symbolic links; what lies behind a link is unknown."""
+    size: int = 0
+    """Bytes of the files that were seen, unpacked: at least so many land on a node's disk."""
     whole: bool = True
     """Whether every entry was seen. If not, a name that is missing here may still be in the archive."""
     broken: str = ""
@@ -63,18 +65,20 @@ class Bounded:
 
 def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
     """Returns the entries that are reached before `enough` returns true."""
-    names, links = set[str](), set[str]()
+    names, links, size = set[str](), set[str](), 0
     try:
         for entry in entries(cast("IO[bytes]", Bounded(file, enough)), name):
             if len(names) >= MOST_LISTED:
                 raise Enough
             _check(entry, links)
+            if entry.kind == stat.S_IFREG and not entry.hard:
+                size += max(0, entry.size)
             if entry.kind != stat.S_IFDIR:
                 names.add(posixpath.normpath(entry.name))
             if entry.kind in (stat.S_IFLNK, stat.S_IFCHR):  # zip links are reported as the latter
                 links.add(posixpath.normpath(entry.name))
     except (Enough, archives.TooLarge):
-        return Listing(names=frozenset(names), links=frozenset(links), whole=False)
+        return Listing(names=frozenset(names), links=frozenset(links), size=size, whole=False)
     except archives.Refused as problem:
         return Listing(whole=False, refused=str(problem))
     except Exception as problem:
@@ -82,7 +86,7 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
             raise  # a problem of S3, which says nothing about these bytes
         # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about the bytes.
         return Listing(whole=False, broken=str(problem) or type(problem).__name__)
-    return Listing(names=frozenset(names), links=frozenset(links))
+    return Listing(names=frozenset(names), links=frozenset(links), size=size)
 
 
 def _check(entry: ListedEntry, links: Collection[str]) -> None:

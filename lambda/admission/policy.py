@@ -115,12 +115,14 @@ def admit(
 ) -> Job:
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
     ladder, against = _ladder(request, facts, env)
+    brought = volumes.brought(facts.code, facts.archive)
     found = [
         *_name_problems(execution, facts),
         *problems,
         *_limit_problems(request, env),
         *against,
         *volumes.problems(facts.volume_key, _region(request, env), facts.place.volume_key if facts.place else ""),
+        *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
         *_data_problems(request, facts, env),
@@ -131,6 +133,7 @@ def admit(
         raise refusal(found)
     assert facts.place is not None
     assert facts.code is not None
+    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in ladder], brought)
     hours = request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours)
     return Job(
         id=execution.name,
@@ -142,7 +145,9 @@ def admit(
         command=tuple(request.command),
         code=_code(request, execution.name, facts.code),
         nodes=request.nodes,
-        volume_gb=request.volume_gb or max(env.limits.volume_gb, *(rung.image.snapshot_gb for rung in ladder)),
+        volume_gb=disk.gb,
+        volume_iops=disk.iops,
+        volume_throughput=disk.throughput,
         checkpoint_minutes=request.checkpoint_minutes,
         checkpoint_scope=request.checkpoint_scope,
         checkpoint_restore=request.checkpoint_restore,
@@ -208,8 +213,6 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
         problems.append(f"max_hours: {request.max_hours:g} is too large; allowed: {may_be['max_hours']}")
     if request.max_cost_usd is not None:
         problems.append(f"max_cost_usd: the cap is not enforced yet; allowed: {may_be['max_cost_usd']}")
-    if request.volume_gb is not None and request.volume_gb > limits.max_volume_gb:
-        problems.append(f"volume_gb: {plain(str(request.volume_gb))} is too large; allowed: {may_be['volume_gb']}")
     return problems
 
 
@@ -289,11 +292,7 @@ def _no_image(kind: InstanceType, region: str, env: AdmissionEnvironment) -> str
 
 
 def _place_problems(request: JobRequest, name: str, image: Ami, rungs: list[Rung], place: Place) -> list[str]:
-    problems = []
-    if request.volume_gb is not None and request.volume_gb < image.snapshot_gb:
-        problems.append(
-            f"volume_gb: {request.volume_gb} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"
-        )
+    problems = volumes.too_small_for(image, request.volume_gb)
     if not rungs:
         ours = ", ".join(zone.name for zone in place.zones)
         problems.append(f"instance_types: {name} is offered in no zone of ours; allowed: types that {ours} offer")

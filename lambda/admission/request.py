@@ -182,7 +182,11 @@ class JobRequest(BaseModel):
         description="S3 locations that must be readable before anything starts.",
     )
     volume_gb: int | None = Field(
-        default=None, ge=1, description="Size of each node's disk (the deployment's default)."
+        default=None,
+        ge=1,
+        description=(
+            "GiB of each node's root volume, the image included (the deployment's default, or more where image and code need it)."
+        ),
     )
     job_role: Annotated[str, Field(pattern=JOB_ROLE, max_length=20)] | None = Field(
         default=None,

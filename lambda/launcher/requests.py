@@ -12,6 +12,7 @@ from contract import tags
 from contract.intents import Step
 from contract.jobs import Job, Market, Rung
 from contract.places import Place, Zone
+from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 VOLUME_TYPE = "gp3"
 
@@ -48,6 +49,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
                 "Ebs": {
                     "VolumeSize": job.volume_gb,
                     "VolumeType": VOLUME_TYPE,
+                    **_performance(job),
                     "Encrypted": True,
                     "DeleteOnTermination": True,
                     **({"KmsKeyId": place.volume_key} if place.volume_key else {}),
@@ -69,6 +71,13 @@ def security_group(step: Step) -> str:
     """The one that a request names for its nodes; empty in a request that names none."""
     interfaces = step.request.get("NetworkInterfaces", [])
     return next((str(group) for one in interfaces for group in one["Groups"]), "")
+
+
+def _performance(job: Job) -> dict[str, int]:
+    """Returns what the root disk gets beyond what every gp3 volume has. Admit fitted both to the disk's size."""
+    return ({"Iops": job.volume_iops} if job.volume_iops > LEAST_IOPS else {}) | (
+        {"Throughput": job.volume_throughput} if job.volume_throughput > LEAST_THROUGHPUT else {}
+    )
 
 
 def _tagged(rung: Rung) -> tuple[str, ...]:

@@ -108,6 +108,20 @@ def _image(catalogue: Catalogue, request: Mapping[str, Any], kind: Kind) -> None
                 "InvalidBlockDeviceMapping",
                 f"Volume of size {size}GB is smaller than snapshot, expect size >= {image.snapshot_gb}GB",
             )
+        _performance(device.get("Ebs", {}), size)
+
+
+def _performance(ebs: Mapping[str, Any], size_gb: int) -> None:
+    """What EC2 says of a gp3 volume that cannot be as fast as it was asked to be."""
+    iops, throughput = ebs.get("Iops", 3000), ebs.get("Throughput", 125)
+    if not 3000 <= iops <= 80_000:
+        raise _invalid(f"Volume iops of {iops} is out of range; gp3 volumes take 3000 to 80000.")
+    if iops > max(3000, 500 * size_gb):
+        raise _invalid(f"Iops to volume size ratio of {iops / size_gb:f} is too high; maximum is 500")
+    if throughput > iops / 4:
+        raise _invalid(
+            f"Throughput (MiBps) to iops ratio of {throughput / iops:f} is too high; maximum is 0.250000 MiBps per iops."
+        )
 
 
 def _profile(catalogue: Catalogue, request: dict[str, Any]) -> None:

@@ -16,6 +16,8 @@ from agent import code, fabric, machine, requirements
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints, Position
 from agent.commits import Artifacts, Folder
+from agent.disk.place import WorkPlace
+from agent.disk.watch import RoomWatch
 from agent.engine.engine import Engine
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
@@ -60,6 +62,7 @@ class Attempt:
         first: NodeReport,
         *,
         root: Path,
+        place: WorkPlace,
         home: Store,
         items: NodeItems,
         aws: Aws,
@@ -69,7 +72,7 @@ class Attempt:
         sleep: Callable[[float], None],
         say: Callable[[str], None],
     ) -> None:
-        self._job, self._node, self._root = job, node, root
+        self._job, self._node, self._root, self._place = job, node, root, place
         self._home, self._aws, self._metadata = home, aws, metadata
         self._variables, self._now, self._sleep, self._say = variables, now, sleep, say
         self._work = root / WORK
@@ -85,6 +88,10 @@ class Attempt:
         self._watch = OrderWatch(
             job, node.rank, items=items, metadata=metadata, on_order=self._on_order, note=self._note, now=now
         )
+        self._room = RoomWatch(
+            place, volume_gb=job.volume_gb, stop_at=job.stop_at, named=lambda: self._progress.named,
+            reporter=self._reporter, note=self._note, now=now,
+        )  # fmt: skip
         bucket = self._bucket(node.region)
         self._files = {kind: self._folder(kind, bucket) for kind in CommitKind}
         self._checkpoints = Checkpoints(
@@ -114,6 +121,8 @@ class Attempt:
         machine.power_off_at(self._root, deadline, self._note)
         self._reporter.start()
         self._watch.start()
+        self._room.start()
+        self._logs.line(OWN_LINE + self._place.reason)
         try:
             self._monitor()
             self._with_keys(self._restore)
@@ -294,6 +303,7 @@ class Attempt:
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         unsaved = self._saver.finish()
         self._watch.close()
+        self._room.end()
         if self._role is not None:
             self._role.close()
         if self._kernel is not None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from agent.attempt import Attempt
+from agent.attempt import WORK, Attempt
 from agent.aws import Aws
+from agent.disk.place import settle
 from agent.failures import MachineTrouble, told
 from agent.identity import NodeIdentity, Patience, identify
 from agent.keys import JobKeys
@@ -59,6 +60,8 @@ def say(text: str) -> None:
 
 def work(world: World) -> Exit:
     """Runs the node's share of one attempt. Once the node knows its job, every failure is reported."""
+    place = settle(world.root, WORK)
+    say(place.reason)
     patience = Patience(most_s=Timing().boot_allowance_s, now=world.now, sleep=world.sleep)
     node = identify(world.metadata, patience)
     say(f"rank {node.rank} of attempt {node.attempt} of job {node.job}, {node.instance} in {node.region}")
@@ -84,7 +87,7 @@ def work(world: World) -> Exit:
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
         attempt = Attempt(
             job, node, first,
-            root=world.root, home=home, items=items, aws=world.aws, metadata=world.metadata,
+            root=world.root, place=place, home=home, items=items, aws=world.aws, metadata=world.metadata,
             variables=world.variables, now=world.now, sleep=world.sleep, say=say,
         )  # fmt: skip
     except Exception as problem:

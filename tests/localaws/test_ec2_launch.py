@@ -20,6 +20,14 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         yield made
 
 
+def root_disk(**ebs: int) -> dict[str, Any]:
+    return {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": ebs}]}
+
+
+def test_a_disk_that_is_as_fast_as_its_size_takes_is_launched(yard: Yard) -> None:
+    assert len(yard.run(1, **root_disk(VolumeSize=100, Iops=50_000, Throughput=2_000))) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
@@ -34,6 +42,9 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
             {"BlockDeviceMappings": [{"DeviceName": "/dev/xvda", "Ebs": {"VolumeSize": 50}}]},
             "InvalidBlockDeviceMapping",
         ),
+        (root_disk(VolumeSize=100, Iops=3_000, Throughput=751), "InvalidParameterValue"),
+        (root_disk(VolumeSize=100, Iops=50_001), "InvalidParameterValue"),
+        (root_disk(VolumeSize=100, Iops=2_999), "InvalidParameterValue"),
         ({"IamInstanceProfile": {"Name": "nobody"}}, "InvalidParameterValue"),
         ({"LaunchTemplate": {"LaunchTemplateId": "lt-1", "Version": "1"}}, "InvalidLaunchTemplateId.NotFound"),
     ],

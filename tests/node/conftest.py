@@ -1,4 +1,4 @@
-"""A site, a fake S3 and a folder of checkpoints, for each test that wants one."""
+"""A site, a fake S3, a folder of checkpoints and programs on PATH, for each test that wants one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from tests.node.fakes import FakeS3, imds
 from tests.node.folders import Rank
+from tests.node.programs import Program
 from tests.node.world import Site, metadata
 
 
@@ -26,3 +27,17 @@ def s3() -> FakeS3:
 @pytest.fixture
 def folder(tmp_path: Path, s3: FakeS3) -> Rank:
     return Rank(tmp_path, s3)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """Puts a shell script of that name before all others on PATH."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+
+    def write(name: str, body: str) -> None:
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+
+    return write

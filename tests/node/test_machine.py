@@ -6,7 +6,6 @@ import resource
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,26 +16,12 @@ from agent.failures import MachineTrouble
 from agent.kernel import MOST_NOTED, KernelLog
 from contract import names
 from tests.builders import JOB
+from tests.node.programs import Program
 from tests.node.world import FAST, Site
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 XID = "2026-11-22T00:00:00+00:00 ip-10 kernel: NVRM: Xid (PCI:0000:00:1e): 79, GPU has fallen off the bus."
-Program = Callable[[str, str], None]
-
-
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
-    """Puts a shell script of that name before all others on PATH."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-
-    def write(name: str, body: str) -> None:
-        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
-        (programs / name).chmod(0o755)
-
-    return write
 
 
 # Limits

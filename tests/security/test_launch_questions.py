@@ -117,6 +117,11 @@ def test_a_launch_from_somebody_elses_image_is_denied(policies: dict[str, Polici
     assert denied(policies, LAUNCH, account) == {"image"}
 
 
+def test_a_launch_with_a_faster_disk_is_allowed(policies: dict[str, Policies]) -> None:
+    faster = {"BlockDeviceMapping.1.Ebs.Iops": "16000", "BlockDeviceMapping.1.Ebs.Throughput": "1000"}
+    assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **faster})) == set()
+
+
 def test_a_launch_from_the_accounts_own_image_is_allowed(policies: dict[str, Policies]) -> None:
     account = Account()
     account.picture |= {"OwnerId": ACCOUNT, "ImageOwnerAlias": ""}

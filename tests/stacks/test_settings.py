@@ -108,6 +108,12 @@ WRONG: list[tuple[str, object, str]] = [
     ("limits.max_nodes", 1.5, "; allowed: a valid integer"),
     ("limits.max_hours", float("nan"), "; allowed: a finite number"),
     ("limits.max_hours", 1e9, "; allowed: less than or equal to 672"),
+    ("limits.volume_iops", 2999, "; allowed: greater than or equal to 3000"),
+    ("limits.volume_iops", 80_001, "; allowed: less than or equal to 80000"),
+    ("limits.volume_iops", "16000", "; allowed: a valid integer"),
+    ("limits.volume_throughput", 124, "; allowed: greater than or equal to 125"),
+    ("limits.volume_throughput", 2001, "; allowed: less than or equal to 2000"),
+    ("limits.volume_throughput", 250.5, "; allowed: a valid integer"),
     ("limits.instance_types", [], "; allowed: at least 1 item"),
     ("limits.instance_types.0", "g5.*;rm", "; allowed: an instance type, * for any letters"),
     ("reaper.report_only", "yes", "; allowed: a valid boolean"),
@@ -181,6 +187,11 @@ TOGETHER: dict[str, tuple[object, str]] = {
     "volume above its limit": (
         {"limits": {"volume_gb": 3000}},
         "volume_gb is 3000, more than max_volume_gb, which is 2000",
+    ),
+    "more throughput than IOPS take": (
+        {"limits": {"volume_throughput": 1000}},
+        "volume_throughput is 1000, and volume_iops is 3000; allowed: at most 750, a quarter of volume_iops, or volume_iops of at "
+        "least 4000",
     ),
 }
 TIMES: dict[str, tuple[dict[str, float], str]] = {

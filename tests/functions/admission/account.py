@@ -12,7 +12,7 @@ from admission.handler import handler
 from contract import keys
 from contract.codec import decode, encode
 from contract.jobs import Job
-from tests.archives import packed, tarred, zipped
+from tests.archives import packed, said_to_unpack_to, tarred, zipped
 from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
@@ -37,6 +37,7 @@ UPLOADED = {
     "nothing.tar.gz": tarred(),
     "broken.tar.gz": b"no archive",
     "folder.tar.gz": packed("digits/train.py", "digits/data.csv"),
+    "weighty.zip": said_to_unpack_to(2 * 1024**3, "train.py"),
     "main.tar.gz": packed("main.py", "train/model.py"),
 }
 MANY = tuple(f"a-long-path-of-a-secret/{number:02d}" for number in range(20))

@@ -228,6 +228,25 @@ def test_disks_are_encrypted_with_the_key_of_their_region_and_else_with_the_acco
     assert plain_disk["Ebs"]["Encrypted"] is True
 
 
+def test_a_disk_is_asked_to_be_faster_only_where_it_is_to_be() -> None:
+    def asked(job: Job) -> dict[str, int]:
+        sent = request(job, 1, rung(), group="", security_group="sg-1", profile="arn:p")
+        return {
+            key: value for key, value in sent["BlockDeviceMappings"][0]["Ebs"].items() if key in ("Iops", "Throughput")
+        }
+
+    assert asked(JOB) == {}
+    assert asked(replace(JOB, volume_throughput=500)) == {"Throughput": 500}
+    assert asked(replace(JOB, volume_iops=16_000, volume_throughput=1_000)) == {"Iops": 16_000, "Throughput": 1_000}
+
+
+def test_the_disks_of_the_images_further_snapshots_are_as_the_image_has_them() -> None:
+    image = replace(rung().image, further_devices=("/dev/sdf",))
+    fast = replace(JOB, volume_iops=16_000, volume_throughput=1_000)
+    sent = request(fast, 1, replace(rung(), image=image), group="", security_group="sg-1", profile="arn:p")
+    assert sent["BlockDeviceMappings"][1]["Ebs"] == {"Encrypted": True, "DeleteOnTermination": True}
+
+
 def test_values_of_the_user_data_are_data() -> None:
     text = user_data("#!/bin/bash\nset -u\n", {"A": "x'; rm -rf /; '"})
     assert text.splitlines() == ["#!/bin/bash", "A='x'\"'\"'; rm -rf /; '\"'\"''", "set -u"]

@@ -210,6 +210,13 @@ VALUES = (
             ("a fraction", 100.5, "100.5 is not a whole number"),
             ("more than the settings allow", 1001, "1001 is too large"),
             ("smaller than the image", 20, "20 is too small for the image ami-0123456789abcdef0; allowed: at least 75"),
+            Row(
+                "smaller than the code alone",
+                {"code": "s3://yard-home/uploads/weighty.zip", "volume_gb": 1},
+                "volume_gb: 1 is too small for the image ami-0123456789abcdef0; allowed: at least 75",
+                "volume_gb: 1 is too small for the code, which takes 2.0 GiB, packed and unpacked"
+                "; allowed: more than 2, and room for the image and the checkpoints",
+            ),
         ),
     ),
     Section(

@@ -1,0 +1,37 @@
+"""Which durations of the settings have a fixed limit, and which depend on each other."""
+
+from __future__ import annotations
+
+MOST = (
+    ("cleanup_again_s", 900, "SQS delays no message longer"),
+    ("reaper_second_look_s", 200, "passes are 240 to 360 s apart, and the second look is to be the next one"),
+    ("reaper_after_deadline_s", 240, "with 300 s from look to look, what runs on is to end 600 s after its deadline"),
+    ("image_patience_s", 3000, "CloudFormation waits 3600 s for a last look, and the answer, as well"),
+    ("drain_patience_s", 3000, "CloudFormation waits 3600 s for a last try, and the answer, as well"),
+)
+"""Durations with a fixed limit: (name, at most so many seconds, why). A divided timing stays below them."""
+RATIOS = (
+    ("silence_s", 2, "report_every_s"),
+    ("deadline_notice_s", 1, "stop_grace_s"),
+    ("boot_allowance_s", 1, "report_every_s"),
+    ("metal_boot_allowance_s", 1, "boot_allowance_s"),
+    ("restore_allowance_s", 2, "report_every_s"),
+    ("prepare_allowance_s", 2, "report_every_s"),
+    ("meet_allowance_s", 2, "report_every_s"),
+    ("prepare_allowance_s", 3, "role_patience_s"),
+    ("save_allowance_s", 2, "report_every_s"),
+    ("uneven_allowance_s", 2, "report_every_s"),
+    ("launch_patience_s", 1, "launch_again_s"),
+    ("terminate_patience_s", 1, "terminate_again_s"),
+    ("power_off_unknown_s", 1, "boot_allowance_s"),
+    ("cleanup_again_s", 1, "visibility_s"),
+    ("reaper_grace_s", 1, "cleanup_again_s"),
+    ("reaper_grace_s", 2, "visibility_s"),
+    ("reaper_longest_margin_s", 1, "power_off_after_deadline_s"),
+    ("training_patience_s", 1, "training_watch_s"),
+    ("grid_stop_patience_s", 1, "grid_collect_again_s"),
+    ("image_patience_s", 1, "image_again_s"),
+    ("drain_patience_s", 1, "drain_again_s"),
+    ("drain_patience_s", 1, "cleanup_again_s"),
+)
+"""Durations that depend on each other: (name, at least so many times, name). A divided timing obeys them too."""
