@@ -10,17 +10,14 @@ from pathlib import Path
 import pytest
 
 from agent import snapshot
-from agent.commits import Artifacts, Folder
+from agent.commits import Folder
 from agent.engine import sending
 from agent.engine.engine import Engine
 from agent.engine.sending import PART
 from agent.failures import CannotStart
-from agent.progress import ProgressFile
 from agent.restore import restore, union
-from agent.retention import history
 from agent.snapshot import Changed
 from agent.store import MIB, Store
-from contract.codec import decode
 from contract.commits import Commit, CommittedFile
 from contract.keys import BytesPrefix, CommitKind
 from tests.node.fakes import FakeS3, refusal
@@ -227,110 +224,6 @@ def test_nothing_is_linked_or_left_behind(folder: Rank) -> None:
     assert folder.commit(1) is not None
     assert (file.stat().st_nlink, file.stat().st_ctime_ns) == (1, before.st_ctime_ns)
     assert {each.name for each in folder.path.parent.iterdir()} == {folder.progress.name, folder.path.name}
-
-
-# Artifacts
-
-
-def artifacts(folder: Rank) -> Artifacts:
-    made = Folder(
-        Engine(folder.store), folder.path, kind=CommitKind.ARTIFACTS, job="job-1", rank=0, note=folder.notes.append,
-        sleep=folder.clock.sleep,
-    )  # fmt: skip
-    return Artifacts(
-        folder.store, made, job="job-1", attempt=1, rank=0, progress=ProgressFile(folder.progress), now=folder.clock
-    )
-
-
-def test_artifacts_keep_their_own_names_and_are_replaced(folder: Rank, s3: FakeS3) -> None:
-    made = artifacts(folder)
-    for step, text in enumerate("AB", 1):
-        folder.at(step).write("out/model", text)
-        assert made.commit() is not None
-    assert s3.objects[BUCKET, "jobs/job-1/artifacts/rank-0000/out/model"] == b"B"
-    assert made.newest_key == BytesPrefix("job-1").commit(CommitKind.ARTIFACTS, 1, 2, 0)
-
-
-def test_artifacts_that_did_not_change_are_committed_once_and_make_no_request(folder: Rank, s3: FakeS3) -> None:
-    made = artifacts(folder)
-    folder.write("model", "A")
-    assert made.commit() is not None
-    s3.calls.clear()
-    folder.at(9)
-    assert made.commit() is None
-    assert s3.calls == []
-
-
-def test_an_artifact_that_a_checkpoints_name_outlives_is_committed_with_one_content(folder: Rank, s3: FakeS3) -> None:
-    made = artifacts(folder)
-    folder.save(1, model="A")
-    commit = made.commit(final=True)
-    assert commit is not None
-    assert (commit.step, commit.final, bytes_of(s3, commit)) == (1, True, {"model": "A"})
-
-
-# Thinning
-
-
-def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: Rank, s3: FakeS3) -> None:
-    for step in range(1, 7):
-        folder.commit(step, model=f"weights {step}", config="same")
-    known = history(folder.store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS)))
-    left = [decode(Commit, folder.store.get(key)) for key in sorted(known.files_of(0))]
-    assert [commit.step for commit in left] == [4, 5, 6]
-    for commit in left:
-        assert bytes_of(s3, commit) == {"model": f"weights {commit.step}", "config": "same"}
-    assert len(list(folder.store.keys(BytesPrefix("job-1").checkpoints(0)))) == 4
-
-
-def test_what_closes_a_set_goes_before_its_parts_and_these_before_their_files(folder: Rank, s3: FakeS3) -> None:
-    for step in range(1, 5):
-        folder.commit(step, model=f"weights {step}")
-    deleted = [key.split("/")[-2:] for call, key in s3.calls if call == "delete"]
-    assert [name for _, name in deleted[:2]] == ["closed.json", "r0000.json"]
-    assert [folder for folder, _ in deleted[2:]] == ["packs"]
-
-
-def test_a_thinned_file_that_comes_back_is_sent_again(folder: Rank, s3: FakeS3) -> None:
-    for step, text in enumerate(["A", "B", "C", "D"], 1):
-        folder.commit(step, model=text)
-    commit = folder.commit(5, model="A")
-    assert commit is not None
-    assert bytes_of(s3, commit) == {"model": "A"}
-
-
-def test_a_set_during_which_nothing_can_be_deleted_is_closed_all_the_same(folder: Rank, s3: FakeS3) -> None:
-    s3.fault = lambda call, _key: refusal("SlowDown") if call == "delete" else None
-    for step in range(1, 6):
-        assert folder.commit(step, model=f"weights {step}") is not None
-    assert folder.checkpoints.closed_step == 5
-    assert any("stay for now" in note for note in folder.notes)
-
-
-def test_a_checkpoint_of_many_small_files_costs_a_tenth_of_a_request_a_file(folder: Rank, s3: FakeS3) -> None:
-    files = [f"layer-{number}/weights" for number in range(200)]
-    for step in range(1, 4):
-        s3.calls.clear()
-        folder.commit(step, **{path: f"{path} of {step} " * 400 for path in files})
-        requests = [call for call in s3.calls if call[0] != "list"]
-        assert len(requests) <= len(files) / 10
-        newest = folder.checkpoints.newest
-        assert newest is not None
-        assert bytes_of(s3, newest) == {path: f"{path} of {step} " * 400 for path in files}
-
-
-def test_packs_in_which_little_is_alive_do_not_fill_the_bucket(folder: Rank, s3: FakeS3) -> None:
-    """Of every checkpoint's files one never changes again."""
-    size, files = 2_000, [f"file-{number}" for number in range(100)]
-    now = {path: path.ljust(size, ".") for path in files}
-    folder.commit(1, **now)
-    for step in range(2, 42):
-        now |= {path: f"{path} of {step}".ljust(size, ".") for path in files[step:]}
-        commit = folder.commit(step, **now)
-        assert commit is not None
-        assert bytes_of(s3, commit) == now
-    stored = sum(len(body) for (_, key), body in s3.objects.items() if "/packs/" in key)
-    assert stored <= 4 * size * len(files)
 
 
 # Restores

@@ -1,0 +1,71 @@
+"""Old sets go, with the objects that nothing lists any more; what is kept stays whole."""
+
+from __future__ import annotations
+
+from agent.retention import history
+from contract.codec import decode
+from contract.commits import Commit
+from contract.keys import BytesPrefix, CommitKind
+from tests.node.fakes import FakeS3, refusal
+from tests.node.folders import Rank, bytes_of
+
+
+def test_old_commits_and_their_files_go_and_every_kept_commit_is_whole(folder: Rank, s3: FakeS3) -> None:
+    for step in range(1, 7):
+        folder.commit(step, model=f"weights {step}", config="same")
+    known = history(folder.store.keys(BytesPrefix("job-1").commits(CommitKind.CHECKPOINTS)))
+    left = [decode(Commit, folder.store.get(key)) for key in sorted(known.files_of(0))]
+    assert [commit.step for commit in left] == [4, 5, 6]
+    for commit in left:
+        assert bytes_of(s3, commit) == {"model": f"weights {commit.step}", "config": "same"}
+    assert len(list(folder.store.keys(BytesPrefix("job-1").checkpoints(0)))) == 4
+
+
+def test_what_closes_a_set_goes_before_its_parts_and_these_before_their_files(folder: Rank, s3: FakeS3) -> None:
+    for step in range(1, 5):
+        folder.commit(step, model=f"weights {step}")
+    deleted = [key.split("/")[-2:] for call, key in s3.calls if call == "delete"]
+    assert [name for _, name in deleted[:2]] == ["closed.json", "r0000.json"]
+    assert [folder for folder, _ in deleted[2:]] == ["packs"]
+
+
+def test_a_thinned_file_that_comes_back_is_sent_again(folder: Rank, s3: FakeS3) -> None:
+    for step, text in enumerate(["A", "B", "C", "D"], 1):
+        folder.commit(step, model=text)
+    commit = folder.commit(5, model="A")
+    assert commit is not None
+    assert bytes_of(s3, commit) == {"model": "A"}
+
+
+def test_a_set_during_which_nothing_can_be_deleted_is_closed_all_the_same(folder: Rank, s3: FakeS3) -> None:
+    s3.fault = lambda call, _key: refusal("SlowDown") if call == "delete" else None
+    for step in range(1, 6):
+        assert folder.commit(step, model=f"weights {step}") is not None
+    assert folder.checkpoints.closed_step == 5
+    assert any("stay for now" in note for note in folder.notes)
+
+
+def test_a_checkpoint_of_many_small_files_costs_a_tenth_of_a_request_a_file(folder: Rank, s3: FakeS3) -> None:
+    files = [f"layer-{number}/weights" for number in range(200)]
+    for step in range(1, 4):
+        s3.calls.clear()
+        folder.commit(step, **{path: f"{path} of {step} " * 400 for path in files})
+        requests = [call for call in s3.calls if call[0] != "list"]
+        assert len(requests) <= len(files) / 10
+        newest = folder.checkpoints.newest
+        assert newest is not None
+        assert bytes_of(s3, newest) == {path: f"{path} of {step} " * 400 for path in files}
+
+
+def test_packs_in_which_little_is_alive_do_not_fill_the_bucket(folder: Rank, s3: FakeS3) -> None:
+    """Of every checkpoint's files one never changes again."""
+    size, files = 2_000, [f"file-{number}" for number in range(100)]
+    now = {path: path.ljust(size, ".") for path in files}
+    folder.commit(1, **now)
+    for step in range(2, 42):
+        now |= {path: f"{path} of {step}".ljust(size, ".") for path in files[step:]}
+        commit = folder.commit(step, **now)
+        assert commit is not None
+        assert bytes_of(s3, commit) == now
+    stored = sum(len(body) for (_, key), body in s3.objects.items() if "/packs/" in key)
+    assert stored <= 4 * size * len(files)
