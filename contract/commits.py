@@ -88,3 +88,13 @@ class CheckpointSet:
     """By AWS's clock, UTC epoch seconds."""
     parts: tuple[str, ...]
     """By rank, the key of its part; empty for a rank that has nothing to commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEnvironment:
+    """What a job's requirements installed on a node, for the job's later attempts."""
+
+    took_s: float
+    """How long the installation took."""
+    files: tuple[CommittedFile, ...]
+    """By their path in the environment."""

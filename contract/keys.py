@@ -143,6 +143,19 @@ class BytesPrefix:
         return f"{self.root}checkpoints/rank-{rank:04d}/"
 
     @property
+    def environments(self) -> str:
+        """Prefix of what the job's requirements installed; it lies apart because it is forgotten after some days."""
+        return f"{ENVIRONMENTS}{self.job}/"
+
+    def environment(self, name: str) -> str:
+        """Key of the document that lists an environment's files. `name` is of the requirements, the code and the machine."""
+        return f"{self.environments}{name}/{ENVIRONMENT}"
+
+    def environment_file(self, name: str, digest: str) -> str:
+        """Key of an object with files of an environment."""
+        return f"{self.environments}{name}/{digest}"
+
+    @property
     def artifacts(self) -> str:
         return f"{self.root}artifacts/"
 
@@ -150,6 +163,7 @@ class BytesPrefix:
         return f"{self.artifacts}rank-{rank:04d}/{path}"
 
 
+ENVIRONMENTS, ENVIRONMENT = "environments/", "files.json"
 PLAN, CLOSED, UNUSABLE = "plan.json", "closed.json", "unusable.json"
 LAST_SET = 999_999
 """Number of the set of an attempt's end, which is newer than all others."""

@@ -14,7 +14,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from contract import names
+from contract import keys, names
 from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.access_logs import AccessLogs
@@ -28,6 +28,9 @@ from stacks.parts.repository import Readers, Repository
 from stacks.parts.vpc_binding import bind_jobs
 from stacks.parts.zones import ZoneLookup, looked_up
 from stacks.settings import NetworkSettings
+
+ENVIRONMENT_DAYS = 14
+"""For how long an environment is kept for a job's later attempts; after that they install it again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,7 @@ class RegionStack(cdk.Stack):
             physical_name=names.bytes_bucket(deployment, cdk.Aws.ACCOUNT_ID, region),
             days=1,  # thinned checkpoints are large, and were thinned on purpose
             keep=keep_data,
+            forgets={keys.ENVIRONMENTS: ENVIRONMENT_DAYS},
         )
         self._log_retention_days = log_retention_days
         self.network: Network | None = None

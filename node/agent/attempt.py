@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from agent import code, fabric, machine, requirements
+from agent import code, environments, fabric, machine, requirements
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints, Position
 from agent.commits import Artifacts, Folder
 from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch
 from agent.engine.engine import Engine
+from agent.environments import Installed
 from agent.failures import CannotStart, MachineTrouble, Ordered, told
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
@@ -176,15 +177,30 @@ class Attempt:
             raise CannotStart(f"the code archive is gone: {problem}") from problem
         code.unpack(archive, folder)
         archive.unlink()
-        python = requirements.make(self._work / "env")
+        python = self._installed(folder)
         environment = python.variables(self._variables)
-        requirements.install(python, folder, environment, self._tool)
         python.take_over_programs()
         environment.update(self._with_keys(self._for_training))
         if self._role is not None:
             environment = {**self._role.without_others(environment), **self._wait_for(self._role)}
         self._reporter.moment("prepared")
         return python, environment
+
+    def _installed(self, folder: Path) -> Python:
+        """An environment with the requirements of the code in `folder`: that of an earlier attempt, or a new one."""
+        python = requirements.make(self._work / "env")
+        listed = folder / requirements.REQUIREMENTS
+        if not listed.is_file():
+            return python
+        name = environments.name_of(self._job.code.key, listed.read_bytes())
+        made = Installed(self._bucket(self._node.region), self._job.id, name, python.folder, note=self._note)
+        if self._node.attempt > 1 and self._with_keys(made.restore):
+            return python
+        python, began = requirements.make(self._work / "env"), self._now()
+        requirements.install(python, folder, python.variables(self._variables), self._tool)
+        if self._node.rank == 0 and self._job.recoveries:
+            made.keep(self._now() - began)
+        return python
 
     def _wait_for(self, role: RoleKeys) -> dict[str, str]:
         """Waits for the first keys of the role. Returns the variables that lead the training to them."""

@@ -17,6 +17,7 @@ from stacks.parts.rights import OF_THIS_ACCOUNT, Rights, arn_of, bucket_arn, obj
 JOB = f"${{aws:PrincipalTag/{sessions.TAG}}}"
 """Policy variable: the job that the session is tagged with. A statement with it allows nothing to a session without the tag."""
 ROOT = f"{keys.JOBS}{JOB}/"
+KEPT = f"{keys.ENVIRONMENTS}{JOB}/"
 WITH_JOB = {
     "StringLike": {f"aws:RequestTag/{sessions.TAG}": "?*"},
     "ForAllValues:StringEquals": {"aws:TagKeys": [sessions.TAG]},
@@ -68,7 +69,7 @@ def job(rights: Rights) -> list[Right]:
         "cloudwatch:namespace": names.node_metrics(rights.deployment),
         "aws:RequestedRegion": rights.home_region,
     }
-    listed = {"StringLike": {"s3:prefix": f"{ROOT}*"}} | OF_THIS_ACCOUNT
+    listed = {"StringLike": {"s3:prefix": [f"{ROOT}*", f"{KEPT}*"]}} | OF_THIS_ACCOUNT
     kept = [f"{ROOT}{folder}/*" for folder in keys.BYTES_FOLDERS if folder != CommitKind.ARTIFACTS.value]
     return [
         Right(
@@ -89,7 +90,18 @@ def job(rights: Rights) -> list[Right]:
         Right(
             "GiveUpUploads",
             ["s3:AbortMultipartUpload"],
-            [objects_arn(everywhere, f"{ROOT}{kind.value}/*") for kind in CommitKind],
+            [
+                objects_arn(everywhere, f"{place}*")
+                for place in (*(f"{ROOT}{kind.value}/" for kind in CommitKind), KEPT)
+            ],
+            WHY,
+            OF_THIS_ACCOUNT,
+        ),
+        # Of this job alone: what code of a job leaves in its environment runs in no other.
+        Right(
+            "KeepTheEnvironment",
+            ["s3:GetObject", "s3:PutObject"],
+            [objects_arn(everywhere, f"{KEPT}*")],
             WHY,
             OF_THIS_ACCOUNT,
         ),

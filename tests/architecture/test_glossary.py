@@ -18,6 +18,7 @@ PLAIN = {
     "ami",
     "answer",
     "code",
+    "environment",
     "exit",
     "file",
     "kind",

@@ -6,6 +6,7 @@ import errno
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from contract.keys import LAST_SET, JobPrefix
 from contract.reports import NodeReport, Phase
 from tests.builders import PLACE
 from tests.node.fakes import refusal
+from tests.node.wheels import wheel
 from tests.node.world import FAST, Site
 from tests.waiting import until
 
@@ -266,6 +268,20 @@ open(os.environ["PROGRESS_FILE"], "w").write(json.dumps({"step": 5 * int(os.envi
     assert "found from attempt 1" in again.lines
     assert (again.report().restored_step, again.report().closed_step) == (5, 10)
     assert again.report().restored == f"{PLACE.bucket}/1/{LAST_SET}"
+
+
+def test_the_second_attempt_gets_what_pip_installed_for_the_first(site: Site, tmp_path: Path) -> None:
+    files = {"requirements.txt": f"{wheel(tmp_path, 'greeter', 'hello')}\n"}
+    site.offer("import greeter\nprint(greeter.SAYS)", nodes=1, files=files)
+    assert site.run().code == 0
+    for thread in threading.enumerate():
+        if thread.name == "environment":
+            thread.join(60)
+    (tmp_path / "greeter-1.0-py3-none-any.whl").unlink()
+    again = second_attempt(site)
+    assert again.run().code == 0
+    assert "hello" in again.lines
+    assert any("fetched the environment of an earlier attempt" in line for line in again.lines)
 
 
 def test_a_restore_that_fails_half_way_commits_nothing(site: Site) -> None:

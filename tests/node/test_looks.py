@@ -9,8 +9,6 @@ import subprocess
 import sys
 import time
 import venv
-import zipfile
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from contract import tags
 from contract.sessions import SessionKeys
 from tests.builders import JOB
 from tests.node.fakes import imds
+from tests.node.wheels import run, wheel
 from tests.node.world import metadata
 
 # Metadata and identity
@@ -130,23 +129,6 @@ def test_a_metric_that_is_no_number_is_left_out(tmp_path: Path, number: str) -> 
 
 
 # Requirements
-
-
-def run(words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
-    done = subprocess.run(words, cwd=folder, env=dict(environment), capture_output=True, text=True, check=False)
-    return done.returncode, (done.stdout + done.stderr).splitlines()
-
-
-def wheel(folder: Path, name: str, says: str) -> Path:
-    """A package with one module, as pip takes it."""
-    file = folder / f"{name}-1.0-py3-none-any.whl"
-    info = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(f"{name}.py", f"SAYS = {says!r}\n")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    return file
 
 
 def test_requirements_come_on_top_of_a_virtual_environment(tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ def of(job: str) -> list[tuple[str, str, dict[str, object]]]:
         ("s3:DeleteObject", f"{BYTES}/{stored.closed(1, 5)}", {}),
         ("s3:GetObject", f"{BYTES}/{stored.plan(1, 5)}", {}),
         ("s3:ListBucket", BYTES, {"s3:prefix": stored.commits(CommitKind.CHECKPOINTS)}),
+        *((f"s3:{action}", f"{BYTES}/{stored.environment(DIGEST)}", {}) for action in ("GetObject", "PutObject")),
+        ("s3:GetObject", f"{BYTES}/{stored.environment_file(DIGEST, DIGEST)}", {}),
+        ("s3:AbortMultipartUpload", f"{BYTES}/{stored.environment_file(DIGEST, DIGEST)}", {}),
+        ("s3:ListBucket", BYTES, {"s3:prefix": stored.environment(DIGEST)}),
         ("s3:ListBucket", BYTES, {"s3:prefix": stored.checkpoints(0)}),
         ("s3:ListBucket", HOME, {"s3:prefix": home.code("code.zip")}),
         ("logs:CreateLogStream", log_stream(NODES_LOG, stream), {}),
@@ -105,6 +109,7 @@ DENIED = [
     Ask("Job", "s3:DeleteObject", f"{BYTES}/{BytesPrefix('resnet').artifact(0, 'commits/x')}"),
     Ask("Job", "s3:AbortMultipartUpload", f"{BYTES}/{BytesPrefix('resnet').commit(CommitKind.CHECKPOINTS, 1, 5, 0)}"),
     Ask("Job", "s3:AbortMultipartUpload", f"{HOME}/{JOB.code('code.zip')}"),
+    Ask("Job", "s3:DeleteObject", f"{BYTES}/{BytesPrefix('resnet').environment(DIGEST)}"),
     Ask("Job", "s3:DeleteObjectVersion", f"{BYTES}/{BytesPrefix('resnet').checkpoint(0, DIGEST, 'a')}"),
     Ask(
         "Job",
@@ -118,7 +123,16 @@ DENIED = [
     Ask("Job", "s3:ListBucket", HOME),
     *(
         Ask("Job", "s3:ListBucket", BYTES, {"s3:prefix": one})
-        for one in ("", "jobs/", "jobs/resnet", "jobs/resnet2/", "jobs/*/", "*")
+        for one in (
+            "",
+            "jobs/",
+            "jobs/resnet",
+            "jobs/resnet2/",
+            "jobs/*/",
+            "*",
+            "environments/",
+            "environments/resnet2/",
+        )
     ),
     # Secrets elsewhere, other logs, other metrics.
     Ask("Job", "secretsmanager:GetSecretValue", f"{SECRETS}:trainyard/other/key-AbCdEf"),

@@ -82,7 +82,9 @@ S3_READERS = (
     Reader("commit", BYTES, _B.plan(A_NUMBER, A_NUMBER)),
     Reader("commit", BYTES, _B.part(A_NUMBER, A_NUMBER, A_NUMBER)),
     Reader("commit", BYTES, _B.closed(A_NUMBER, A_NUMBER)),
+    Reader("commit", BYTES, _B.unusable(A_NUMBER, A_NUMBER)),
     Reader("checkpoint file", BYTES, _B.checkpoints(A_NUMBER) + ANYTHING),
+    Reader("environment", BYTES, _B.environments + ANYTHING),
     Reader("artifact", BYTES, _B.artifacts + ANYTHING),
     Reader("upload", BYTES, keys.UPLOADS + ANYTHING),
     Reader("bytes of a line", BYTES, _G.bytes(A_NUMBER) + ANYTHING),
@@ -117,8 +119,9 @@ TABLE_READERS = (
 READ_BY = {
     JobPrefix: {"description", "result", "artifacts", "code"},
     BytesPrefix: {
-        *("commit", "commits", "of_set", "plan", "part", "closed"),
-        *("checkpoints", "checkpoint", "artifacts", "artifact"),
+        *("commit", "commits", "of_set", "plan", "part", "closed", "unusable"),
+        *("checkpoints", "checkpoint", "pack", "artifacts", "artifact"),
+        *("environments", "environment", "environment_file"),
     },
     GridPrefix: {
         *("description", "facts", "lines", "work", "stopped", "records", "record", "results_csv", "results_jsonl"),

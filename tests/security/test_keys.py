@@ -55,7 +55,7 @@ BUCKETS = (
 )
 MEANT: dict[str, set[str]] = {
     "Node": {"own item"},
-    "Job": {"commit", "checkpoint file", "artifact"},
+    "Job": {"commit", "checkpoint file", "artifact", "environment"},
     "Training": {"bytes of a line"},
     "Child": {"record of a line"},
 }
