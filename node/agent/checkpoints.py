@@ -80,7 +80,7 @@ class Checkpoints:
         self._plan: SetPlan | None = None
         self._seen_at = 0.0
         self._answered = ""  # the step, or the files, of the last answer
-        self._restored = -1
+        self._restored, self._untouched = -1, ""
         self._passed: Named | None = None  # this rank wanted to open a set with it, and it was no longer whole
         self._plans: dict[int, SetPlan] = {}
         self._left = False  # whether a set waits to be settled
@@ -92,7 +92,8 @@ class Checkpoints:
 
     def restored(self, step: int) -> None:
         """Takes what lies in the folder for the checkpoint of this step, which is in S3 already."""
-        self._answered, self._restored = _files_of(self._folder.look()), step
+        self._answered = self._untouched = _files_of(self._folder.look())
+        self._restored = step
 
     def tick(self) -> bool:
         """Does what there is to do now, which mostly is nothing; whether it answered a set. Raises what a commit raises, and NeverWhole."""
@@ -219,6 +220,7 @@ class Checkpoints:
         answer = sets.answer(
             plan, named, self._changes(own), empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
+            restored=_files_of(own) == self._untouched,
         )  # fmt: skip
         if answer.now is Now.WAIT:
             self._again_at = now + sets.poll_s(waited_s, self._place.every_s)
@@ -245,9 +247,9 @@ class Checkpoints:
             changes = self._changes(own)
             if limit and (newer := sets.newer_than(changes, limit)):
                 raise Late(f"{newer} changed while the commit of checkpoint {step} began")
-            newest.append(max(changes.values(), default=0.0))
+            seen.append((max(changes.values(), default=0.0), _files_of(own) == self._untouched))
 
-        newest = list[float]()
+        seen = list[tuple[float, bool]]()
         try:
             files = self._folder.send(fits, cores=None if final else CORES)
         except Late as problem:
@@ -264,7 +266,9 @@ class Checkpoints:
             files=files,
             number=self._number,
             named=named is not None,
-            moment=(named.at if named else newest[-1]) if right else 0.0,
+            names=named.count if named else 0,
+            restored=seen[-1][1],
+            moment=(named.at if named else seen[-1][0]) if right else 0.0,
         )
         self.newest_key, self.newest = self._say(Part.FILES, encode(commit)), commit
         self._files[self.newest_key] = files
