@@ -374,9 +374,10 @@ class Checkpoints:
             listed = {file.key for key in kept for file in self._listed(key)}
             own = dict(self._store.sizes(self._keys.checkpoints(self._place.rank)))
             unlisted = [key for key in own if key not in listed]
-            self._store.delete(unlisted)
             left = {key: size for key, size in own.items() if key in listed}
+            # First, because they may be gone although the answer says nothing of it, or says that others stay.
             self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
+            self._store.delete(unlisted)
         except Exception as problem:  # the next set tries again
             self._note(f"old checkpoints stay for now: {problem}")
         else:

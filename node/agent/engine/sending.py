@@ -30,6 +30,10 @@ HELD = CONNECTIONS * PART
 GONE = "NoSuchUpload"
 
 
+class Interrupted(RuntimeError):
+    """Another part of the same send has failed."""
+
+
 class Sending:
     """One call of `Engine.send`."""
 
@@ -68,9 +72,9 @@ class Sending:
             except BaseException:
                 self._failed.set()
                 wait(self._jobs)
-                problem = next((found for job in self._jobs if (found := job.exception())), None)
-                if problem is not None:
-                    raise problem from None
+                problems = [found for job in self._jobs if (found := job.exception())]
+                if problems:  # the cause, and none of those that ended because of it
+                    raise next((one for one in problems if not isinstance(one, Interrupted)), problems[0]) from None
                 raise
         return {seen.path: self._listed(seen) for seen in files}
 
@@ -315,7 +319,7 @@ class Sending:
         block = self._blocks.get()
         if self._failed.is_set():
             self._blocks.put(block)
-            raise InterruptedError("another part of this send has failed")
+            raise Interrupted("another part of this send has failed")
         return block
 
     def _start(self, work: Callable[[], None], block: memoryview | None = None) -> Future[None]:
