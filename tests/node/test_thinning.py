@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from agent.store import NotDeleted
+from agent.engine.places import SMALL
+from agent.store import NotDeleted, Store
+from contract.keys import BytesPrefix
+from tests.node.engine_yard import BUCKET, client, content, yard
 from tests.node.fakes import FakeS3
 from tests.node.folders import Rank, bytes_of
 
@@ -32,3 +35,20 @@ def test_a_file_that_was_deleted_without_an_answer_is_sent_again(
     commit = folder.commit(5, model="A")
     assert commit is not None
     assert bytes_of(s3, commit) == {"model": "A"}
+
+
+@pytest.mark.parametrize("name", ["a\x01b", "a\ufffeb", "a\nb", "a\rb", "a&<b", "a b+%2F", "\u00e4"])
+def test_a_large_file_of_any_name_can_be_deleted(tmp_path: Path, name: str) -> None:
+    prefix = BytesPrefix("job-1")
+    with yard(tmp_path) as it:
+        it.write({name: content(SMALL + 1, name)})
+        sent = it.engine.send(
+            it.folder, it.seen(), it.memory,
+            pack_key=lambda digest: prefix.pack(0, digest), file_key=lambda unique, path: prefix.checkpoint(0, unique, path),
+        )  # fmt: skip
+        it.engine.fetch(list(sent.values()), it.staging)
+        assert list(it.restored()) == [name]
+        store = Store(client(it.sink, read_s=2, attempts=1), BUCKET)
+        assert list(store.keys(prefix.root)) == [sent[name].key]
+        store.delete([sent[name].key])
+        assert not it.bucket.objects
