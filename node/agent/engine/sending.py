@@ -30,7 +30,7 @@ HELD = CONNECTIONS * PART
 GONE = "NoSuchUpload"
 
 
-class Interrupted(RuntimeError):
+class CutOff(RuntimeError):
     """Another part of the same send has failed."""
 
 
@@ -74,7 +74,7 @@ class Sending:
                 wait(self._jobs)
                 problems = [found for job in self._jobs if (found := job.exception())]
                 if problems:  # the cause, and none of those that ended because of it
-                    raise next((one for one in problems if not isinstance(one, Interrupted)), problems[0]) from None
+                    raise next((one for one in problems if not isinstance(one, CutOff)), problems[0]) from None
                 raise
         return {seen.path: self._listed(seen) for seen in files}
 
@@ -319,7 +319,7 @@ class Sending:
         block = self._blocks.get()
         if self._failed.is_set():
             self._blocks.put(block)
-            raise Interrupted("another part of this send has failed")
+            raise CutOff("another part of this send has failed")
         return block
 
     def _start(self, work: Callable[[], None], block: memoryview | None = None) -> Future[None]:
