@@ -38,10 +38,6 @@ class Commit:
     """Of checkpoints: the number of the set that this is a part of; 0 for artifacts, and for commits made before there were sets."""
     named: bool = False
     """Whether the rank's own trainer named this checkpoint."""
-    names: int = 0
-    """How many checkpoints that trainer had named in this attempt, this one included."""
-    restored: bool = False
-    """Whether the files lie there as they were restored: where the trainer names its checkpoints, they are of an earlier one."""
     moment: float = 0.0
     """When it was named; where it was not, when the newest of its files changed. By the machine's own clock; 0 where that is wrong."""
 

@@ -80,7 +80,7 @@ class Checkpoints:
         self._plan: SetPlan | None = None
         self._seen_at = 0.0
         self._answered = ""  # the step, or the files, of the last answer
-        self._restored, self._untouched = -1, ""
+        self._restored = -1
         self._passed: Named | None = None  # this rank wanted to open a set with it, and it was no longer whole
         self._plans: dict[int, SetPlan] = {}
         self._left = False  # whether a set waits to be settled
@@ -90,10 +90,12 @@ class Checkpoints:
         self.newest_key = ""
         self.closed_step = -1
 
-    def restored(self, step: int) -> None:
-        """Takes what lies in the folder for the checkpoint of this step, which is in S3 already."""
-        self._answered = self._untouched = _files_of(self._folder.look())
-        self._restored = step
+    def restored(self, step: int, *, named: bool = False) -> None:
+        """Takes what lies in the folder for the checkpoint of this step, which is in S3 already. `named`: by this rank's own trainer."""
+        own = self._folder.look()
+        self._answered, self._restored = f"step {step}" if named and own else _files_of(own), step
+        if named and own:
+            self._progress.restored(step, max(self._changes(own).values()))
 
     def tick(self) -> bool:
         """Does what there is to do now, which mostly is nothing; whether it answered a set. Raises what a commit raises, and NeverWhole."""
@@ -118,8 +120,7 @@ class Checkpoints:
         named, own = self._progress.named, self._folder.look()
         if self._place.ranks == 1 and not own:
             return False
-        self._number, now = LAST_SET, self._now()
-        step = self._step()
+        self._number, now, step = LAST_SET, self._now(), self._step()
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
@@ -127,6 +128,8 @@ class Checkpoints:
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
             self._commit(step, named, limit=named.at if named else 0.0, final=True)
+        elif named is not None and not named.count:
+            self._miss(f"its restored files are gone, and it has not finished a checkpoint after {named.step}")
         else:
             self._say(Part.NOTHING, b"{}")
         with suppress(NeverWhole):
@@ -220,7 +223,6 @@ class Checkpoints:
         answer = sets.answer(
             plan, named, self._changes(own), empty=self._folder.is_empty, scope=self._place.job.checkpoint_scope, waited_s=waited_s,
             every_s=self._place.every_s, patience_s=self._place.patience_s, clock_is_right=self._clock_is_right(now),
-            restored=_files_of(own) == self._untouched,
         )  # fmt: skip
         if answer.now is Now.WAIT:
             self._again_at = now + sets.poll_s(waited_s, self._place.every_s)
@@ -247,9 +249,9 @@ class Checkpoints:
             changes = self._changes(own)
             if limit and (newer := sets.newer_than(changes, limit)):
                 raise Late(f"{newer} changed while the commit of checkpoint {step} began")
-            seen.append((max(changes.values(), default=0.0), _files_of(own) == self._untouched))
+            newest.append(max(changes.values(), default=0.0))
 
-        seen = list[tuple[float, bool]]()
+        newest = list[float]()
         try:
             files = self._folder.send(fits, cores=None if final else CORES)
         except Late as problem:
@@ -266,9 +268,7 @@ class Checkpoints:
             files=files,
             number=self._number,
             named=named is not None,
-            names=named.count if named else 0,
-            restored=seen[-1][1],
-            moment=(named.at if named else seen[-1][0]) if right else 0.0,
+            moment=(named.at if named else newest[-1]) if right else 0.0,
         )
         self.newest_key, self.newest = self._say(Part.FILES, encode(commit)), commit
         self._files[self.newest_key] = files

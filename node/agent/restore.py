@@ -36,6 +36,8 @@ class Restored:
     store: Store
     files: dict[int, tuple[CommittedFile, ...]]
     """By the rank that committed them."""
+    named: bool
+    """Whether this rank's own trainer had named the checkpoint."""
 
 
 def restore(
@@ -64,7 +66,8 @@ def restore(
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
-        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files)
+        named = any(one.named for one in commits if one.rank == place.rank)
+        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files, named)
     if found.sets or found.unusable:
         count = len(found.sets) + found.unusable
         raise CannotStart(

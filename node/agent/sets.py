@@ -51,11 +51,10 @@ class Answer:
 
 def answer(
     plan: SetPlan, named: Named | None, own: Mapping[str, float], *, empty: bool, scope: Scope, waited_s: float,
-    every_s: float, patience_s: float, clock_is_right: bool, restored: bool = False,
+    every_s: float, patience_s: float, clock_is_right: bool,
 ) -> Answer:  # fmt: skip
     """What a rank does about `plan`: `named` is the checkpoint that its own trainer named last, `own` the files in its folder and when
-    each changed, `empty` whether not even an unfinished one is there, `restored` whether all is as it was restored, `waited_s` the time
-    since it saw the plan.
+    each changed, `empty` whether not even an unfinished one is there, `waited_s` the time since it saw the plan.
 
     A set is torn by a rank that commits another checkpoint, and by one that commits before its files are complete. A trainer that names
     its checkpoints says both. One that names none commits what was there when the rank that opened the set named its own: this is
@@ -67,7 +66,7 @@ def answer(
         return _of_namer(plan, named, own, overdue=waited_s > patience_s)
     if empty and (plan.names > 1 or waited_s > min(LAG_S, every_s)):
         return Answer(Now.NOTHING)
-    if not empty and (plan.names > 1 or (scope is Scope.SHARDS and not restored)):
+    if not empty and (plan.names > 1 or scope is Scope.SHARDS):
         return _as_told(plan, own, clock_is_right=clock_is_right)
     if waited_s > patience_s:
         return Answer(Now.MISS, f"it has not named checkpoint {plan.step} in PROGRESS_FILE, as rank {plan.rank} has")
@@ -184,13 +183,6 @@ def agreed(parts: Sequence[Commit]) -> Outcome:
             Outcome(Result.CLOSED)
             if len(others) == 1
             else Outcome(Result.REFUSED, unnamed([one.rank for one in others]))
-        )
-    # From the second name on, a rank that names none does not name: what it has not touched since then does not change at all.
-    before = [one.rank for one in others if one.restored and max(each.names for each in namers) < 2]
-    if before:
-        return Outcome(
-            Result.MISSED,
-            f"rank {before[0]} has no newer files than were restored, rank {namers[0].rank} checkpoint {namers[0].step}",
         )
     named_at = min(one.moment for one in namers)
     late = [one.rank for one in others if not named_at or not one.moment or one.moment > named_at]

@@ -51,7 +51,33 @@ def test_a_rank_whose_trainer_ended_in_its_first_save_does_not_end_with_the_chec
     for rank in every:
         rank.checkpoints.finish()
     assert restored(tmp_path, s3) == {"100"}
-    assert "rank 1 has no newer files than were restored, rank 0 checkpoint 120" in every[1].notes[-1]
+    assert "the newest checkpoints differ: rank 0 120, rank 1 100" in every[1].notes[-1]
+
+
+def test_a_trainer_that_ended_in_its_first_save_leaves_the_checkpoint_that_was_restored(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    first = Rank(tmp_path, s3)
+    first.save(100, a="100", b="100").checkpoints.finish()
+    second = Rank(tmp_path, s3, attempt=2)
+    assert second.restore() == 100
+    second.clock.now += 1
+    second.write("a", "110")
+    second.checkpoints.finish()
+    assert "its trainer ended while it saved" in second.notes[-1]
+    third = Rank(tmp_path, s3, attempt=3)
+    assert (third.restore(), third.content) == (100, {"a": "100", "b": "100"})
+
+
+def test_a_rank_that_removed_what_was_restored_before_it_saved_is_not_taken_for_one_without_files(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    every = second_attempt(tmp_path, s3, Scope.AUTO, Selection.OWN)
+    save(every[0], 120)
+    (every[1].path / "shard-1").unlink()
+    for rank in every:
+        rank.checkpoints.finish()
+    assert restored(tmp_path, s3) == {"100"}
 
 
 @pytest.mark.parametrize("scope", [Scope.AUTO, Scope.SHARDS])
@@ -69,16 +95,19 @@ def test_restored_shards_are_in_no_set_of_the_first_checkpoint_of_an_attempt(
     assert restored(tmp_path, s3) == {"120"}
 
 
-def test_a_file_that_never_changes_is_in_the_sets_of_a_trainer_that_names_several_checkpoints(
-    tmp_path: Path, s3: FakeS3
-) -> None:
-    every = second_attempt(tmp_path, s3, Scope.AUTO)
-    for step in (120, 140):
-        save(every[0], step)
-        pass_time(every, 1)
-    for rank in every:
-        rank.checkpoints.finish()
-    assert restored(tmp_path, s3) == {"140", "100"}
+def test_a_file_that_never_changes_of_a_rank_that_names_nothing_stays_in_the_sets(tmp_path: Path, s3: FakeS3) -> None:
+    first = ranks(tmp_path, s3, 2)
+    first[1].write("shard-1", "once")
+    save(first[0], 100)
+    second = ranks(tmp_path, s3, 2, attempt=2)
+    for every in (first, second):
+        for rank in every:
+            rank.checkpoints.finish()
+        if every is first:
+            assert [rank.restore() for rank in second] == [100, 100]
+            second[0].clock.now += 1
+            save(second[0], 120)
+    assert restored(tmp_path, s3) == {"120", "once"}
 
 
 def test_ranks_that_end_as_they_were_restored_end_with_that_checkpoint(tmp_path: Path, s3: FakeS3) -> None:
