@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from agent.engine import engine, sending
+from agent.engine import sending
 from agent.engine.pace import Pace
 from agent.engine.places import PACK, Location
 from agent.engine.sending import PART
@@ -233,27 +232,6 @@ def test_packs_that_arrived_before_a_failure_are_not_sent_again(it: Yard) -> Non
     it.sink.fault = lambda _: None
     it.send()
     assert it.sink.calls == {"PutObject": 3}
-
-
-def test_what_ended_because_of_a_failure_does_not_hide_its_cause(it: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    cut, first = threading.Event(), threading.Lock()
-
-    class Late(Pace):
-        def wait(self) -> None:
-            """The first thread sleeps until another has failed."""
-            if first.acquire(blocking=False):
-                cut.wait(20)
-                time.sleep(0.2)
-
-    def changed(*_: object, **__: object) -> None:
-        cut.set()
-        raise Changed("a file changed")
-
-    monkeypatch.setattr(sending.Sending, "_ship", changed)
-    monkeypatch.setattr(engine, "Pace", Late)
-    it.write({f"file-{number}": content(MIB, number) for number in range(40)})
-    with pytest.raises(Changed):
-        it.send()
 
 
 def test_the_upload_of_a_file_that_is_gone_is_given_up(it: Yard) -> None:
