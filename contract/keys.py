@@ -131,8 +131,8 @@ class BytesPrefix:
 
     def checkpoint(self, rank: int, name: str, path: str) -> str:
         """Key of a file that has an object of its own. `name` is one that no other content has, such as its SHA-256, so that a commit
-        never changes under its readers; the key ends with the file's own path."""
-        return f"{self.checkpoints(rank)}{name[:16]}/{path}"
+        never changes under its readers; the key ends with the file's own path, but for what a request to delete it could not say."""
+        return f"{self.checkpoints(rank)}{name[:16]}/{_NO_XML.sub('_', path)}"
 
     def pack(self, rank: int, digest: str) -> str:
         """Key of an object that holds many small files; `digest` is of what is in it."""
@@ -170,6 +170,9 @@ LAST_SET = 999_999
 BYTES_FOLDERS = (*(kind.value for kind in CommitKind), "commits")
 """Folders that nodes may write under their jobs, in buckets of bytes."""
 
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML does not have: S3 rejects a list of keys with one of them, and all that are in it stay."""
 
 _COMMIT = re.compile(r"/commits/[a-z]+/a(\d{4,})/s(\d{12,})/r(\d{4,})\.json$")
 

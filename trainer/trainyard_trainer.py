@@ -164,6 +164,9 @@ class Run:
                 if (Path(parent) / name).is_symlink():
                     raise ValueError(f"{name} is a link; a checkpoint has files alone")
             for name in files:
+                if (Path(parent) / name).stat().st_nlink > 1:
+                    # The kernel dates a file anew when another of its names goes, as with the checkpoint before.
+                    raise ValueError(f"{name} has several names (hard links); copy it")
                 empty = False
                 _sync(Path(parent) / name)
                 now_ns = self._now_ns()
@@ -202,8 +205,8 @@ class Run:
 
 
 def _whole(step: int) -> int:
-    if type(step) is not int or step < 0:
-        raise ValueError(f"step is {step!r}; a whole number from 0 is allowed")
+    if type(step) is not int or not 0 <= step < 10**18:
+        raise ValueError(f"step is {step!r}; a whole number from 0, of at most 18 digits, is allowed")
     return step
 
 

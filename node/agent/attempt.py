@@ -163,7 +163,7 @@ class Attempt:
             return
         for rank, files in found.files.items():
             self._files[CommitKind.CHECKPOINTS].adopt(files, rank=rank, here=found.store.bucket == stores[0].bucket)
-        self._checkpoints.restored(found.step)
+        self._checkpoints.restored(found.step, named=found.named)
         self._reporter.change(restored_step=found.step, restored=found.name)
 
     def _prepare(self) -> tuple[Python, dict[str, str]]:

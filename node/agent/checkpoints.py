@@ -90,9 +90,12 @@ class Checkpoints:
         self.newest_key = ""
         self.closed_step = -1
 
-    def restored(self, step: int) -> None:
-        """Takes what lies in the folder for the checkpoint of this step, which is in S3 already."""
-        self._answered, self._restored = _files_of(self._folder.look()), step
+    def restored(self, step: int, *, named: bool = False) -> None:
+        """Takes what lies in the folder for the checkpoint of this step, which is in S3 already. `named`: by this rank's own trainer."""
+        own = self._folder.look()
+        self._answered, self._restored = f"step {step}" if named and own else _files_of(own), step
+        if named and own:
+            self._progress.restored(step, max(self._changes(own).values()))
 
     def tick(self) -> bool:
         """Does what there is to do now, which mostly is nothing; whether it answered a set. Raises what a commit raises, and NeverWhole."""
@@ -117,8 +120,7 @@ class Checkpoints:
         named, own = self._progress.named, self._folder.look()
         if self._place.ranks == 1 and not own:
             return False
-        self._number, now = LAST_SET, self._now()
-        step = self._step()
+        self._number, now, step = LAST_SET, self._now(), self._step()
         self._plans[LAST_SET] = SetPlan(
             number=LAST_SET, step=step, names=0, named_at=0.0, opened_at=now, rank=self._place.rank
         )
@@ -126,6 +128,8 @@ class Checkpoints:
             self._miss(f"{newer} is newer than its checkpoint {named.step}: its trainer ended while it saved")
         elif own:
             self._commit(step, named, limit=named.at if named else 0.0, final=True)
+        elif named is not None and not named.count:
+            self._miss(f"its restored files are gone, and it has not finished a checkpoint after {named.step}")
         else:
             self._say(Part.NOTHING, b"{}")
         with suppress(NeverWhole):
@@ -370,9 +374,10 @@ class Checkpoints:
             listed = {file.key for key in kept for file in self._listed(key)}
             own = dict(self._store.sizes(self._keys.checkpoints(self._place.rank)))
             unlisted = [key for key in own if key not in listed]
-            self._store.delete(unlisted)
             left = {key: size for key, size in own.items() if key in listed}
+            # First, because they may be gone although the answer says nothing of it, or says that others stay.
             self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
+            self._store.delete(unlisted)
         except Exception as problem:  # the next set tries again
             self._note(f"old checkpoints stay for now: {problem}")
         else:

@@ -90,8 +90,8 @@ class Folder:
         raise AssertionError("unreachable")
 
     def deleted(self, keys: Collection[str], left: dict[str, int], listed: Sequence[CommittedFile]) -> None:
-        """Takes note of objects that were deleted, and of those that are `left`, with their sizes in bytes. Of packs in which little
-        is `listed` any more the next commit sends the rest again."""
+        """Takes note of objects that are about to be deleted, and of those that are `left`, with their sizes in bytes. Of packs in
+        which little is `listed` any more the next commit sends the rest again."""
         self._memory.forget({*keys, *wasteful(listed, left)})
 
     def _send(self, fits: Callable[[Sequence[FileState]], None], cores: float | None) -> tuple[CommittedFile, ...]:

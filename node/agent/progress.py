@@ -24,7 +24,7 @@ class Named:
     at: float
     """When it was said: the time of the file in which it was first read, by this machine's clock."""
     count: int
-    """How many it has named, this one included."""
+    """How many it has named in this attempt, this one included: 0 for the one that was restored."""
     period_s: float = 0.0
     """Seconds from the one before to this one; 0 for the first."""
 
@@ -51,12 +51,14 @@ class ProgressFile:
             checkpoint = raw.get("checkpoint")
             if type(checkpoint) is int and (self._named is None or self._named.step != checkpoint):
                 before = self._named
-                self._named = (
-                    Named(checkpoint, at, 1)
-                    if before is None
-                    else Named(checkpoint, at, before.count + 1, max(0.0, at - before.at))
-                )
+                count = before.count + 1 if before else 1
+                self._named = Named(checkpoint, at, count, max(0.0, at - before.at) if before and before.count else 0.0)
             return self._newest
+
+    def restored(self, step: int, at: float) -> None:
+        """A trainer that names its checkpoints has named the one that was restored: what comes to its place later is of the next one."""
+        with self._reading:
+            self._named = self._named or Named(step, at, 0)
 
     @property
     def named(self) -> Named | None:

@@ -36,6 +36,8 @@ class Restored:
     store: Store
     files: dict[int, tuple[CommittedFile, ...]]
     """By the rank that committed them."""
+    named: bool
+    """Whether this rank's own trainer had named the checkpoint."""
 
 
 def restore(
@@ -53,7 +55,7 @@ def restore(
     own = place.job.checkpoint_restore is Selection.OWN
     for chosen, store in found.sets:
         try:
-            step, commits = _opened(store, chosen, {0, place.rank} if own else None)
+            step, commits = _opened(store, chosen, place, {0, place.rank} if own else None)
             files = union(commits, place.rank)
             _fetch(store, [file for owned in files.values() for file in owned], folder, staging)
         except Unusable as problem:
@@ -64,7 +66,8 @@ def restore(
         finally:
             shutil.rmtree(staging, ignore_errors=True)
         note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
-        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files)
+        named = any(one.named for one in commits if one.rank == place.rank)
+        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files, named)
     if found.sets or found.unusable:
         count = len(found.sets) + found.unusable
         raise CannotStart(
@@ -96,14 +99,21 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
     return Candidates(sorted(sets, key=lambda each: (each[0].attempt, each[0].order), reverse=True), unusable, commits)
 
 
-def _opened(store: Store, chosen: RestoreSet, ranks: Collection[int] | None) -> tuple[int, list[Commit]]:
+def _opened(
+    store: Store, chosen: RestoreSet, place: Position, ranks: Collection[int] | None
+) -> tuple[int, list[Commit]]:
     """The step of a set and its parts, those of `ranks` where these are given. Raises Unusable."""
     if not chosen.closed:
         commits = _documents(store, chosen.keys)
         return commits[0].step, commits
     closing = _document(CheckpointSet, store, chosen.keys[0])
-    keys = [key for rank, key in enumerate(closing.parts) if key and (ranks is None or rank in ranks)]
-    return closing.step, _documents(store, keys)
+    if len(closing.parts) > place.job.nodes:
+        raise Unusable(f"it has {len(closing.parts)} parts, the job {place.job.nodes} ranks")
+    keys = {rank: key for rank, key in enumerate(closing.parts) if key and (ranks is None or rank in ranks)}
+    commits = _documents(store, list(keys.values()))
+    if [one.rank for one in commits] != list(keys):
+        raise Unusable(f"its parts are of other ranks than {', '.join(map(str, keys))}")
+    return closing.step, commits
 
 
 def _documents(store: Store, keys: Sequence[str]) -> list[Commit]:

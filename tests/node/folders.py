@@ -117,7 +117,7 @@ class Rank:
             for file in files:
                 self._date(self.path / file.path)
             self.folder.adopt(files, rank=rank, here=True)
-        self.checkpoints.restored(found.step)
+        self.checkpoints.restored(found.step, named=found.named)
         return found.step
 
     @property

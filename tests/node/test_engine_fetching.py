@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadErro
 from agent.engine import fetching
 from agent.engine.wanted import GAP, PART, SPAN, Piece, Span, Unusable, requests
 from agent.failures import is_full
+from agent.snapshot import KEY_BYTES
 from contract.codec import decode
 from contract.commits import Commit, CommittedFile
 from localaws.model import Refused
@@ -73,13 +74,25 @@ def test_files_of_a_commit_without_offsets_come_back(it: Yard) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../x", "a/../../x", "/etc/x", "a/../b", "..", ".", "", "a//b", "./a", "a/", "a\0b", "/"],
+    [
+        *("../x", "a/../../x", "/etc/x", "a/../b", "..", ".", "", "a//b", "./a", "a/", "a\0b", "/"),
+        *("n" * 256, "\u00e4" * 128, "a/" * 500_000 + "b"),  # the folders of the last would take 250 GB
+    ],
+    ids=lambda path: repr(path[:20]),
 )
 def test_a_path_that_leaves_the_folder_or_is_none_is_refused_before_anything_is_fetched(it: Yard, path: str) -> None:
     it.bucket.put("k", b"told")
     with pytest.raises(Unusable, match="path"):
         it.engine.fetch([listed("fine", b"told"), listed(path, b"told")], it.staging)
     assert (it.sink.calls, it.restored()) == ({}, {})
+
+
+def test_the_longest_path_that_is_committed_comes_back(it: Yard) -> None:
+    path = "/".join(["n" * 255, "\u00e4" * 127, "n" * 255, "n" * 33])
+    assert len(path.encode()) == KEY_BYTES
+    it.write({path: b"told"})
+    it.engine.fetch(list(it.send().values()), it.staging)
+    assert it.restored() == {path: b"told"}
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "a"), ("a", "a/b"), ("a/b/c", "a/b")])

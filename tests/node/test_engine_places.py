@@ -26,6 +26,10 @@ def test_copies_count_once() -> None:
     assert wasteful([file("a", "k", 30), file("b", "k", 30)], {"k": 100}) == {"k"}
 
 
+def test_empty_files_do_not_hide_the_file_that_begins_where_they_do() -> None:
+    assert wasteful([file("a", "k", 0), file("b", "k", 100), file("c", "k", 0)], {"k": 100}) == set()
+
+
 def test_an_object_of_one_file_is_never_wasteful() -> None:
     assert wasteful([file("a", "k", 3 * PACK)], {"k": 3 * PACK}) == set()
 

@@ -103,6 +103,22 @@ def test_a_link_is_rejected_because_it_would_not_be_committed(run: Run, tmp_path
     assert run.newest() is None
 
 
+def test_a_file_of_the_checkpoint_before_under_a_second_name_is_rejected_because_its_removal_would_date_it_anew(
+    run: Run,
+) -> None:
+    save(run, 120)
+    before = run.newest()
+    assert before is not None
+    with pytest.raises(ValueError, match="several names"), run.checkpoint(130) as folder:
+        (folder / "embedding.pt").hardlink_to(before.folder / "model.pt")
+    assert run.newest() == before
+
+
+def test_the_largest_step_that_a_folder_can_have_is_found(run: Run) -> None:
+    save(run, 10**18 - 1)
+    assert run.newest() is not None
+
+
 def test_the_next_one_is_rejected_until_the_one_before_is_named(run: Run) -> None:
     with run.checkpoint(120) as folder:
         (folder / "model.pt").write_text("state")
@@ -149,7 +165,7 @@ def test_a_step_that_is_not_newer_is_rejected(run: Run, step: int) -> None:
         pytest.fail("it began")
 
 
-@pytest.mark.parametrize("step", [-1, True, 1.0, "1", None])
+@pytest.mark.parametrize("step", [-1, True, 1.0, "1", None, 10**18])
 def test_what_is_no_step_is_rejected(run: Run, step: Any) -> None:
     with pytest.raises(ValueError, match="whole number"):
         run.progress(step)

@@ -80,7 +80,8 @@ def wasteful(
     """
     live: dict[str, dict[int, int]] = {}
     for file in files:
-        live.setdefault(file.key, {})[file.offset] = file.size
+        pieces = live.setdefault(file.key, {})
+        pieces[file.offset] = max(file.size, pieces.get(file.offset, 0))  # an empty file begins where another does
     found = []
     for key, pieces in live.items():
         alive, whole = sum(pieces.values()), sizes.get(key, 0)

@@ -30,6 +30,10 @@ HELD = CONNECTIONS * PART
 GONE = "NoSuchUpload"
 
 
+class CutOff(RuntimeError):
+    """Another part of the same send has failed."""
+
+
 class Sending:
     """One call of `Engine.send`."""
 
@@ -68,9 +72,9 @@ class Sending:
             except BaseException:
                 self._failed.set()
                 wait(self._jobs)
-                problem = next((found for job in self._jobs if (found := job.exception())), None)
-                if problem is not None:
-                    raise problem from None
+                problems = [found for job in self._jobs if (found := job.exception())]
+                if problems:  # the cause, and none of those that ended because of it
+                    raise next((one for one in problems if not isinstance(one, CutOff)), problems[0]) from None
                 raise
         return {seen.path: self._listed(seen) for seen in files}
 
@@ -213,8 +217,12 @@ class Sending:
             piece = block[: min(step, seen.size - start)]
             fill(file, piece, start, seen)
             if start == upload.hashed:
-                upload.digest.update(piece)
-                upload.hashed += len(piece)
+                digest, hashed = upload.digest.copy(), start + len(piece)
+                digest.update(piece)
+                upload.digest, upload.hashed = (
+                    digest,
+                    hashed,
+                )  # both or none: whatever is raised, the next send goes on here
             jobs.append(self._start(self._part(seen, upload, number, piece), block))
         try:
             unwritten(file, seen)
@@ -225,16 +233,16 @@ class Sending:
                     job.result()
             self._give_up(seen)
             raise
-        digest = self._memory.digests[seen] = upload.digest.hexdigest()
+        told = self._memory.digests[seen] = upload.digest.hexdigest()
 
         def complete() -> None:
             for job in jobs:
                 job.result()
             if not self._failed.is_set():  # a part that was left out because of a failure elsewhere has a result, too
-                self._complete(seen, upload, digest)
+                self._complete(seen, upload, told)
 
-        if self._place(digest, seen.path) is None:
-            self._coming[digest] = Location(upload.key)
+        if self._place(told, seen.path) is None:
+            self._coming[told] = Location(upload.key)
             self._start(complete)
         else:  # the same bytes are there under another name
             for job in jobs:
@@ -315,7 +323,7 @@ class Sending:
         block = self._blocks.get()
         if self._failed.is_set():
             self._blocks.put(block)
-            raise InterruptedError("another part of this send has failed")
+            raise CutOff("another part of this send has failed")
         return block
 
     def _start(self, work: Callable[[], None], block: memoryview | None = None) -> Future[None]:

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from agent.snapshot import KEY_BYTES
 from contract.commits import CommittedFile
 
+NAME_BYTES = 255
+"""The longest name of a file or a folder that Linux takes."""
 PART = SPAN = 8 * 1024 * 1024
 """The most bytes of one request: for a part of a large file, and for small ones that lie together."""
 GAP = 256 * 1024
@@ -48,6 +51,8 @@ def check(files: Sequence[CommittedFile]) -> None:
             raise Unusable(f"its path {file.path!r} leaves the folder")
         if str(path) != file.path or "\0" in file.path or path.name in ("", "."):
             raise Unusable(f"its path {file.path!r} is no plain path")
+        if max(len(file.path.encode()) / KEY_BYTES, *(len(part.encode()) / NAME_BYTES for part in path.parts)) > 1:
+            raise Unusable(f"its path {file.path[:80]!r}... is longer than any that is committed")
         if file.path in paths:
             raise Unusable(f"its path {file.path!r} is told twice")
         if file.size < 0 or file.offset < 0 or not file.key or not _DIGEST.fullmatch(file.sha256):
