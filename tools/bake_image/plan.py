@@ -190,7 +190,7 @@ def _instance_type(asked: Asked, ec2: EC2Client) -> str:
     try:
         found = ec2.describe_instance_types(InstanceTypes=[kind])["InstanceTypes"]
     except ClientError as problem:
-        if code_of(problem) != "InvalidInstanceType":
+        if code_of(problem) not in {"InvalidInstanceType", "InvalidParameterValue"}:
             raise
         raise Rejected(
             f"--instance-type: {asked.region} has no {kind}; allowed: a type of {wanted} that the region has"

@@ -15,7 +15,7 @@ MOST_USER_DATA = 16_384
 """Bytes of user data that EC2 takes, before base64 (EC2 user guide)."""
 DIGEST_LETTERS = 16
 OTHER_FILES = re.compile(
-    r"(-r|-c|-e|-f|--requirement|--constraint|--editable|--find-links)(?=[\s=./]|$)|\.{0,2}/|file:", re.I
+    r"-[rcef]|(--requirement|--constraint|--editable|--find-links)(?=[\s=]|$)|\.{0,2}/|file:", re.IGNORECASE
 )
 CREDENTIALS = re.compile(r"://[^/\s]*@|\$\{")
 
