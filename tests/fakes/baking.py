@@ -16,10 +16,11 @@ from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import tags_for
 from stacks.settings import Settings
 from tests.builders import NOW, PLACE
+from tests.fakes import wire
 from tests.fakes.aws import Aws
 from tests.fakes.ec2 import FakeEc2
 from tests.fakes.ec2_catalogue import Kind
-from tests.fakes.wire import Call, connected
+from tests.fakes.wire import Call
 from tests.fakes.yard import admits, deployed, home
 from tools.bake_image.__main__ import bake
 from tools.bake_image.plan import DIGEST_TAG, Asked
@@ -171,20 +172,32 @@ class Bakery:
 
     def bake(self, *, limit_min: int = 60, sleep: Callable[[float], None] | None = None, **asked: Any) -> int:
         """Runs it as the command line does."""
-        told = Asked(**{"family": "x86_64", "region": PLACE.region, **asked})
-        with self._connected():
-            ec2, ssm = (boto3.client(one, region_name=PLACE.region, config=ONCE) for one in ("ec2", "ssm"))
-            return bake(told, self.settings, self.file, limit_min, ec2, ssm, _Time(self.aws, sleep), self.said.append)
+        options: dict[str, Any] = {"family": "x86_64", "region": PLACE.region, **asked}
+        with self.connected():
+            ec2 = boto3.client("ec2", region_name=PLACE.region, config=ONCE)
+            ssm = boto3.client("ssm", region_name=PLACE.region, config=ONCE)
+            return bake(
+                Asked(**options),
+                self.settings,
+                self.file,
+                limit_min,
+                ec2,
+                ssm,
+                _Time(self.aws, sleep),
+                self.said.append,
+            )
 
     @contextmanager
-    def _connected(self) -> Iterator[None]:
+    def connected(self) -> Iterator[None]:
+        """Puts the account behind every client of boto3."""
+
         def answer(call: Call) -> dict[str, Any]:
             self.before(call)
             result = self.aws.answer(call)
             self.after(call)
             return result
 
-        with connected(answer, self.aws.clock.time):
+        with wire.connected(answer, self.aws.clock.time):
             yield
 
 

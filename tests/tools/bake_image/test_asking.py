@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +239,29 @@ def test_the_command_line_needs_requirements(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         main([])
     assert "--requirements" in capsys.readouterr().err
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """The command line takes over signals of the process."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_what_is_rejected_ends_with_status_2_and_its_reason(bakery: Bakery, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the settings of cdk.json, whose deployment the fake has not."""
+    with bakery.connected():
+        assert main(["--requirements", str(bakery.file), "--base", BASE]) == 2
+    assert "--region: eu-central-1 has no SSM parameter /trainyard/" in capsys.readouterr().err
+    assert bakery.aws.changes == []
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_terminal_that_closes_is_an_interrupt(bakery: Bakery, capsys: pytest.CaptureFixture[str]) -> None:
+    bakery.before = lambda _: signal.raise_signal(signal.SIGHUP)
+    with bakery.connected():
+        assert main(["--requirements", str(bakery.file), "--base", BASE]) == 130
+    assert "Interrupted" in capsys.readouterr().err
