@@ -50,7 +50,7 @@ class Recipe:
     def user_data(self, limit_min: int) -> bytes:
         """Returns the compressed script, which cloud-init unpacks. `limit_min` is when the machine's own timer powers it off, in minutes.
 
-        Raises Rejected where EC2 would not take it: hashes do not get much smaller, so about 400 of them fit.
+        Raises Rejected where EC2 would not take it: hashes do not get much smaller, so about 340 of them fit.
         """
         text = self.requirements.decode()
         end = f"END-OF-REQUIREMENTS-{self.requirements_digest}"  # no line of the file can have its own digest
