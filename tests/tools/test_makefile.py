@@ -123,7 +123,7 @@ def test_an_interrupt_leaves_nothing_running(checkout: Checkout) -> None:
         os.killpg(make.pid, 0)
 
 
-@pytest.mark.parametrize("target", ["synth", "deploy", "destroy"])
+@pytest.mark.parametrize("target", ["synth", "deploy", "destroy", "bake-image"])
 def test_a_deploy_installs_neither_pytorch_nor_the_local_aws_nor_tools(checkout: Checkout, target: str) -> None:
     code, said = checkout.made("-n", target)
     assert code == 0

@@ -1,0 +1,1 @@
+"""Tests of the tool that makes an image for nodes."""

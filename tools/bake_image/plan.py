@@ -1,0 +1,201 @@
+"""What a bake starts, decided by reading alone: nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from contract import names
+from contract.aws_errors import code_of
+from contract.codec import decode
+from contract.places import Place
+from stacks.settings import Settings
+from tools.bake_image.recipe import Recipe, Rejected
+
+if TYPE_CHECKING:
+    from types_boto3_ec2.client import EC2Client
+    from types_boto3_ec2.type_defs import ImageTypeDef
+    from types_boto3_ssm.client import SSMClient
+
+ARCHITECTURES = {"x86_64": "x86_64", "arm64": "arm64", "p3": "x86_64"}
+"""Of a family's images."""
+INSTANCE_TYPES = {"x86_64": "m6i.xlarge", "arm64": "m6g.xlarge"}
+"""What installs, by architecture: 4 vCPUs and 16 GiB, about $0.20 an hour (list price of us-east-1 from memory)."""
+BASE_TAG = "trainyard-image:base"
+REQUIREMENTS_TAG = "trainyard-image:requirements"
+DIGEST_TAG = "trainyard-image:digest"
+BAKED_TAG = "trainyard-image:baked"
+"""Tags of our own on the image, its snapshot and the machine. Neither reaper nor rights of the deployment look at them: they look at
+`contract.tags.DEPLOYMENT` and at the instance profile, and the machine has neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options, as a person gave them."""
+
+    family: str
+    region: str
+    base: str = ""
+    subnet: str = ""
+    security_group: str = ""
+    instance_type: str = ""
+    volume_gb: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One launch, and the image that is made of it."""
+
+    recipe: Recipe
+    name: str
+    subnet: str
+    security_group: str
+    instance_type: str
+    root_device: str
+    volume_gb: int
+
+
+def base_of(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> ImageTypeDef:
+    """Describes the base image. Raises Rejected if there is none, or if it is of another architecture."""
+    option, named = ("--base", asked.base) if asked.base else (f"images.{asked.family}", _named(asked, settings))
+    identity = _parameter(ssm, named, option, asked.region) if named.startswith("/") else named
+    try:
+        images = ec2.describe_images(ImageIds=[identity])["Images"]
+    except ClientError as problem:
+        if not code_of(problem).startswith("InvalidAMIID"):
+            raise
+        images = []
+    if not images:
+        raise Rejected(f"{option}: {asked.region} has no image {identity}; allowed: the id of an image of that region")
+    image, wanted = images[0], ARCHITECTURES[asked.family]
+    if (state := image.get("State", "available")) != "available":
+        raise Rejected(f"{option}: {identity} is {state}; allowed: an image that is available")
+    if (architecture := image.get("Architecture", wanted)) != wanted:
+        raise Rejected(
+            f"{option}: {identity} is for {architecture}; allowed: an image for {wanted} (--family {asked.family})"
+        )
+    for tag in image.get("Tags", []):
+        if tag.get("Key") == BASE_TAG:
+            raise Rejected(
+                f"{option}: {identity} was baked itself, from {tag.get('Value')}; allowed: --base with that image, or with a newer one"
+            )
+    return image
+
+
+def plan(
+    asked: Asked, settings: Settings, base: ImageTypeDef, requirements: bytes, ec2: EC2Client, ssm: SSMClient
+) -> Plan:
+    """Looks everything up that a launch needs. Raises Rejected, with the option."""
+    recipe = Recipe(base["ImageId"], requirements)
+    subnet, network = _subnet(asked, settings, ec2, ssm)
+    root = base.get("RootDeviceName", "")
+    sizes = [
+        one.get("Ebs", {}).get("VolumeSize", 0)
+        for one in base.get("BlockDeviceMappings", [])
+        if one.get("DeviceName") == root
+    ]
+    snapshot_gb = max(sizes, default=0)
+    if not snapshot_gb:
+        raise Rejected(f"--base: {recipe.base} has no snapshot for its root device; allowed: an image on EBS")
+    if asked.volume_gb and asked.volume_gb < snapshot_gb:
+        raise Rejected(
+            f"--volume-gb is {asked.volume_gb}; allowed: {snapshot_gb} and more, the size of the base's snapshot"
+        )
+    return Plan(
+        recipe=recipe,
+        name=recipe.name(settings.deployment, asked.family),
+        subnet=subnet,
+        security_group=_group(asked, network, ec2),
+        instance_type=_instance_type(asked, ec2),
+        root_device=root,
+        volume_gb=asked.volume_gb or snapshot_gb,
+    )
+
+
+def _named(asked: Asked, settings: Settings) -> str:
+    images: dict[str, str] = {**settings.images}
+    if asked.family not in images:
+        set_ = ", ".join(sorted(images))
+        raise Rejected(f"--family: cdk.json has no images.{asked.family}; allowed: {set_}, or --base with an image")
+    return images[asked.family]
+
+
+def _parameter(ssm: SSMClient, name: str, option: str, region: str) -> str:
+    try:
+        return ssm.get_parameter(Name=name)["Parameter"].get("Value", "")
+    except ClientError as problem:
+        if code_of(problem) != "ParameterNotFound":
+            raise
+        raise Rejected(
+            f"{option}: {region} has no SSM parameter {name}; allowed: one that holds the id of an image"
+        ) from None
+
+
+def _subnet(asked: Asked, settings: Settings, ec2: EC2Client, ssm: SSMClient) -> tuple[str, str]:
+    """Returns subnet and network."""
+    described = names.region_parameter(settings.deployment, asked.region)
+    place = decode(Place, _parameter(ssm, described, "--region", asked.region))
+    ours = [zone.subnet for zone in place.zones]
+    if not ours:
+        raise Rejected(f"--region: {asked.region} serves grids only; allowed: a region in which the deployment trains")
+    subnet = asked.subnet or ours[0]
+    if subnet not in ours:
+        raise Rejected(f"--subnet: {subnet} is not of the deployment; allowed: {', '.join(ours)}")
+    try:
+        found = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
+    except ClientError as problem:
+        if code_of(problem) != "InvalidSubnetID.NotFound":
+            raise
+        raise Rejected(
+            f"--subnet: {asked.region} has no {subnet}; allowed: {', '.join(ours)}; or deploy again"
+        ) from None
+    return subnet, found[0].get("VpcId", "")
+
+
+def _group(asked: Asked, network: str, ec2: EC2Client) -> str:
+    """Returns the security group: by default that of the network, in which no node ever is. What packages run while they are installed
+    then reaches no node, as it would in a group of nodes."""
+    wanted: list[Any] = [{"Name": "vpc-id", "Values": [network]}]
+    wanted.append(
+        {"Name": "group-id", "Values": [asked.security_group]}
+        if asked.security_group
+        else {"Name": "group-name", "Values": ["default"]}
+    )
+    allowed = "allowed: a group of the subnet's network that lets TCP 443 out, and in which no node is"
+    found = ec2.describe_security_groups(Filters=wanted)["SecurityGroups"]
+    if not found:
+        raise Rejected(f"--security-group: {network} has no {asked.security_group or 'default group'}; {allowed}")
+    group = found[0].get("GroupId", "")
+    if not _lets_https_out(found[0].get("IpPermissionsEgress", [])):
+        why = "" if asked.security_group else " (the setting compliance closes default groups)"
+        raise Rejected(f"--security-group: {group} lets no TCP 443 out{why}; {allowed}")
+    return group
+
+
+def _lets_https_out(rules: Sequence[Any]) -> bool:
+    return any(
+        rule.get("IpProtocol") == "-1"
+        or (rule.get("IpProtocol") == "tcp" and rule.get("FromPort", 0) <= 443 <= rule.get("ToPort", 65_535))
+        for rule in rules
+        if any(one.get("CidrIp") == "0.0.0.0/0" for one in rule.get("IpRanges", []))
+    )
+
+
+def _instance_type(asked: Asked, ec2: EC2Client) -> str:
+    wanted = ARCHITECTURES[asked.family]
+    kind: Any = asked.instance_type or INSTANCE_TYPES[wanted]
+    try:
+        found = ec2.describe_instance_types(InstanceTypes=[kind])["InstanceTypes"]
+    except ClientError as problem:
+        if code_of(problem) not in {"InvalidInstanceType", "InvalidParameterValue"}:
+            raise
+        raise Rejected(
+            f"--instance-type: {asked.region} has no {kind}; allowed: a type of {wanted} that the region has"
+        ) from None
+    supported: list[str] = [*found[0].get("ProcessorInfo", {}).get("SupportedArchitectures", [])]
+    if wanted not in supported:
+        raise Rejected(f"--instance-type: {kind} is for {', '.join(supported)}; allowed: a type for {wanted}")
+    return str(kind)
