@@ -309,7 +309,7 @@ def test_the_installation_of_requirements_gets_no_keys(site: Site, monkeypatch: 
     monkeypatch.setattr("agent.attempt.requirements.install", install)
     site.gets_keys = False
     site.give_keys(replace(KEYS, training=replace(ROLE, expires=2e9)))
-    site.offer("", job_role="corpus")
+    site.offer("", job_role="corpus", files={"requirements.txt": "\n"})
     assert site.run().error == ""
     (environment,) = given
     assert str(site.root / "var/lib/trainyard/role") not in " ".join(environment.values())

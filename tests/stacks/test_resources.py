@@ -20,6 +20,7 @@ from contract.codec import encode
 from contract.places import Place, Zone
 from stacks.parts.agent import CONTENTS, archived
 from stacks.parts.assembled import LAMBDA
+from stacks.region import ENVIRONMENT_DAYS
 from stacks.settings import MOST_SECURITY_GROUPS
 from tests.stacks.synth import every, function, only, outputs_of, place_of, plain, resources, variables
 from tools.synthesis import Synthesised, synthesise
@@ -91,12 +92,13 @@ def test_every_bucket_is_tidied(deployment: Synthesised) -> None:
         assert ("NoncurrentVersionExpiration" in rule) == ("VersioningConfiguration" in bucket), name
 
 
-def test_no_lifecycle_rule_ends_an_object_that_is_current_but_agents_that_no_job_names_any_more(
+def test_no_lifecycle_rule_ends_an_object_that_is_current_but_old_agents_and_environments(
     deployment: Synthesised,
 ) -> None:
     rules = [rule for _, one in every(deployment, "AWS::S3::Bucket") for rule in one["LifecycleConfiguration"]["Rules"]]
     ending = [rule for rule in rules if {"ExpirationInDays", "ExpirationDate"} & rule.keys()]
-    assert ending == [{"Prefix": keys.AGENTS, "ExpirationInDays": agents.KEPT_DAYS, "Status": "Enabled"}]
+    kept = {keys.AGENTS: agents.KEPT_DAYS, keys.ENVIRONMENTS: ENVIRONMENT_DAYS}
+    assert {rule["Prefix"]: rule["ExpirationInDays"] for rule in ending} == kept
 
 
 def test_the_agents_digest_is_that_of_the_archive_which_a_deploy_uploads(
