@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from agent import code, environments, fabric, machine, requirements
 from agent.aws import Aws
-from agent.checkpoints import Checkpoints, Position
+from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts, Folder
 from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch
@@ -27,6 +27,7 @@ from agent.keys import AGAIN_S, KeysExpired
 from agent.logs import OWN_LINE, LogShipper
 from agent.metadata import Metadata
 from agent.orders import OrderWatch
+from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 from agent import sets
 from agent.commits import CORES, Folder
+from agent.position import Position
 from agent.progress import Named, ProgressFile
 from agent.retention import History, history, stale
 from agent.sets import Now, Result
@@ -17,11 +18,8 @@ from agent.snapshot import FileState
 from agent.store import Store
 from contract.codec import decode, encode
 from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, SetPlan
-from contract.jobs import Job, Scope
 from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
-PATIENCE_S = 60.0
-"""The least time after which a rank that cannot answer a set says so, and after which the next one may be opened."""
 CLOCK_S = 2.0
 """A machine's clock that differs from AWS's by more than this is wrong; AWS's times have whole seconds."""
 
@@ -32,33 +30,6 @@ class NeverWhole(Exception):
 
 class Late(Exception):
     """The folder has moved on from the checkpoint that was to be committed; the message names a file."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """Whose checkpoints these are."""
-
-    job: Job
-    attempt: int
-    rank: int
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks answer."""
-        return 1 if self.job.checkpoint_scope is Scope.RANK0 else self.job.nodes
-
-    @property
-    def every_s(self) -> float:
-        return self.job.checkpoint_minutes * 60
-
-    @property
-    def patience_s(self) -> float:
-        return max(PATIENCE_S, self.every_s)
-
-    def boundary(self, now: float) -> float:
-        """The first boundary after `now`: they are common to all ranks."""
-        passed = (now - self.job.admitted_at) // self.every_s
-        return self.job.admitted_at + (passed + 1) * self.every_s
 
 
 class Checkpoints:
@@ -130,6 +101,8 @@ class Checkpoints:
             self._commit(step, named, limit=named.at if named else 0.0, final=True)
         elif named is not None and not named.count:
             self._miss(f"its restored files are gone, and it has not finished a checkpoint after {named.step}")
+        elif named is None and self.closed_step < 0 and self._folder.is_saving:
+            self._miss("its trainer ended while it saved its first checkpoint")
         else:
             self._say(Part.NOTHING, b"{}")
         with suppress(NeverWhole):

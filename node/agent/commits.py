@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agent import snapshot
 from agent.engine.engine import Engine
 from agent.engine.places import Memory, wasteful
 from agent.progress import ProgressFile
-from agent.snapshot import RACY_S, Changed, FileState
+from agent.snapshot import RACY_S, UNFINISHED, Changed, FileState
 from agent.store import Store
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
@@ -64,12 +64,14 @@ class Folder:
     @property
     def is_empty(self) -> bool:
         """Whether nothing at all lies in the folder but what was restored of other ranks: not even a file that is still written."""
-        known = set(self._foreign)
-        return all(
-            (Path(parent) / name).relative_to(self._folder).as_posix() in known
-            for parent, _, names in os.walk(self._folder)
-            for name in names
-        )
+        return all(file.relative_to(self._folder).as_posix() in self._foreign for file in _files(self._folder))
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether an unfinished file lies in the folder, or in the one beside it in which the module for trainers writes."""
+        beside = self._folder.with_name(f"{self._folder.name}{UNFINISHED}")
+        inside = (file.relative_to(self._folder) for file in _files(self._folder))
+        return any(_files(beside)) or any(part.endswith(UNFINISHED) for path in inside for part in path.parts)
 
     def send(
         self, fits: Callable[[Sequence[FileState]], None] = lambda _: None, *, cores: float | None = CORES
@@ -133,6 +135,11 @@ class Folder:
         if text not in self._said:
             self._said.add(text)
             self._note(f"{self._kind.value}: {text}")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Whatever is no folder, links and pipes as well; nothing where there is no such folder."""
+    return (Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
 
 
 class Artifacts:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from agent.checkpoints import Position
 from agent.engine.engine import Engine
 from agent.engine.wanted import Unusable
 from agent.failures import CannotStart, is_full
+from agent.position import Position
 from agent.retention import RestoreSet, history
 from agent.store import Missing, Store
 from contract.codec import Garbled, decode, encode

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.checkpoints import Checkpoints, Position
+from agent.checkpoints import Checkpoints
 from agent.commits import Folder
 from agent.engine.engine import Engine
+from agent.position import Position
 from agent.progress import ProgressFile
 from agent.restore import restore
 from agent.store import Store

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from agent import snapshot
-from agent.checkpoints import Checkpoints, Position
+from agent.checkpoints import Checkpoints
 from agent.commits import Folder
 from agent.engine import sending
 from agent.engine.engine import Engine
+from agent.position import Position
 from agent.progress import ProgressFile
 from agent.snapshot import Changed
 from agent.store import Store

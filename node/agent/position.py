@@ -1,0 +1,37 @@
+"""Whose checkpoints are committed and restored, and when: a rank in an attempt of a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from contract.jobs import Job, Scope
+
+PATIENCE_S = 60.0
+"""The least time after which a rank that cannot answer a set says so, and after which the next one may be opened."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Whose checkpoints these are."""
+
+    job: Job
+    attempt: int
+    rank: int
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks answer."""
+        return 1 if self.job.checkpoint_scope is Scope.RANK0 else self.job.nodes
+
+    @property
+    def every_s(self) -> float:
+        return self.job.checkpoint_minutes * 60
+
+    @property
+    def patience_s(self) -> float:
+        return max(PATIENCE_S, self.every_s)
+
+    def boundary(self, now: float) -> float:
+        """The first boundary after `now`: they are common to all ranks."""
+        passed = (now - self.job.admitted_at) // self.every_s
+        return self.job.admitted_at + (passed + 1) * self.every_s
