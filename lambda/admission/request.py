@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
@@ -80,6 +81,12 @@ def _variable(name: str) -> str:
     return name
 
 
+def _one_of(kind: type[Enum]) -> Callable[[object], object]:
+    """Reads the text of a choice; what is no text of one is left to be rejected."""
+    texts = {one.value: one for one in kind}
+    return lambda value: texts.get(value, value) if isinstance(value, str) else value
+
+
 def _secret(arn: str) -> str:
     if not SECRET.fullmatch(arn):
         raise ValueError(f"{plain(arn)} is not the ARN of a secret")
@@ -151,18 +158,14 @@ class JobRequest(BaseModel):
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
-    checkpoint_scope: Annotated[
-        Scope, BeforeValidator(lambda value: Scope(value) if value in list(Scope) else value)
-    ] = Field(
+    checkpoint_scope: Annotated[Scope, BeforeValidator(_one_of(Scope))] = Field(
         default=Scope.AUTO,
         description=(
             "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
             "or auto (of every rank that has any)."
         ),
     )
-    checkpoint_restore: Annotated[
-        Selection, BeforeValidator(lambda value: Selection(value) if value in list(Selection) else value)
-    ] = Field(
+    checkpoint_restore: Annotated[Selection, BeforeValidator(_one_of(Selection))] = Field(
         default=Selection.ALL,
         description=(
             "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."

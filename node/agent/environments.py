@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
+from agent import machine
 from agent.engine.engine import Engine
 from agent.engine.places import Memory
 from agent.keys import KeysExpired
@@ -85,8 +85,7 @@ class Installed:
         threading.Thread(target=self._send, args=(installed, took_s), name="environment", daemon=True).start()
 
     def _send(self, installed: list[FileState], took_s: float) -> None:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        machine.give_way(NICE)
         try:
             sent = Engine(self._store).send(
                 self._folder,

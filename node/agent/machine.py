@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import subprocess
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,12 @@ def _set_limit(which: int, wanted: tuple[int, int], what: str, note: Callable[[s
         resource.setrlimit(which, wanted)
     except (OSError, ValueError) as problem:
         note(f"the limit of {what} stays at {resource.getrlimit(which)[0]}: {problem}")
+
+
+def give_way(nice: int) -> None:
+    """Makes this thread, and those that it starts, as nice as that; others of the process stay as they are."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
 
 
 def power_off_at(root: Path, epoch: float, note: Callable[[str], None]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
+from agent import machine
 from agent.checkpoints import Checkpoints, NeverWhole
 from agent.commits import Artifacts
 from agent.failures import LARGER, is_full
@@ -88,8 +87,7 @@ class Saver:
 
     def _run(self) -> None:
         """Looks for a set to answer all the time, and commits artifacts once an interval."""
-        with suppress(OSError):  # the threads of a commit are as nice as the one that starts them
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        machine.give_way(NICE)
         next_artifacts, next_look = self._now() + self._every_s, 0.0
         while not self._over.wait(min(TICK_S, self._every_s / 4)):
             if not self.refused and self._now() >= next_look and not self._done(self._answer):

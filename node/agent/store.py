@@ -11,8 +11,6 @@ from botocore.exceptions import ClientError
 from contract.aws_errors import code_of
 
 MIB = 1024 * 1024
-PART = 32 * MIB
-"""The size of a part: S3's 10,000 parts make 320 GB, and boto3 uses larger parts for larger files."""
 ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 """S3 answers the second where another write of the key is under way."""
@@ -89,14 +87,8 @@ class Store:
     def fetch(self, key: str, file: Path) -> None:
         """Downloads the object, a large one in parts side by side. Raises Missing."""
         try:
-            self.client.download_file(self.bucket, key, str(file), Config=self._in_parts())
+            self.client.download_file(self.bucket, key, str(file))
         except ClientError as problem:
             if self.lacks(key, problem):
                 raise Missing(f"s3://{self.bucket}/{key} is missing") from None
             raise
-
-    @staticmethod
-    def _in_parts() -> Any:
-        from boto3.s3.transfer import TransferConfig  # imported here because it takes a tenth of a second
-
-        return TransferConfig(multipart_threshold=2 * PART, multipart_chunksize=PART)

@@ -11,11 +11,6 @@ from tests.node.fakes import FakeS3
 from tests.node.folders import EVERY_S, Rank, closed, pass_time, ranks
 
 
-@pytest.fixture
-def s3() -> FakeS3:
-    return FakeS3()
-
-
 def second_attempt(tmp_path: Path, s3: FakeS3, scope: Scope, selection: Selection = Selection.ALL) -> list[Rank]:
     """Two ranks that have restored checkpoint 100, in which each has a shard."""
     first = ranks(tmp_path, s3, 2, scope=scope)

@@ -15,6 +15,7 @@ from agent.disk.place import WorkPlace
 from agent.disk.room import Naming, Room, Shortage
 from agent.progress import Named
 from agent.reports import Reporter
+from agent.snapshot import UNFINISHED
 
 EVERY_S = 10.0
 PACE_S = 600.0
@@ -23,7 +24,6 @@ NAMINGS = 6
 """The habit of a trainer is that of its last checkpoints."""
 LATE_S = 2.0
 """A file of a checkpoint is at most so much newer than the file that names it."""
-UNFINISHED = ".tmp"
 
 Measured = tuple[int, int]
 """Bytes of a file system, and those that may be written."""

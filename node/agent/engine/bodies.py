@@ -50,7 +50,7 @@ class Payload(io.RawIOBase):
         return b64encode(zlib.crc32(self._view).to_bytes(4, "big")).decode()
 
 
-def fill(into: memoryview, body: Any) -> None:
+def receive(into: memoryview, body: Any) -> None:
     """Reads an answer that has as many bytes. Raises what botocore raises of a connection that ends."""
     have = 0
     while have < len(into):

@@ -21,7 +21,7 @@ class Engine:
     """Of one bucket. Not for use by two threads at once.
 
     Calls raise what boto3 raises after its retries, except where their docstring says otherwise. Their threads are as nice as the
-    thread that calls: `os.setpriority(os.PRIO_PROCESS, 0, 10)` there makes all of them so.
+    thread that calls (`machine.give_way`).
     """
 
     def __init__(self, store: Store, *, sleep: Callable[[float], None] = time.sleep) -> None:

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadError
 
-from agent.engine.bodies import CONNECTIONS, fill
+from agent.engine.bodies import CONNECTIONS, receive
 from agent.engine.tree import Tree
 from agent.engine.wanted import Piece, Span, Unusable, check, requests
 from agent.store import Store
@@ -155,7 +155,7 @@ class Fetching:
         with closing(answer["Body"]) as body:
             if answer["ContentLength"] != len(into):
                 raise Unusable(f"{where} ends before byte {start + len(into)}")
-            fill(into, body)
+            receive(into, body)
 
 
 def write(file: int, content: memoryview, start: int) -> None:

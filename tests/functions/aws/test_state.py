@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import random
 import zlib
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,25 +25,11 @@ from localaws.model import Refused
 from tests.builders import INTENT, JOB, NODE_ROLE, NOW
 from tests.fakes.aws import Aws
 from tests.fakes.faults import Kind
-from tests.fakes.functions import Functions
 from tests.fakes.state import TABLE, kept, report, store, stored, stored_item
-from tests.fakes.yard import deployed
 
 ORDER = Order(kind=OrderKind.STOP, error="Interrupted", reason="A spot notice came.", by=1, author="rank 1")
 REPORT = NodeReport(job=JOB.id, attempt=1, rank=0, instance="i-0", phase=Phase.TRAINING, sent_at=0.0)
 KEY = ItemKey("marks", "eu-west-1")
-
-
-@pytest.fixture
-def fake() -> Iterator[Aws]:
-    made = deployed()
-    with Functions(made).installed():
-        yield made
-
-
-@pytest.fixture
-def state(fake: Aws) -> State:  # noqa: ARG001
-    return State(TABLE)
 
 
 def test_only_the_first_creation_wins(fake: Aws, state: State) -> None:
@@ -345,57 +329,6 @@ def test_items_of_a_job_expire_long_after_its_deadline_and_marks_and_regions_nev
     assert all(expiry[kind] >= JOB.deadline + items.KEPT_S for kind in ("job", "launch", "order"))
     assert expiry["closed"] >= NOW + items.LONGEST_S
     assert expiry["regions"] == expiry["marks"] == float("inf")
-
-
-def long_document(length: int) -> bytes:
-    chance = random.Random(length)
-    return json.dumps({f"i-{chance.getrandbits(68):017x}": n for n in range(length // 27)}).encode()
-
-
-def test_a_document_too_long_for_an_item_lies_in_pieces_and_comes_back_whole(fake: Aws, state: State) -> None:
-    document = long_document(3_000_000)
-    head = pieces.write(state, KEY, None, document, writer="one")
-    found = pieces.read(state, KEY)
-    assert found is not None
-    assert (found[0].version, found[1]) == (head.version, document)
-    shorter = long_document(1_500_000)
-    pieces.write(state, KEY, head, shorter, writer="one")
-    again = pieces.read(state, KEY)
-    assert again is not None
-    assert again[1] == shorter
-    assert len(kept(fake)) == 1 + -(-len(shorter) // pieces.PIECE), "the pieces of before are gone"
-
-
-def test_of_two_writers_of_long_documents_one_wins_whole(state: State) -> None:
-    head = pieces.write(state, KEY, None, b"{}", writer="one")
-    mine = pieces.write(state, KEY, head, long_document(1_500_000), writer="one")
-    with pytest.raises(Raced):
-        pieces.write(state, KEY, head, long_document(2_500_000), writer="two")
-    found = pieces.read(state, KEY)
-    assert found is not None
-    assert (found[0].version, found[1]) == (mine.version, long_document(1_500_000))
-
-
-def test_a_slow_writer_leaves_the_pieces_of_the_next_one_alone(fake: Aws, state: State) -> None:
-    head = pieces.write(state, KEY, None, long_document(1_500_000), writer="slow")
-    store(fake, ItemKey(KEY.partition, f"{KEY.sort}#next-3#0000"), b"about to be named by its head")
-    pieces.write(state, KEY, head, b"{}", writer="slow")
-    assert [one["sk"]["S"] for one in kept(fake)] == [KEY.sort, f"{KEY.sort}#next-3#0000"]
-
-
-def test_a_token_with_a_field_of_a_newer_writer_is_read(fake: Aws, state: State) -> None:
-    key = items.waiting(JOB.id, 1, "a" * 64)
-    store(fake, key, b'{"job": "job-1", "attempt": 1, "token": "t", "new": true}')
-    assert state.tokens() == [Token(job=JOB.id, attempt=1, token="t", key=key)]
-
-
-def test_a_long_document_that_lost_a_piece_counts_as_empty(fake: Aws, state: State) -> None:
-    pieces.write(state, KEY, None, long_document(1_500_000), writer="one")
-    lost = next(one for one in kept(fake) if "#" in one["sk"]["S"])
-    state.delete(ItemKey(lost["pk"]["S"], lost["sk"]["S"]))
-    found = pieces.read(state, KEY)
-    assert found is not None
-    assert found[1] == b""
 
 
 def test_an_urgent_report_is_marked_for_the_stream_and_a_usual_one_is_not(fake: Aws) -> None:
