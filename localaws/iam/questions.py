@@ -48,7 +48,6 @@ PLAIN = {
     "cloudformation:DescribeStacks": "{StackName}",
     "codebuild:StartBuild": HERE + "project/{projectName}",
     "ecr:GetAuthorizationToken": "*",
-    "lambda:Invoke": "{FunctionName}",
     "logs:CreateLogGroup": HERE + "log-group:{logGroupName}",
     "logs:CreateLogStream": HERE + "log-group:{logGroupName}:log-stream:{logStreamName}",
     "logs:PutLogEvents": HERE + "log-group:{logGroupName}:log-stream:{logStreamName}",
@@ -63,7 +62,6 @@ PLAIN = {
 }
 """Calls that need one right, mostly of their own name, on a resource that their parameters name; no context of their own."""
 RENAMED = {
-    "lambda:Invoke": "lambda:InvokeFunction",
     "monitoring:GetMetricData": "cloudwatch:GetMetricData",
     "monitoring:PutMetricData": "cloudwatch:PutMetricData",
 }
@@ -217,6 +215,17 @@ def _sqs(call: Call, _: Account) -> Asked:
     yield f"sqs:{call.action.removesuffix('Batch')}", f"arn:aws:sqs:{call.region}:{account}:{queue}", {}
 
 
+def _lambda(call: Call, _: Account) -> Asked:
+    """A caller may give the function's ARN, or its name alone."""
+    if call.action == "Invoke":
+        function = call.parameters["FunctionName"]
+        yield (
+            "lambda:InvokeFunction",
+            function if function.startswith("arn:") else arn(call, f"function:{function}"),
+            {},
+        )
+
+
 def _sns(call: Call, account: Account) -> Asked:
     if call.action != "Publish":
         return
@@ -322,5 +331,6 @@ _TRANSLATORS: dict[str, Callable[[Call, Account], Asked]] = {
     "secretsmanager": _secretsmanager,
     "sqs": _sqs,
     "sns": _sns,
+    "lambda": _lambda,
     "iam": _iam,
 }

@@ -34,6 +34,14 @@ QUESTIONS: list[tuple[str, dict[str, Any], list[tuple[str, str]]]] = [
         {"Bucket": "b", "Deleted": [["jobs/a"], ["jobs/b", "v1"]]},
         [("s3:DeleteObject", "arn:aws:s3:::b/jobs/a"), ("s3:DeleteObjectVersion", "arn:aws:s3:::b/jobs/b")],
     ),
+    *(
+        (
+            "lambda:Invoke",
+            {"FunctionName": given},
+            [("lambda:InvokeFunction", f"arn:aws:lambda:{HERE}:function:attendant")],
+        )
+        for given in ("attendant", f"arn:aws:lambda:{HERE}:function:attendant")
+    ),
     ("monitoring:GetMetricData", {}, [("cloudwatch:GetMetricData", "*")]),
     ("pricing:GetProducts", {}, [("pricing:GetProducts", "*")]),
     ("ec2:DeleteVolume", {"VolumeId": "vol-1"}, [("ec2:DeleteVolume", f"arn:aws:ec2:{HERE}:volume/vol-1")]),
