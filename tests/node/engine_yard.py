@@ -22,11 +22,13 @@ from localaws.sink.server import Sink
 
 BUCKET = "bytes"
 MIB = 1024 * 1024
+SESSION = boto3.session.Session(aws_access_key_id="AKIAFIRST", aws_secret_access_key="secret")
+"""One for all, because each reads the models of S3 for itself."""
 
 
 def client(sink: Sink, *, trusted: Any = None, attempts: int = 3, read_s: float = 10, **more: Any) -> Any:
     """As the agent makes it, but for shorter patience."""
-    return boto3.session.Session(aws_access_key_id="AKIAFIRST", aws_secret_access_key="secret").client(
+    return SESSION.client(
         "s3",
         region_name="eu-central-1",
         endpoint_url=sink.endpoint,
