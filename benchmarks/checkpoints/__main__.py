@@ -172,10 +172,9 @@ def race(at: Server, sources: dict[str, Path], work: Path, rounds: int) -> dict[
 
 def quiet(at: Server, work: Path) -> Quiet:
     """A pass over a folder in which nothing is new."""
-    folder = work / "quiet"
-    folder.mkdir()
-    command = [sys.executable, "-m", "benchmarks.checkpoints.quiet", str(folder)]
-    child = measured(command, variables=variables(at, work), work=work)
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        command = [sys.executable, "-m", "benchmarks.checkpoints.quiet", folder]
+        child = measured(command, variables=variables(at, work), work=work)
     return Quiet(**json.loads(child.output))
 
 

@@ -151,8 +151,7 @@ def test_no_call_of_the_drain_would_be_denied(
     verdicts = judge([call for call in list(yard.aws.recorder.calls) if call.role in roles], policies, account)
     assert {one.request.principal for one in verdicts} == roles
     assert [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed] == []
-    looks = {
-        "batch:ListJobs",
-        "sagemaker:ListTrainingJobs",
-    }  # the children of a stopped grid may be quicker to stop trainings
-    assert {"states:StopExecution", "ec2:TerminateInstances", *looks} <= {one.call.name for one in verdicts}
+    looks = {"batch:ListJobs", "sagemaker:ListTrainingJobs", "ec2:DescribeInstances"}
+    # What runs may end sooner than the drain ends it: the children of a stopped grid stop their trainings, and the cleanup of a
+    # stopped execution terminates its instances.
+    assert {"states:StopExecution", *looks} <= {one.call.name for one in verdicts}
