@@ -292,7 +292,8 @@ class Attempt:
                 return self._obey(child)
             if self._saver.refused:
                 return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
-            started = started or self._has_stepped()
+            # Each time: a checkpoint is of the moment at which its name is first read, and the saver may be at work.
+            started = self._has_stepped() or started
         # A peer that obeyed an order first may have broken this trainer's connections: look for that order now.
         self._obeyed = self._watch.look(stopped=True) if status else self._watch.order
         self._has_stepped()

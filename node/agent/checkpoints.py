@@ -12,11 +12,11 @@ from agent import sets
 from agent.commits import CORES, Folder
 from agent.position import Position
 from agent.progress import Named, ProgressFile
-from agent.retention import History, history, stale
+from agent.retention import History, history, leftover, stale
 from agent.sets import Now, Result
 from agent.snapshot import FileState
-from agent.store import Store
-from contract.codec import decode, encode
+from agent.store import Missing, Store
+from contract.codec import Garbled, decode, encode
 from contract.commits import CheckpointSet, Commit, CommittedFile, Missed, Part, SetPlan
 from contract.keys import LAST_SET, BytesPrefix, CommitKind
 
@@ -339,15 +339,14 @@ class Checkpoints:
         if not old.parts and not old.closing:
             return
         try:
+            ours = {*self._folder.keys, *self._once_listed(old.parts)}
             for keys in (old.closing, old.parts):
                 self._store.delete(keys)
-            for key in old.parts:
-                self._files.pop(key, None)
             kept = [key for key in known.files_of(self._place.rank) if key not in old.parts]
             listed = {file.key for key in kept for file in self._listed(key)}
-            own = dict(self._store.sizes(self._keys.checkpoints(self._place.rank)))
-            unlisted = [key for key in own if key not in listed]
-            left = {key: size for key, size in own.items() if key in listed}
+            own = list(self._store.objects(self._keys.checkpoints(self._place.rank)))
+            unlisted = leftover(own, listed=listed, ours=ours, now=self._now())
+            left = {one.key: one.size for one in own if one.key in listed}
             # First, because they may be gone although the answer says nothing of it, or says that others stay.
             self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
             self._store.delete(unlisted)
@@ -355,6 +354,13 @@ class Checkpoints:
             self._note(f"old checkpoints stay for now: {problem}")
         else:
             self._note(f"thinned: {len(old.parts)} documents and {len(unlisted)} objects of older checkpoints")
+
+    def _once_listed(self, documents: Iterable[str]) -> Iterable[str]:
+        """Keys of the files in documents that are about to be deleted; of one that cannot be read, nothing is known."""
+        for document in documents:
+            with suppress(Garbled, Missing):
+                yield from (file.key for file in self._listed(document))
+            self._files.pop(document, None)
 
     def _listed(self, key: str) -> Iterable[CommittedFile]:
         if key not in self._files:

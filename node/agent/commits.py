@@ -91,6 +91,11 @@ class Folder:
                 self._sleep(PAUSE_S)
         raise AssertionError("unreachable")
 
+    @property
+    def keys(self) -> set[str]:
+        """Of the objects that this agent sent or restored."""
+        return self._memory.keys
+
     def deleted(self, keys: Collection[str], left: dict[str, int], listed: Sequence[CommittedFile]) -> None:
         """Takes note of objects that are about to be deleted, and of those that are `left`, with their sizes in bytes. Of packs in
         which little is `listed` any more the next commit sends the rest again."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from agent.store import Stored
 from contract.commits import Part
 from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
+UNLISTED_S = 86_400.0
+"""How long an object stays that no document lists and this agent has not sent: another attempt may be about to list it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +138,16 @@ def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> Stale:
             closing += [names[name] for name in sorted(names) if not name.startswith("r")]
         parts += [names[name] for name in sorted(names) if name.startswith(own)]
     return Stale(tuple(closing), tuple(parts))
+
+
+def leftover(stored: Iterable[Stored], *, listed: Collection[str], ours: Collection[str], now: float) -> list[str]:
+    """Keys of the objects to delete: those that no kept document has `listed`, and that nobody can be about to list. `ours` are those that
+    this agent sent, or that the documents listed which it has just deleted. `now`: AWS's time, UTC epoch seconds.
+
+    A machine that is believed dead may still run: its agent lists the bucket while the next attempt has sent objects, and no document yet.
+    """
+    return [
+        one.key
+        for one in stored
+        if one.key not in listed and (one.key in ours or now - one.modified.timestamp() > UNLISTED_S)
+    ]

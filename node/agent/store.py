@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
@@ -24,6 +25,16 @@ class NotDeleted(RuntimeError):
 
 class Missing(LookupError):
     """There is no such object."""
+
+
+class Stored(NamedTuple):
+    """An object as a list of the bucket tells it."""
+
+    key: str
+    size: int
+    """Bytes."""
+    modified: datetime
+    """By S3's clock; of an object that was sent in parts, when its upload began."""
 
 
 class Store:
@@ -66,13 +77,13 @@ class Store:
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key under `prefix`, page by page."""
-        return (key for key, _ in self.sizes(prefix))
+        return (one.key for one in self.objects(prefix))
 
-    def sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
-        """Every key under `prefix` and the size of its object in bytes, page by page."""
+    def objects(self, prefix: str) -> Iterator[Stored]:
+        """Every object under `prefix`, page by page."""
         for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix):
             for entry in page.get("Contents", []):
-                yield entry["Key"], entry["Size"]
+                yield Stored(entry["Key"], entry["Size"], entry["LastModified"])
 
     def delete(self, keys: Iterable[str]) -> None:
         """Deletes the objects, up to 1,000 in a call; one that does not exist counts as deleted. Raises NotDeleted."""

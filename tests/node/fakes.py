@@ -9,6 +9,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -44,6 +45,8 @@ class FakeS3:
         """A client's: nothing takes over requests of this one."""
         self.calls: list[tuple[str, str]] = []
         self.fault: Fault = lambda _call, _key: None
+        self.now: Callable[[], float] = time.time
+        self._modified: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
 
     def _enter(self, call: str, key: str) -> None:
@@ -69,13 +72,13 @@ class FakeS3:
         with self._lock:
             if options.get("IfNoneMatch") and (Bucket, Key) in self.objects:
                 raise refusal("PreconditionFailed")
-            self.objects[Bucket, Key] = content
+            self.objects[Bucket, Key], self._modified[Bucket, Key] = content, self.now()
 
     def create_multipart_upload(self, Bucket: str, Key: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         self._enter("begin", Key)
         with self._lock:
             name = f"upload-{len(self.calls)}-{len(self.uploads)}"
-            self.uploads[Bucket, Key, name] = {}
+            self.uploads[Bucket, Key, name], self._modified[Bucket, Key] = {}, self.now()
         return {"UploadId": name}
 
     def upload_part(self, Bucket: str, Key: str, UploadId: str, PartNumber: int, Body: Any, **options: Any) -> Any:  # noqa: N803
@@ -120,8 +123,15 @@ class FakeS3:
         self._enter("list", Prefix)
         keys = sorted(key for bucket, key in self.objects if bucket == Bucket and key.startswith(Prefix))
         for start in range(0, max(len(keys), 1), 2):
-            page = [{"Key": key, "Size": len(self.objects[Bucket, key])} for key in keys[start : start + 2]]
+            page = [
+                {"Key": key, "Size": len(self.objects[Bucket, key]), "LastModified": self._date(Bucket, key)}
+                for key in keys[start : start + 2]
+            ]
             yield {"Contents": page} if keys else {}
+
+    def _date(self, bucket: str, key: str) -> datetime:
+        """S3's, in whole seconds. What a test put there itself has been there for ever."""
+        return datetime.fromtimestamp(int(self._modified.get((bucket, key), 0)), UTC)
 
     def sent(self, part: str) -> list[str]:
         """Keys with `part` in them that were uploaded, in order."""

@@ -243,6 +243,31 @@ def test_a_result_that_cannot_be_saved_is_no_success(site: Site) -> None:
     assert "not committed" in ending.reason
 
 
+def test_a_checkpoint_is_of_the_moment_of_its_first_name_while_an_earlier_commit_takes_long(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.saver.Saver._run", lambda _saver: None)  # busy until the end
+    site.offer(
+        """
+import json, os, time
+open(os.environ["CHECKPOINT_DIR"] + "/model.pt", "w").write("weights")
+for step, checkpoint in ((1, 1), (2, 2), (3, 2)):
+    with open(os.environ["PROGRESS_FILE"] + ".new", "w") as file:
+        file.write(json.dumps({"step": step, "checkpoint": checkpoint}))
+    os.rename(file.name, os.environ["PROGRESS_FILE"])
+    if step == 2:
+        print("named at", time.time())
+    time.sleep(2)
+""",
+        nodes=1,
+        timing=replace(FAST, report_every_s=60.0),  # a report reads the file as well
+    )
+    assert site.run().code == 0
+    (named_at,) = (float(line.split()[-1]) for line in site.lines if line.startswith("named at"))
+    commit = decode(Commit, site.aws.s3.objects[PLACE.bucket, site.report().checkpoint])
+    assert commit.moment == pytest.approx(named_at, abs=1.0)
+
+
 def test_logs_that_cannot_be_sent_do_not_end_the_job(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.attempt.FLUSH_S", 0.4)
     site.offer("print('fine')")

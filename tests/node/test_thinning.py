@@ -79,6 +79,54 @@ def test_packs_in_which_little_is_alive_do_not_fill_the_bucket(folder: Rank, s3:
     assert stored <= 4 * size * len(files)
 
 
+def test_an_agent_that_still_runs_deletes_nothing_that_the_next_attempt_has_sent_and_not_listed_yet(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    """EC2 says that the machine is terminated, and its agent works on for a while."""
+    zombie = Rank(tmp_path, s3)
+    s3.now = zombie.clock
+    for step in range(1, 4):
+        zombie.commit(step, model=f"weights {step}")
+    second = Rank(tmp_path, s3, attempt=2, clock=zombie.clock)
+    assert second.restore() == 3
+    second.write("model", "weights of the second attempt")
+    before = set(s3.objects)
+    second.folder.send()
+    sent = set(s3.objects) - before
+    assert sent
+    for step in range(4, 9):
+        zombie.commit(step, model=f"weights {step}")
+        assert sent <= set(s3.objects)
+    commit = second.commit(5)
+    assert commit is not None
+    assert bytes_of(s3, commit) == {"model": "weights of the second attempt"}
+
+
+@pytest.mark.parametrize(("hours", "stays"), [(20, True), (30, False)])
+def test_what_no_document_lists_goes_after_a_day(folder: Rank, s3: FakeS3, hours: float, stays: bool) -> None:
+    s3.now = folder.clock
+    key = BytesPrefix("job-1").pack(0, "sent by an agent that was killed")
+    s3.put_object(folder.store.bucket, key, b"bytes")
+    for step in range(1, 6):
+        folder.commit(step, model=f"weights {step}")
+    assert (folder.store.bucket, key) in s3.objects
+    folder.clock.now += hours * 3600
+    folder.commit(6, model="weights 6")
+    assert ((folder.store.bucket, key) in s3.objects) is stays
+
+
+def test_a_document_that_cannot_be_read_keeps_no_other_from_being_thinned(folder: Rank, s3: FakeS3) -> None:
+    for step in range(1, 4):
+        folder.commit(step, model=f"weights {step}")
+    first = min(key for _, key in s3.objects if key.endswith("/r0000.json"))
+    s3.objects[folder.store.bucket, first] = b"not JSON"
+    folder.checkpoints._files.clear()  # as in an agent of a later attempt
+    for step in range(4, 8):
+        folder.commit(step, model=f"weights {step}")
+    assert (folder.store.bucket, first) not in s3.objects
+    assert not [note for note in folder.notes if "stay for now" in note]
+
+
 @pytest.mark.parametrize("trouble", [TimeoutError("no answer"), NotDeleted("others stay")])
 def test_a_file_that_was_deleted_without_an_answer_is_sent_again(
     folder: Rank, s3: FakeS3, trouble: Exception, monkeypatch: pytest.MonkeyPatch

@@ -63,6 +63,11 @@ class Memory:
         there = {*self.places, *self.objects.values()}
         self.heads = {head: digest for head, digest in self.heads.items() if digest in there}
 
+    @property
+    def keys(self) -> set[str]:
+        """Of the objects that were sent, or restored, and not forgotten since."""
+        return {*self.objects, *(place.key for place in self.places.values())}
+
     def keep(self, seen: Iterable[FileState]) -> None:
         """Forgets the digests of files that are not there any more."""
         there = set(seen)
