@@ -44,7 +44,7 @@ class Step:
 
     rung: Rung
     request: dict[str, Any]
-    """The arguments of RunInstances without UserData and ClientToken."""
+    """The arguments of RunInstances without UserData and ClientToken; empty until the walk comes into the region."""
     generation: int = 0
     """Increased when the token's instances were terminated."""
     answer: LaunchAnswer | None = None

@@ -61,6 +61,14 @@ class Rung:
     image: Ami
     cluster: bool
     """Whether the type supports cluster placement groups and the job has more than one node."""
+    usd: float | None = None
+    """An hour of one node when the job was admitted; None where that was not known, or nothing was chosen by it."""
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        price = "" if self.usd is None else f", ${self.usd:.4f} an hour"
+        return f"{self.instance_type} in {self.zone}, {self.market.value}{price}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +128,9 @@ class Job:
     """IOPS of each node's disk, as many as one of `volume_gb` takes."""
     volume_throughput: int = LEAST_THROUGHPUT
     """MiB/s of each node's disk, as many as one with `volume_iops` takes."""
+
+    left_out: tuple[str, ...] = ()
+    """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
         """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its

@@ -3,71 +3,37 @@
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from contract import sessions, tags
 from contract.environments import VARIABLE_PREFIX
 from localaws.conditions import EXECUTION
-
-ALL = "all"
-MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
-"""`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
+from rehearsal.fault_keys import (
+    AFTER,
+    ALL,
+    ATTEMPTS,
+    EVERY_RANK,
+    GRID,
+    HOW_AWAY,
+    HOW_DEAD,
+    JOB,
+    LASTING,
+    LINE,
+    OF_NODE,
+    RANK,
+    STATES,
+    FaultKey,
+    any_seconds,
+    choice,
+    moment,
+    number,
+    seconds,
+)
 
 
 class UnknownFault(ValueError):
     """The fault, key or value does not exist; the message lists those that do."""
-
-
-def _seconds(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
-
-
-def _whole(text: str) -> bool:
-    return text.isdecimal()
-
-
-@dataclass(frozen=True, slots=True)
-class FaultKey:
-    """One key of a fault."""
-
-    default: str
-    what: str
-    allowed: str
-    """The allowed values in words for a person, after `wanted`."""
-    fits: Callable[[str], bool]
-
-
-def seconds(default: str, what: str) -> FaultKey:
-    """Returns a key for real-world seconds, which the rehearsal divides by its speed."""
-    return FaultKey(default, what, "seconds, 0 or more", lambda text: _seconds(text) and float(text) >= 0)
-
-
-def number(default: str, what: str, least: int = 0) -> FaultKey:
-    return FaultKey(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
-
-
-def choice(default: str, what: str, *among: str) -> FaultKey:
-    return FaultKey(default, what, " or ".join(among), lambda text: text in among)
-
-
-def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
-    """Returns a key for a phase of the node's life, or a step of the training."""
-    among = MOMENTS[MOMENTS.index(least) :]
-    return FaultKey(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
-
-
-JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
-RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
-EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
-ATTEMPTS = number("1", "so many first attempts of the job", least=1)
-OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
-"""Keys of what strikes a node of a job."""
-AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +46,6 @@ class FaultKind:
     handlers: str = ""
     """Prefix of the handlers whose functions are dead while the fault lasts."""
 
-
-GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
-LINE = FaultKey("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
-STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
-LASTING = {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER}
-HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
-HOW_AWAY = choice("fails", "an error at once, or no answer", "fails", "hangs")
 
 FAULTS: dict[str, FaultKind] = {
     "abort-in-state": FaultKind(
@@ -110,6 +69,17 @@ FAULTS: dict[str, FaultKind] = {
         "on, or ends, as soon as the attendant lives again.",
         {"seconds": seconds("600", "how long"), "after": AFTER, "how": HOW_DEAD},
         handlers="attendant.",
+    ),
+    "capacity-away": FaultKind(
+        "places that it names have no capacity (InsufficientInstanceCapacity); empty keys name all",
+        "The launcher tries the next rung: another zone, market, type or region. A ladder without one waits, or fails.",
+        {
+            "region": FaultKey("", "of the place", "a region", JOB.fits),
+            "zone": FaultKey("", "of the place", "a zone", JOB.fits),
+            "type": FaultKey("", "of the instances", "an EC2 type", JOB.fits),
+            "market": choice("", "of the place", "", "on-demand", "spot"),
+            **LASTING,
+        },
     ),
     "child-killed": FaultKind(
         "a child of a grid is killed by SIGKILL, once, some time after its start",
@@ -139,7 +109,7 @@ FAULTS: dict[str, FaultKind] = {
         "Reports and log lines carry wrong times, which nothing is decided on. The node's own order ahead of the deadline and "
         "its power-off timer move by the skew.",
         {
-            "seconds": FaultKey("300", "ahead; below 0: behind", "seconds", _seconds),
+            "seconds": FaultKey("300", "ahead; below 0: behind", "seconds", any_seconds),
             "rank": EVERY_RANK,
             "job": JOB,
         },
@@ -190,6 +160,18 @@ FAULTS: dict[str, FaultKind] = {
         "No report: beyond the boot allowance, or the allowed silence, NodeLost and a new attempt. With nobody to terminate "
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), **OF_NODE},
+    ),
+    "node-interrupted": FaultKind(
+        "AWS takes a spot node back, two minutes after a notice in its metadata, or without one",
+        "The node's agent tells all ranks, which commit a last checkpoint. Interrupted: a new attempt from there, wherever there is "
+        "capacity. Without a notice it is a lost node.",
+        {
+            "step": number("5", "once rank 0 reports so many steps"),
+            "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
+            "notice": choice("yes", "whether one comes", "yes", "no"),
+            "attempts": ATTEMPTS,
+            "job": JOB,
+        },
     ),
     "node-lost": FaultKind(
         "a node vanishes without notice",

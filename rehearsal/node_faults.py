@@ -15,9 +15,10 @@ from contract import tags
 from contract.reports import NodeReport, Phase
 from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
-from localaws.machines.mischief import Birth
+from localaws.machines.mischief import Birth, Losses
 from localaws.services.ec2_instance import Machine
-from rehearsal.faults import MOMENTS
+from rehearsal.fault_keys import MOMENTS
+from rehearsal.faults import FAULTS
 from rehearsal.state import reports
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ AGENTS_COMMAND = b"\0-m\0agent\0"
 class NodeFaults:
     """Applies the faults of `rehearsal.faults` to single nodes of a job."""
 
-    striking = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-lost"})
+    striking = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-interrupted", "node-lost"})
 
     def birth(self, machine: Machine, conditions: Conditions) -> Birth:
         """Returns what the requested faults change about a machine that boots now."""
@@ -56,9 +57,9 @@ class NodeFaults:
     def befalls(self, fault: Fault, node: Node) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
-        if not fault.meets(machine.marks):
+        if not fault.meets(machine.marks) or (fault.name == "node-interrupted" and not machine.is_spot):
             return False
-        when = fault.text("step" if fault.name == "node-lost" else "at")
+        when = fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
         if when == BOOT:
             return False  # the node started with it
         if when == AGENT:
@@ -69,14 +70,15 @@ class NodeFaults:
         first = _report(machine, 0)
         return first is not None and first.progress is not None and first.progress.step >= int(when)
 
-    def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None]) -> None:
-        """Carries the fault out, once. `vanish` loses a machine without notice; EC2 reports it after that many real-world seconds."""
+    def strike(self, fault: Fault, node: Node, losses: Losses) -> None:
+        """Carries the fault out, once."""
         strikes: Mapping[str, Callable[[], None]] = {
             "agent-crash": lambda: _kill_agent(node.pid),
             "disk-full": lambda: fill_disk(node.pid),
             "freeze": lambda: freeze(node.pid),
             "no-network": node.cut_off,
-            "node-lost": lambda: vanish(node.machine, fault.seconds("running")),
+            "node-interrupted": lambda: losses.interrupt(node.machine, notice=fault.text("notice") == "yes"),
+            "node-lost": lambda: losses.vanish(node.machine, fault.seconds("running")),
         }
         strikes[fault.name]()
 

@@ -11,6 +11,7 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission.archive import Listing, listing
+from admission.asking import regions_asked
 from admission.policy import (
     Care,
     Execution,
@@ -18,26 +19,21 @@ from admission.policy import (
     RequestQuestions,
     admit,
     care,
-    family,
     questions,
     readable,
     taken,
 )
 from admission.request import read
 from aws import pinned, secrets
-from aws.ec2 import Ec2
 from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.facts import Object
 from aws.patience import patient
 from aws.s3 import Bucket, HomeBucket
-from aws.ssm import parameter
 from aws.state import State
 from contract import keys, links, names
 from contract.aws_errors import code_of
-from contract.codec import decode
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Ami, Job
-from contract.places import Place
+from contract.jobs import Job
 from refusals.addresses import Address
 from refusals.wording import refusal, shut
 
@@ -74,7 +70,8 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "recoveries": job.recoveries,
         "nodes": job.nodes,
         "links": links.of_job(job),
-        "ladder": [f"{rung.instance_type} in {rung.zone}, {rung.market.value}" for rung in job.ladder],
+        "ladder": [rung.words for rung in job.ladder],
+        "left_out": list(job.left_out),
     }
 
 
@@ -133,17 +130,11 @@ def _passes(problem: ClientError) -> bool:
 
 
 def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None) -> RequestFacts:
-    ec2 = Ec2(asked.region or env.home_region)
-    described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
-    types = ec2.types(asked.instance_types) if asked.instance_types else {}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return RequestFacts(
-        place=decode(Place, described) if described else None,
-        types=types,
-        zones=ec2.zones_offering(types) if types else {},
-        images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
+        regions=regions_asked(asked, env),
         code=code,
         archive=_listing(code) if code and readable(code) else None,
         denied=denied | denied_too,
@@ -151,7 +142,6 @@ def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | No
         secrets_missing=tuple(
             name for name, arn in asked.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
         ),
-        volume_key=ec2.default_volume_key() if asked.region else "",
         held_by=held_by,
     )
 
@@ -181,11 +171,3 @@ def _looked(locations: Iterable[str], look: Callable[[Bucket, str], Any]) -> tup
                 raise
             denied[location] = code
     return found, denied
-
-
-def _image(setting: str, ec2: Ec2) -> Ami | None:
-    """Returns the image that a setting names: an AMI id itself, or the value of an SSM parameter."""
-    if not setting:
-        return None
-    found = setting if setting.startswith("ami-") else parameter(setting, ec2.region)
-    return ec2.image(found) if found else None

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from fnmatch import fnmatchcase
 
 from admission import roles, volumes
 from admission.archive import Listing
+from admission.ladder import Ladder, RegionFacts, asked_regions, is_allowed, ladder
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
-from aws.facts import InstanceType, Object
+from aws.facts import Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Ami, Code, Job, Market, Rung
+from contract.jobs import Code, Job, Market
 from contract.places import Place
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_SUFFIXES
@@ -48,8 +48,11 @@ class Execution:
 class RequestQuestions:
     """The parts of a request that are worth looking up: well-formed names, and places that the deployment may read."""
 
-    region: str
-    """The region asked for; empty where the deployment does not train there."""
+    regions: tuple[str, ...]
+    """Those in which the deployment trains."""
+    auto: bool
+    """Whether a region that cannot be asked is left out."""
+    markets: tuple[Market, ...]
     instance_types: tuple[str, ...]
     code: str
     """The address of the code; empty where there is nothing to look up."""
@@ -61,12 +64,8 @@ class RequestQuestions:
 class RequestFacts:
     """AWS's answers to the questions."""
 
-    place: Place | None
-    """Description of the region asked for; None where no stack describes it."""
-    types: dict[str, InstanceType] = field(default_factory=dict)
-    zones: dict[str, set[str]] = field(default_factory=dict)
-    images: dict[str, Ami | None] = field(default_factory=dict)
-    """Image by family."""
+    regions: dict[str, RegionFacts] = field(default_factory=dict)
+    """Those asked for, by name."""
     code: Object | None = None
     archive: Listing | None = None
     """Contents of the archive; None where nobody could read it."""
@@ -76,30 +75,18 @@ class RequestFacts:
     """Data locations that hold nothing."""
     secrets_missing: tuple[str, ...] = ()
     """Environment names whose secret does not exist."""
-    volume_key: str = ""
-    """Default key of EBS volumes in the region asked for; empty where EC2 does not say."""
     held_by: Job | None = None
     """The job of another execution that already has the name."""
 
 
-def _region(request: JobRequest, env: AdmissionEnvironment) -> str:
-    return request.region or env.home_region
-
-
-def family(kind: InstanceType) -> str:
-    """Returns the family of images that a type needs: P3's GPUs need the proprietary driver, which the common image lacks."""
-    if kind.name.split(".")[0] in {"p3", "p3dn"}:
-        return "p3"
-    return "arm64" if "arm64" in kind.architectures else "x86_64"
-
-
 def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
     """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
-    region = _region(request, env)
-    trains = region in env.regions
+    regions = tuple(region for region in asked_regions(request, env) if region in env.regions)
     return RequestQuestions(
-        region=region if trains else "",
-        instance_types=tuple(name for name in request.instance_types if trains and _is_allowed(name, env)),
+        regions=regions,
+        auto=request.anywhere,
+        markets=request.market.markets,
+        instance_types=tuple(name for name in request.instance_types if is_allowed(name, env)),
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
@@ -114,14 +101,13 @@ def admit(
     problems: Iterable[str] = (),
 ) -> Job:
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
-    ladder, against = _ladder(request, facts, env)
+    made = ladder(request, facts.regions, env)
     brought = volumes.brought(facts.code, facts.archive)
     found = [
         *_name_problems(execution, facts),
         *problems,
         *_limit_problems(request, env),
-        *against,
-        *volumes.problems(facts.volume_key, _region(request, env), facts.place.volume_key if facts.place else ""),
+        *made.problems,
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
@@ -131,9 +117,8 @@ def admit(
     ]
     if found:
         raise refusal(found)
-    assert facts.place is not None
     assert facts.code is not None
-    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in ladder], brought)
+    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
     hours = request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours)
     return Job(
         id=execution.name,
@@ -156,8 +141,8 @@ def admit(
         home_bucket=env.bucket,
         home_region=env.home_region,
         log_group=env.log_group,
-        ladder=tuple(ladder),
-        places={facts.place.region: facts.place},
+        ladder=made.rungs,
+        places=_places(made, facts),
         timing=env.timing,
         environment=dict(request.environment),
         secrets=dict(request.secrets),
@@ -165,7 +150,14 @@ def admit(
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
+        left_out=made.left_out,
     )
+
+
+def _places(made: Ladder, facts: RequestFacts) -> dict[str, Place]:
+    """Where the nodes may run: no other region has to answer for the job to end."""
+    used = dict.fromkeys(rung.region for rung in made.rungs)
+    return {region: place for region in used if (place := facts.regions[region].place) is not None}
 
 
 class Care(Enum):
@@ -205,97 +197,10 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
     problems = []
     if request.nodes > limits.max_nodes:
         problems.append(f"nodes: {plain(str(request.nodes))} is too large; allowed: {may_be['nodes']}")
-    if request.market is Market.SPOT:
-        problems.append(
-            f"market: spot is not supported yet, and on-demand is not taken in its place; allowed: {may_be['market']}"
-        )
     if request.max_hours is not None and request.max_hours > limits.max_hours:
         problems.append(f"max_hours: {request.max_hours:g} is too large; allowed: {may_be['max_hours']}")
     if request.max_cost_usd is not None:
         problems.append(f"max_cost_usd: the cap is not enforced yet; allowed: {may_be['max_cost_usd']}")
-    return problems
-
-
-def _is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
-    return any(fnmatchcase(instance_type, pattern) for pattern in env.limits.instance_types)
-
-
-def _ladder(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> tuple[list[Rung], list[str]]:
-    """Lists every type in the order of the request, in each of our zones that offers it."""
-    rungs, region = list[Rung](), _region(request, env)
-    problems, place, patterns = _region_problems(region, facts, env), facts.place, ", ".join(env.limits.instance_types)
-    for name in request.instance_types:
-        if not _is_allowed(name, env):
-            problems.append(
-                f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
-            )
-        elif region not in env.regions:
-            continue  # nothing was looked up in that region
-        elif (kind := facts.types.get(name)) is None:
-            problems.append(
-                f"instance_types: {name} does not exist in {region}; allowed: EC2 types that the region has"
-            )
-        elif (image := facts.images.get(family(kind))) is None:
-            problems.append(_no_image(kind, region, env))
-        elif image.owner not in (owners := _image_owners(env)):
-            problems.append(
-                f"instance_types: {name} would start from {image.id}, an image of {image.owner or 'an unknown owner'}; allowed: "
-                f"images of {', '.join(owners)} (image_owners in cdk.json names others than AWS and this account)"
-            )
-        elif place is not None:
-            rungs += (more := _rungs(request, kind, image, place, facts.zones.get(name, set())))
-            problems += _place_problems(request, name, image, more, place)
-    return rungs, problems
-
-
-def _region_problems(region: str, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:
-    if region not in env.regions:
-        trains = ", ".join(env.regions)
-        return [
-            f"region: the deployment does not train in {region}; allowed: {trains} (regions with a cidr in cdk.json)"
-        ]
-    if facts.place is None or not facts.place.zones:
-        parameter = names.region_parameter(env.deployment, region)
-        what = "is missing" if facts.place is None else "has no zones"
-        return [f"region: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
-    return []
-
-
-def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:
-    """Whose images the launcher may use."""
-    account = env.instance_profile.split(":")[4]
-    return (names.AWS_IMAGES, account, *env.image_owners)
-
-
-def _rungs(request: JobRequest, kind: InstanceType, image: Ami, place: Place, zones: set[str]) -> list[Rung]:
-    return [
-        Rung(
-            region=place.region,
-            zone=zone.name,
-            instance_type=kind.name,
-            market=request.market,
-            image=image,
-            cluster=kind.cluster and request.nodes > 1,
-        )
-        for zone in place.zones
-        if zone.name in zones
-    ]
-
-
-def _no_image(kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
-    name = family(kind)
-    setting = f"{env.images[name]} names none" if name in env.images else "none is set"
-    return (
-        f"instance_types: {kind.name} needs an image of family {name}, and in {region} {setting}; "
-        f"allowed: types whose images.<family> in cdk.json names an image ({', '.join(sorted(env.images))} are set)"
-    )
-
-
-def _place_problems(request: JobRequest, name: str, image: Ami, rungs: list[Rung], place: Place) -> list[str]:
-    problems = volumes.too_small_for(image, request.volume_gb)
-    if not rungs:
-        ours = ", ".join(zone.name for zone in place.zones)
-        problems.append(f"instance_types: {name} is offered in no zone of ours; allowed: types that {ours} offer")
     return problems
 
 

@@ -18,13 +18,16 @@ from contract.jobs import Market, Scope, Selection
 from contract.names import JOB_ROLE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
-from refusals.wording import line, plain
+from refusals.wording import line, plain, what
 
 MOST_ARGUMENTS = 1000
 """The most arguments of the command."""
 MOST_BYTES = 128_000
 """The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
 MOST_TYPES = 10
+MOST_REGIONS = 30
+AUTO = "auto"
+"""In place of a list of regions: all training regions."""
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
@@ -81,10 +84,29 @@ def _variable(name: str) -> str:
     return name
 
 
-def _one_of(kind: type[Enum]) -> Callable[[object], object]:
-    """Reads the text of a choice; what is no text of one is left to be rejected."""
+def _one_of(kind: type[Enum], word: str) -> Callable[[object], object]:
+    """Reads the text of a choice."""
     texts = {one.value: one for one in kind}
-    return lambda value: texts.get(value, value) if isinstance(value, str) else value
+
+    def read(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        if not isinstance(value, str) or value not in texts:
+            raise ValueError(f"{what(value)} is not a {word}")
+        return texts[value]
+
+    return read
+
+
+def _regions(value: object) -> object:
+    """Reads the word that stands for all regions as a list of none."""
+    if value == AUTO:
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"{what(value)} is neither {AUTO} nor a list")
+    if not value:
+        raise ValueError("is empty")
+    return value
 
 
 def _secret(arn: str) -> str:
@@ -97,6 +119,22 @@ def _secret(arn: str) -> str:
 Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
 Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
 Variable = Annotated[str, AfterValidator(_variable)]
+TrainingRegion = Annotated[str, Field(pattern=REGION)]
+
+
+class Buying(str, Enum):
+    """In which markets the nodes may be bought."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"
+
+    @property
+    def markets(self) -> tuple[Market, ...]:
+        """In the order in which they are tried."""
+        if self is Buying.SPOT_THEN_ON_DEMAND:
+            return (Market.SPOT, Market.ON_DEMAND)
+        return (Market(self.value),)
 
 
 class JobRequest(BaseModel):
@@ -131,16 +169,34 @@ class JobRequest(BaseModel):
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
     )
-    region: Annotated[str, Field(pattern=REGION)] | None = Field(
+    region: TrainingRegion | None = Field(
         default=None,
         description="Where to train: one of the deployment's training regions, its home region where none is named.",
         examples=["eu-central-1"],
     )
+    regions: Annotated[list[TrainingRegion] | None, Field(max_length=MOST_REGIONS), BeforeValidator(_regions)] = Field(
+        default=None,
+        description=(
+            "Where to train, in place of region: several of the deployment's training regions, or auto for all of them. All nodes of "
+            "an attempt run in one zone; another attempt may run in another region."
+        ),
+        examples=[["eu-central-1", "eu-west-1"], AUTO],
+        json_schema_extra={
+            "anyOf": [
+                {"type": "array", "items": {"type": "string", "pattern": REGION}, "minItems": 1, "uniqueItems": True},
+                {"const": AUTO},
+            ]
+        },
+    )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
     )
-    market: Annotated[Market, BeforeValidator(lambda value: Market(value) if value in list(Market) else value)] = Field(
-        default=Market.ON_DEMAND, description="How capacity is bought. Only on-demand works yet; spot is refused."
+    market: Annotated[Buying, BeforeValidator(_one_of(Buying, "market"))] = Field(
+        default=Buying.ON_DEMAND,
+        description=(
+            "How capacity is bought: on-demand; spot (cheaper, and AWS may take the nodes back: the job goes on from its newest "
+            "checkpoint); or spot-then-on-demand (of each type on-demand where no place has spot capacity)."
+        ),
     )
     max_hours: float | None = Field(
         default=None,
@@ -158,14 +214,14 @@ class JobRequest(BaseModel):
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
-    checkpoint_scope: Annotated[Scope, BeforeValidator(_one_of(Scope))] = Field(
+    checkpoint_scope: Annotated[Scope, BeforeValidator(_one_of(Scope, "scope"))] = Field(
         default=Scope.AUTO,
         description=(
             "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
             "or auto (of every rank that has any)."
         ),
     )
-    checkpoint_restore: Annotated[Selection, BeforeValidator(_one_of(Selection))] = Field(
+    checkpoint_restore: Annotated[Selection, BeforeValidator(_one_of(Selection, "selection"))] = Field(
         default=Selection.ALL,
         description=(
             "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."
@@ -198,6 +254,11 @@ class JobRequest(BaseModel):
     )
     owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
 
+    @property
+    def anywhere(self) -> bool:
+        """Whether every training region will do."""
+        return self.regions == []
+
     @field_validator("command")
     @classmethod
     def _program(cls, value: list[str]) -> list[str]:
@@ -205,10 +266,10 @@ class JobRequest(BaseModel):
             raise ValueError("its first word is blank; allowed: the program to run, then its arguments")
         return value
 
-    @field_validator("instance_types")
+    @field_validator("instance_types", "regions")
     @classmethod
-    def _different(cls, value: list[str]) -> list[str]:
-        if twice := sorted({name for name in value if value.count(name) > 1}):
+    def _different(cls, value: object) -> object:
+        if isinstance(value, list) and (twice := sorted({name for name in value if value.count(name) > 1})):
             raise ValueError(f"{', '.join(twice)} is named more than once")
         return value
 
@@ -220,8 +281,9 @@ def allowed(limits: Limits) -> dict[str, str]:
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
         "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
         "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
+        "regions": f"{AUTO}, or a list of 1 to {MOST_REGIONS} different training regions, as in eu-central-1",
         "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
-        "market": "on-demand",
+        "market": ", ".join(Buying),
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",
         "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
@@ -239,6 +301,7 @@ def allowed(limits: Limits) -> dict[str, str]:
 ENTRIES = {
     "command": f"texts of up to {MOST_BYTES:,} bytes",
     "instance_types": "EC2 types, as in g5.xlarge",
+    "regions": "regions in which the deployment trains, as in eu-central-1",
     "environment": f"texts of up to {MOST_BYTES:,} bytes",
     "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
     "data": "addresses, as in s3://bucket/folder/",
@@ -261,6 +324,8 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
         problems = [line(error, allowed(limits), ENTRIES) for error in errors]
         request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
     both = sorted(request.environment.keys() & request.secrets.keys())
+    if request.region is not None and request.regions is not None:
+        problems.append("regions: region is there too; allowed: one of the two")
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
     return request, problems
 

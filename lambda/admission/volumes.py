@@ -67,7 +67,7 @@ def too_small_for(image: Ami, asked: int | None) -> list[str]:
     return [f"volume_gb: {asked} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"]
 
 
-def problems(key: str, region: str, own: str = "") -> list[str]:
+def problems(key: str, region: str, own: str = "", *, field: str = "region") -> list[str]:
     """Rejects a region whose default key is a customer's. `key` is EC2's answer; empty means that EC2 does not say, and is accepted.
     With a key of the deployment's `own` launches name that key, and the default does not matter.
 
@@ -77,6 +77,6 @@ def problems(key: str, region: str, own: str = "") -> list[str]:
     if own or not key or key.endswith(MANAGED):
         return []
     return [
-        f"region: in {region} the account encrypts volumes under a key of its own ({key}), which launches may not use; "
+        f"{field}: in {region} the account encrypts volumes under a key of its own ({key}), which launches may not use; "
         f"allowed: a region whose default key is {MANAGED} (aws ec2 reset-ebs-default-kms-key-id --region {region})"
     ]

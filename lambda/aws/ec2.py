@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, PATIENT, client
 from aws.facts import Instance, InstanceType
@@ -125,6 +126,19 @@ class Ec2:
         for one in (entry for page in pages for entry in page["InstanceTypeOfferings"]):
             zones.setdefault(one["InstanceType"], set()).add(one["Location"])
         return zones
+
+    def spot_prices(self, names: Iterable[str]) -> dict[tuple[str, str], float]:
+        """The newest price of each type and zone, USD an hour of one instance. Empty where nobody may ask, or nobody answers: prices order
+        the places, and decide about none."""
+        now = datetime.now(UTC)
+        try:
+            pages = self._client.get_paginator("describe_spot_price_history").paginate(
+                InstanceTypes=list(names), ProductDescriptions=["Linux/UNIX"], StartTime=now, EndTime=now
+            )
+            told = sorted((one for page in pages for one in page["SpotPriceHistory"]), key=lambda one: one["Timestamp"])
+            return {(one["InstanceType"], one["AvailabilityZone"]): float(one["SpotPrice"]) for one in told}
+        except (ClientError, BotoCoreError, LookupError, ValueError):
+            return {}
 
     def zones(self) -> list[str]:
         """Names of the region's availability zones that the account may use now: no local zone and no Wavelength zone."""

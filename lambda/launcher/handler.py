@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
 from aws.patience import patient
 from aws.state import State
@@ -34,7 +36,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         raise InvalidRequest(f"job {event['job']} is not in the table {env.table}")
     walker = Walker(
         state=state,
-        ec2={region: Ec2(region) for region in job.places},
+        ec2=cache(lambda region: Ec2(region, BRISK if len(job.places) > 1 else PATIENT)),
         holder=context.aws_request_id,
         profile=env.instance_profile,
         user_data=_user_data(env, job),

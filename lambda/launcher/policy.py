@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,9 +64,8 @@ def busy(instances: Iterable[Instance]) -> frozenset[str]:
     return frozenset(one.placement_group for one in instances if one.state in STARTED) - {""}
 
 
-def plan(job: Job, attempt: int, walk: Walk, *, groups: Mapping[str, Groups]) -> Intent:
-    """The intent of a walk: every rung with its request. `groups`: by region."""
-    steps = tuple(_step(job, attempt, rung, groups[rung.region], walk.profile) for rung in job.ladder)
+def plan(job: Job, attempt: int, walk: Walk) -> Intent:
+    """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region."""
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -76,14 +75,31 @@ def plan(job: Job, attempt: int, walk: Walk, *, groups: Mapping[str, Groups]) ->
         user_data=walk.user_data,
         held_by=walk.holder,
         held_until=walk.held_until,
-        steps=steps,
+        steps=tuple(Step(rung=rung, request={}) for rung in job.ladder),
     )
 
 
-def _step(job: Job, attempt: int, rung: Rung, groups: Groups, profile: str) -> Step:
-    group = _group(job, attempt, rung, groups.busy)
-    sent = request(job, attempt, rung, group=group, security_group=groups.security_group, profile=profile)
-    return Step(rung=rung, request=sent, shared_with=groups.shared_with)
+def prepared(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
+    """The intent with the requests of a region, which have to be written down before the first of them is sent."""
+    return _with_steps(intent, lambda step: _step(job, intent.attempt, step, groups, profile), region)
+
+
+def unreachable(intent: Intent, region: str, answer: LaunchAnswer) -> Intent:
+    """The intent where a region could not even be asked what it has: the walk goes on elsewhere, and nothing was sent there."""
+    return _with_steps(intent, lambda step: replace(step, answer=answer), region)
+
+
+def _with_steps(intent: Intent, changed: Callable[[Step], Step], region: str) -> Intent:
+    """Changes the steps of the region that have no request yet."""
+    new = (step.rung.region == region and not step.request for step in intent.steps)
+    steps = [changed(step) if is_new else step for step, is_new in zip(intent.steps, new, strict=True)]
+    return replace(intent, steps=tuple(steps))
+
+
+def _step(job: Job, attempt: int, step: Step, groups: Groups, profile: str) -> Step:
+    group = _group(job, attempt, step.rung, groups.busy)
+    sent = request(job, attempt, step.rung, group=group, security_group=groups.security_group, profile=profile)
+    return replace(step, request=sent, shared_with=groups.shared_with)
 
 
 def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
@@ -174,6 +190,7 @@ def shown(intent: Intent) -> list[dict[str, Any]]:
 
 def _shown(step: Step, answer: LaunchAnswer, *, launched: bool) -> dict[str, Any]:
     rung: dict[str, Any] = {
+        "region": step.rung.region,
         "zone": step.rung.zone,
         "instance_type": step.rung.instance_type,
         "market": step.rung.market.value,

@@ -15,6 +15,13 @@ from contract.places import Place, Zone
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 VOLUME_TYPE = "gp3"
+SPOT: Mapping[str, Any] = {
+    "InstanceMarketOptions": {
+        "MarketType": "spot",
+        "SpotOptions": {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
+    }
+}
+"""At the price of the day, on-demand's at most. A persistent request would start a node again that powered itself off."""
 
 
 def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str) -> dict[str, Any]:
@@ -33,6 +40,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
         "IamInstanceProfile": {"Arn": profile},
         "InstanceInitiatedShutdownBehavior": "terminate",
+        **(SPOT if rung.market is Market.SPOT else {}),
         "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
         "NetworkInterfaces": [
             {

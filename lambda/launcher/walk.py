@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from aws_lambda_powertools import Logger
@@ -25,6 +25,7 @@ from launcher.taking import Look, Taker
 logger = Logger(service="launcher")
 UNKNOWN_PAUSE_S = (0.5, 8.0)
 """First and longest pause before the same rung is asked again after an unknown outcome."""
+MOST_MESSAGE = 500
 RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
 
@@ -37,8 +38,8 @@ class Walker:
     """One invocation. `left` is what remains of its time in seconds."""
 
     state: State
-    ec2: Mapping[str, Ec2]
-    """By region."""
+    ec2: Callable[[str], Ec2]
+    """EC2 of a region."""
     holder: str
     profile: str
     user_data: str
@@ -64,7 +65,11 @@ class Walker:
             raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
         noted = set[str]()
         while (place := policy.next_step(held.intent)) is not None:
-            region = held.intent.steps[place].rung.region
+            step = held.intent.steps[place]
+            region = step.rung.region
+            if not step.request:
+                held = self._prepare(job, held, region)
+                continue
             if region not in noted:  # before the first call there: the reaper looks where anything was ever launched
                 self.state.note_region(region)
                 noted.add(region)
@@ -105,15 +110,32 @@ class Walker:
             profile=self.profile,
             user_data=self.user_data,
         )
-        regions = sorted({rung.region for rung in job.ladder})
-        return policy.plan(
-            job, attempt, walk, groups={region: self._groups(job, attempt, region) for region in regions}
-        )
+        return policy.plan(job, attempt, walk)
+
+    def _prepare(self, job: Job, held: Held, region: str) -> Held:
+        """Writes down what will be sent in a region. One that cannot be asked does not keep the walk from the others."""
+        if self.left() < RESERVE_S:
+            raise self._out_of_time(job, held)
+        intent = held.intent
+        try:
+            groups = self._groups(job, intent.attempt, region)
+        except (ClientError, BotoCoreError) as problem:
+            code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
+            logger.warning("a region could not be asked", job=job.id, region=region, problem=str(problem))
+            answer = LaunchAnswer(
+                outcome=LaunchOutcome.NO_CAPACITY,
+                at=self.now(),
+                code=f"NotAsked: {code}",
+                message=str(problem)[:MOST_MESSAGE],
+            )
+            return self.state.replace_intent(job, policy.unreachable(intent, region, answer), held)
+        planned = policy.prepared(job, intent, region, groups, profile=self.profile)
+        return self.state.replace_intent(job, planned, held)
 
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
-        look = Look(region=region, at=at, instances=tuple(self.ec2[region].every(job.deployment)))
+        look = Look(region=region, at=at, instances=tuple(self.ec2(region).every(job.deployment)))
         taker = Taker(state=self.state, now=self.now, sleep=self.sleep, reserved=lambda: self.left() < RESERVE_S)
         choice = taker.take(job, attempt, look)
         return policy.Groups(
@@ -125,10 +147,7 @@ class Walker:
         pause, longest = UNKNOWN_PAUSE_S
         while True:
             if self.left() < RESERVE_S:
-                self._release(job, held)
-                raise CapacityPending(
-                    "the function's time is nearly over; the next invocation goes on where this one stops"
-                )
+                raise self._out_of_time(job, held)
             answer = self._run(held.intent, held.intent.steps[place])
             if answer.outcome is LaunchOutcome.RENEW:
                 self._check_all_gone(job, held, place)
@@ -154,11 +173,15 @@ class Walker:
             self.sleep(pause)
             pause = min(2 * pause, longest)
 
+    def _out_of_time(self, job: Job, held: Held) -> CapacityPending:
+        self._release(job, held)
+        return CapacityPending("the function's time is nearly over; the next invocation goes on where this one stops")
+
     def _check_all_gone(self, job: Job, held: Held, place: int) -> None:
         """Raises NodeLost where an instance of the token still runs: launching anew beside it would make a second cluster."""
         self.sleep(job.timing.visibility_s)
         intent, region = held.intent, held.intent.steps[place].rung.region
-        every = self.ec2[region].of_job(job.deployment, job.id)
+        every = self.ec2(region).of_job(job.deployment, job.id)
         left = [one.id for one in every if one.attempt == intent.attempt and one.state not in ENDING]
         if left:
             self._release(job, held)
@@ -167,18 +190,21 @@ class Walker:
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
         try:
-            instances = self.ec2[step.rung.region].run(step.request, user_data=intent.user_data, token=mark)
+            instances = self.ec2(step.rung.region).run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:
             error = problem.response["Error"]
             return LaunchAnswer(
                 outcome=meaning(error["Code"]),
                 at=self.now(),
                 code=error["Code"],
-                message=error.get("Message", "")[:500],
+                message=error.get("Message", "")[:MOST_MESSAGE],
             )
         except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
             return LaunchAnswer(
-                outcome=LaunchOutcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
+                outcome=LaunchOutcome.UNKNOWN,
+                at=self.now(),
+                code=type(problem).__name__,
+                message=str(problem)[:MOST_MESSAGE],
             )
         return LaunchAnswer(
             outcome=LaunchOutcome.LAUNCHED,
@@ -193,7 +219,7 @@ class Walker:
         For some seconds a new instance may be unknown to CreateTags, and IAM may not see the tags by which it is ours.
         """
         assert step.answer is not None
-        ec2, pause, until = self.ec2[step.rung.region], job.timing.visibility_s / 2, self.now() + self._settling_s(job)
+        ec2, pause, until = self.ec2(step.rung.region), job.timing.visibility_s / 2, self.now() + self._settling_s(job)
         while True:
             try:
                 return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)

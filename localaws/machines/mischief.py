@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +29,16 @@ class Birth:
     """Whether its power-off timer never fires."""
 
 
+class Losses(Protocol):
+    """Takes machines away."""
+
+    def vanish(self, machine: Machine, running_s: float) -> None:
+        """Loses the machine without notice; EC2 reports it after that many real-world seconds."""
+
+    def interrupt(self, machine: Machine, *, notice: bool) -> None:
+        """AWS takes a spot machine back, two minutes after a notice or at once."""
+
+
 class Mischief(Protocol):
     """Applies the faults of single nodes."""
 
@@ -42,7 +52,7 @@ class Mischief(Protocol):
     def befalls(self, fault: Fault, node: Node, /) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
 
-    def strike(self, fault: Fault, node: Node, vanish: Callable[[Machine, float], None], /) -> None:
+    def strike(self, fault: Fault, node: Node, losses: Losses, /) -> None:
         """Carries the fault out, once. `vanish` loses a machine without notice; EC2 reports it after that many real-world seconds."""
 
 
@@ -57,5 +67,5 @@ class Peace:
     def befalls(self, _fault: Fault, _node: Node, /) -> bool:
         return False
 
-    def strike(self, fault: Fault, _node: Node, _vanish: Callable[[Machine, float], None], /) -> None:
+    def strike(self, fault: Fault, _node: Node, _losses: Losses, /) -> None:
         raise NotImplementedError(fault.name)

@@ -268,8 +268,13 @@ class Nodes:
                 running = node.alive and node.machine.state(time.time()) == "running" and fault.name not in node.struck
                 if running and mischief.befalls(fault, node):
                     node.struck.add(fault.name)
-                    mischief.strike(fault, node, self._vanish)
+                    mischief.strike(fault, node, self)
 
-    def _vanish(self, machine: Machine, running_s: float) -> None:
+    def interrupt(self, machine: Machine, *, notice: bool) -> None:
+        """AWS takes a spot node back, with a notice or without one."""
+        self.machines.interrupt(machine, notice=notice)
+
+    def vanish(self, machine: Machine, running_s: float) -> None:
+        """Loses the node without notice; EC2 reports it after that many real-world seconds."""
         told_after_s = running_s / self._aws.conditions.speed
         self.machines.vanish(machine, "Server.InternalError", "the rehearsal was asked to lose this node", told_after_s)

@@ -31,6 +31,7 @@ OF_THE_MODEL = frozenset(OPERATIONS) | {
     "DescribeIamInstanceProfileAssociations",
     "TerminateInstances",
     "GetConsoleOutput",
+    "DescribeSpotPriceHistory",
     "DescribeAvailabilityZones",
     *ec2_groups.OPERATIONS,
 }

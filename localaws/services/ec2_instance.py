@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import ACCOUNT, moment
+from localaws.services.ec2_spot import is_spot
 
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
 NEVER = float("inf")
@@ -64,6 +65,10 @@ class Machine:
     def marks(self) -> dict[str, str]:
         """Its tags and its rank, by which faults choose instances."""
         return self.tags | {"rank": str(self.index)}
+
+    @property
+    def is_spot(self) -> bool:
+        return is_spot(self.request)
 
     @property
     def profile(self) -> str:
@@ -127,6 +132,9 @@ class Machine:
             "Tags": [{"Key": key, "Value": value} for key, value in self.tags.items()],
             "ClientToken": self.request.get("ClientToken", ""),
         }
+        if self.is_spot:
+            request = next((one for one in self.parts if one.startswith("sir-")), "")
+            entry |= {"InstanceLifecycle": "spot", "SpotInstanceRequestId": request}
         if self.profile:
             entry["IamInstanceProfile"] = {"Arn": self.profile, "Id": "AIPA0123456789ABCDEF0"}
         if self.options:

@@ -12,6 +12,7 @@ from localaws.model import ACCOUNT, Refused
 from localaws.services.ec2_catalogue import Kind
 from localaws.services.ec2_checks import check
 from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_spot import check_market, check_quota, is_spot
 
 if TYPE_CHECKING:
     from localaws.services.ec2_model import Ec2
@@ -47,6 +48,7 @@ def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     named = params.get("LaunchTemplate")
     request = with_template(params, ec2.catalogue.template(named) if named else {})
     kind, zone = check(ec2.catalogue, request)
+    check_market(request)
     if params.get("DryRun"):
         raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
     _quota(ec2, request, kind)  # EC2 checks the quota before the capacity
@@ -102,11 +104,12 @@ def tags_for(request: Mapping[str, Any], kind: str) -> dict[str, str]:
 
 
 def _quota(ec2: Ec2, request: Mapping[str, Any], kind: Kind) -> None:
-    if ec2.vcpu_quota is None:
-        return
-    running = [ec2.catalogue.kind(one.request["InstanceType"]) for one in ec2.running()]
+    spot = is_spot(request)
+    running = [ec2.catalogue.kind(one.request["InstanceType"]) for one in ec2.running() if one.is_spot == spot]
     used = sum(one.vcpus for one in running if one)
-    if used + kind.vcpus * request["MaxCount"] > ec2.vcpu_quota:
+    if spot:
+        check_quota(ec2, kind.vcpus * request["MaxCount"], used)
+    elif ec2.vcpu_quota is not None and used + kind.vcpus * request["MaxCount"] > ec2.vcpu_quota:
         raise Refused(
             "VcpuLimitExceeded", f"You have requested more vCPU capacity than your limit of {ec2.vcpu_quota}."
         )

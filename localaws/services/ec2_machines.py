@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
-from localaws.services import ec2_groups
+from localaws.services import ec2_groups, ec2_spot
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
@@ -42,8 +42,8 @@ class Machines:
         """Held while instances change, so that nobody sees half of a launch."""
         self.regions: dict[str, Region] = {}
         self.number = itertools.count(1).__next__
-        self.without_capacity: set[tuple[str, str]] = set()
-        """Pairs (type, zone) that have answered InsufficientInstanceCapacity."""
+        self.without_capacity: set[tuple[str, str, str]] = set()
+        """Types, zones and markets that have answered InsufficientInstanceCapacity."""
         self.responses_lost = 0
 
     def begin_faults(self) -> None:
@@ -75,6 +75,12 @@ class Machines:
         with self.lock:
             if not machine.lost:
                 self.regions[machine.region].power_off(machine)
+
+    def interrupt(self, machine: Machine, *, notice: bool) -> None:
+        """Takes a spot machine back."""
+        with self.lock:
+            region = self.regions[machine.region]
+            ec2_spot.interrupt(region, machine, notice=notice, notice_s=ec2_spot.NOTICE_S / self.aws.conditions.speed)
 
     def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
         """Loses the machine without notice: nothing on it runs when this returns. EC2 shows it as running for `told_after_s` more."""
@@ -113,6 +119,9 @@ class Region(Ec2):
     @property
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S / self._aws.conditions.speed
+
+    def zone_names(self) -> list[str]:
+        return [one["ZoneName"] for one in zones(self.region)]
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         if operation == "DescribeAvailabilityZones":
@@ -207,12 +216,18 @@ class Region(Ec2):
         return self._owner.host.said(machine)
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
-        """Applies the fault `no-capacity`: the first `rungs` pairs of type and zone have no capacity, once each."""
+        """Applies the faults `no-capacity` (the first `rungs` places have none, once each) and `capacity-away` (those that it names have
+        none while it lasts)."""
+        kind, market = request["InstanceType"], "spot" if ec2_spot.is_spot(request) else "on-demand"
+        away = self._aws.conditions.now_under("capacity-away")
+        place = {"region": self.region, "zone": zone, "type": kind, "market": market}
+        if away and all(away.text(key) in {"", value} for key, value in place.items()):
+            raise no_capacity(kind, zone)
         fault = self._aws.conditions.fault("no-capacity", tags_for(request, "instance"))
-        found, known = (request["InstanceType"], zone), self._owner.without_capacity
+        found, known = (kind, zone, market), self._owner.without_capacity
         if fault and found not in known and len(known) < fault.number("rungs"):
             known.add(found)
-            raise no_capacity(*found)
+            raise no_capacity(kind, zone)
 
     def protected(self, machine: Machine) -> bool:
         """Applies the fault `terminate-refused`: acts as if the instance's termination protection were on."""

@@ -15,6 +15,7 @@ from localaws.services.ec2_describe import describe_instances, describe_profiles
 from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_launch import no_capacity, run_instances
 from localaws.services.ec2_parts import OPERATIONS, Part, Parts
+from localaws.services.ec2_spot import is_spot, price_history
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8}([0-9a-f]{9})?")
 OURS = re.compile(r"(i|vol|eni|sir)-[0-9a-f]+")
@@ -42,7 +43,12 @@ class Ec2(ABC):
         self.pages = Pages(size=1000)
         self.capacity: dict[tuple[str, str], int] = {}
         """How many instances can run, by type and zone; unlimited if there is no entry."""
+        self.spot_capacity: dict[tuple[str, str], int] = {}
+        """The same of the spot market."""
+        self.spot_prices: dict[tuple[str, str], float] = {}
+        """USD an hour by type and zone, where a test wants others than ec2_spot.price."""
         self.vcpu_quota: int | None = None
+        self.spot_vcpu_quota: int | None = None
 
     @property
     def now(self) -> float:
@@ -50,6 +56,10 @@ class Ec2(ABC):
 
     def name(self, kind: str) -> str:
         return f"{kind}-{self._number():017x}"
+
+    @abstractmethod
+    def zone_names(self) -> list[str]:
+        """The availability zones of the region."""
 
     # how long things take, in seconds of the clock
 
@@ -113,9 +123,10 @@ class Ec2(ABC):
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
         """Raises Refused if a launch finds no capacity."""
-        kind = request["InstanceType"]
-        free = self.capacity.get((kind, zone))
-        here = sum(one.zone == zone and one.request["InstanceType"] == kind for one in self.running())
+        kind, spot = request["InstanceType"], is_spot(request)
+        free = (self.spot_capacity if spot else self.capacity).get((kind, zone))
+        alike = (one for one in self.running() if one.is_spot == spot)
+        here = sum(one.zone == zone and one.request["InstanceType"] == kind for one in alike)
         if free is not None and here + request["MinCount"] > free:
             raise no_capacity(kind, zone)
 
@@ -143,6 +154,8 @@ class Ec2(ABC):
                 return describe_profiles(self, params)
             case "TerminateInstances":
                 return self._terminate(params)
+            case "DescribeSpotPriceHistory":
+                return price_history(self, params)
             case "GetConsoleOutput":
                 return self._console(params)
             case "CreateTags":
@@ -171,9 +184,10 @@ class Ec2(ABC):
         entry = machine.shown(now)
         parts = [one for identity in machine.parts if (one := self.parts.things.get(identity))]
         if parts and entry["State"]["Name"] != "terminated":
-            volumes = [one for one in parts if one.id.startswith("vol")]
+            volumes = [one for one in parts if one.id.startswith("vol-")]
+            interfaces = [one for one in parts if one.id.startswith("eni-")]
             entry["BlockDeviceMappings"] = [{"Ebs": {"VolumeId": one.id}} for one in volumes]
-            entry["NetworkInterfaces"] = [{"NetworkInterfaceId": one.id} for one in parts if one not in volumes]
+            entry["NetworkInterfaces"] = [{"NetworkInterfaceId": one.id} for one in interfaces]
         return entry
 
     def running(self) -> list[Machine]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import Clock, Pages, Refused, moment
+from localaws.services.ec2_spot import is_spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ OPERATIONS = {
 }
 
 
-IN_USE = "in-use"
+IN_USE, ACTIVE = "in-use", "active"
 
 
 @dataclass
@@ -118,6 +119,8 @@ class Parts:
                 "Groups": [{"GroupId": id_} for id_ in interface.get("Groups") or []],
             }
             made.append(Part(self.name("eni"), IN_USE, tags, now, more, goes))
+        if is_spot(request):  # a one-time request is active with its instance, and closed with it
+            made.append(Part(self.name("sir"), ACTIVE, tags_for(request, "spot-instances-request"), now))
         return tuple(self._add(one).id for one in made)
 
     def hold(self, identity: str) -> bool:

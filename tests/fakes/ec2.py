@@ -69,6 +69,9 @@ class FakeEc2(Ec2):
         self.machines[machine.id] = machine
         return machine
 
+    def zone_names(self) -> list[str]:
+        return list(self.catalogue.zones)
+
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         match operation:
             case "DescribeInstanceTypes":

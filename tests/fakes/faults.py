@@ -82,6 +82,8 @@ class Fault:
     kind: Kind
     name: str
     times: int = 1
+    region: str = ""
+    """Befalls the calls of that region alone; empty for all."""
 
 
 @dataclass
@@ -90,12 +92,12 @@ class Faults:
 
     waiting: list[Fault] = field(default_factory=list)
 
-    def add(self, kind: Kind, name: str, *, times: int = 1) -> None:
-        self.waiting.append(Fault(kind, name, times))
+    def add(self, kind: Kind, name: str, *, times: int = 1, region: str = "") -> None:
+        self.waiting.append(Fault(kind, name, times, region))
 
     def take(self, call: Call) -> Kind | None:
         for fault in self.waiting:
-            if fnmatchcase(call.name, fault.name):
+            if fnmatchcase(call.name, fault.name) and fault.region in {"", call.region}:
                 fault.times -= 1
                 if not fault.times:
                     self.waiting.remove(fault)

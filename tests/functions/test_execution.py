@@ -97,7 +97,7 @@ def test_a_launch_that_is_throttled_for_four_minutes_is_made_all_the_same() -> N
 def test_a_launcher_that_is_killed_until_the_machine_gives_up_leaves_nothing() -> None:
     world = World()
     world.doomed["launcher"] = (world.aws.clock.now + 3600.0, 5)
-    run_on(world, 30)
+    run_on(world, 60)
     assert (world.execution.state, world.ours()) == ("Failed", [])
     world.close()
 

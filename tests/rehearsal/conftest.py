@@ -10,7 +10,8 @@ import pytest
 
 from contract.timing import Timing
 from localaws.conditions import Conditions
-from rehearsal.faults import STATES, parse_faults
+from rehearsal.fault_keys import STATES
+from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ONE, train
 from tests.rehearsal.mailbox import Mailbox

@@ -13,7 +13,8 @@ from rich.console import Console
 from contract import tags
 from localaws.conditions import Conditions
 from localaws.iam.questions import Untaught
-from rehearsal.faults import FAULTS, GRID
+from rehearsal.fault_keys import GRID
+from rehearsal.faults import FAULTS
 from rehearsal.grid import shortcomings
 from rehearsal.grid_command import arguments, regions
 from rehearsal.grid_screen import show

@@ -18,7 +18,7 @@ CHOSEN = {
     "command": "a quote that is not closed",
     "instance_types": "a type named twice",
     "nodes": "a number as text",
-    "market": "spot",
+    "market": "no market",
     "max_cost_usd": "a budget that cannot buy one node-hour",
     "environment": "names that are none",
     "data": "no bucket",

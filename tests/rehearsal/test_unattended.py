@@ -16,7 +16,7 @@ import pytest
 
 from contract import keys, metrics, names
 from contract.timing import Timing
-from rehearsal.faults import STATES
+from rehearsal.fault_keys import STATES
 from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import ended_at, enders, instances, left, stopped, stored, succeeded
 from tests.rehearsal.mailbox import Mailbox

@@ -54,6 +54,8 @@ ALLOWED = [
     Ask("Admission", "s3:PutObject", f"{HOME}/{JOB.code('code.tar.gz')}"),
     Ask("Admission", "ec2:DescribeInstanceTypeOfferings", "*", HERE),
     Ask("Admission", "ec2:GetEbsDefaultKmsKeyId", "*", HERE),
+    Ask("Admission", "ec2:DescribeSpotPriceHistory", "*", HERE),
+    Ask("Admission", "pricing:GetProducts", "*", {"aws:RequestedRegion": "us-east-1"}),
     Ask("Admission", "s3:AbortMultipartUpload", f"{HOME}/{JOB.code('code.tar.gz')}"),
     Ask("Admission", "ec2:DescribeImages", "*", HERE),
     Ask("Admission", "logs:PutLogEvents", log_stream("AdmissionLog", "x")),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from admission.ladder import RegionFacts
 from admission.policy import Execution, RequestFacts, admit
 from admission.request import JobRequest, read
 from aws.ec2 import Ec2
@@ -29,15 +30,23 @@ ROOT = Path(__file__).parents[3]
 EXECUTION = Execution(
     arn="arn:aws:states:eu-central-1:123456789012:execution:yard-train:job-1", name="job-1", started_at=NOW
 )
-FACTS = RequestFacts(
+HOME = RegionFacts(
     place=PLACE,
     types={"g5.xlarge": InstanceType(name="g5.xlarge", architectures=("x86_64",), cluster=True, gpus=1)},
     zones={"g5.xlarge": {"eu-central-1a", "eu-central-1c"}},
     images={"x86_64": IMAGE},
+)
+FACTS = RequestFacts(
+    regions={PLACE.region: HOME},
     code=Object(bucket="yard-home", key="uploads/a.tar.gz", size=1000, version="v1"),
 )
 ODD = "a'b\"c $HOME `id` ;rm -rf / \n{% $states.input %} \u202ertl é \U0001f600 \x1b[31m"
 ODD_KEY = "uploads/a'b\"c $HOME `id`;rm -rf {% $states.input %} \u202ertl é?#%2F+.tar.gz"
+
+
+def with_home(**changes: Any) -> RequestFacts:
+    """What AWS says of the home region is another thing."""
+    return replace(FACTS, regions={PLACE.region: replace(HOME, **changes)})
 
 
 def ask(**fields: Any) -> JobRequest:
@@ -93,7 +102,7 @@ def test_nothing_is_looked_up_in_a_region_where_the_deployment_does_not_train(th
 def test_a_region_whose_stack_serves_the_grid_alone_trains_nothing() -> None:
     place = Place(region="eu-central-1", bucket="yard-bytes")
     with pytest.raises(InvalidRequest, match=r"has no Region stack that trains .* has no zones"):
-        admit(ask(), EXECUTION, replace(FACTS, place=place), ADMISSION)
+        admit(ask(), EXECUTION, with_home(place=place), ADMISSION)
 
 
 def test_one_node_needs_no_placement_group_and_two_get_one() -> None:
@@ -102,19 +111,19 @@ def test_one_node_needs_no_placement_group_and_two_get_one() -> None:
 
 
 def test_a_large_image_enlarges_the_default_volume() -> None:
-    facts = replace(FACTS, images={"x86_64": replace(IMAGE, snapshot_gb=150)})
+    facts = with_home(images={"x86_64": replace(IMAGE, snapshot_gb=150)})
     assert admit(ask(), EXECUTION, facts, ADMISSION).volume_gb == 150
 
 
 @pytest.mark.parametrize("owner", ["amazon", "123456789012", "444455556666"])
 def test_an_image_of_aws_of_the_account_or_of_an_owner_in_the_settings_is_taken(owner: str) -> None:
-    facts = replace(FACTS, images={"x86_64": replace(IMAGE, owner=owner)})
+    facts = with_home(images={"x86_64": replace(IMAGE, owner=owner)})
     assert {rung.image.owner for rung in admit(ask(), EXECUTION, facts, ADMISSION).ladder} == {owner}
 
 
 @pytest.mark.parametrize("owner", ["999988887777", "aws-marketplace", "Amazon", ""])
 def test_an_image_that_the_launcher_may_not_use_is_refused_before_anything_starts(owner: str) -> None:
-    facts = replace(FACTS, images={"x86_64": replace(IMAGE, owner=owner)})
+    facts = with_home(images={"x86_64": replace(IMAGE, owner=owner)})
     with pytest.raises(
         InvalidRequest, match=r"allowed: images of amazon, 123456789012, 444455556666 \(image_owners in"
     ):

@@ -204,8 +204,8 @@ def test_an_attempt_that_was_closed_before_its_intent_launches_nothing_into_a_gr
         narrow.terminate("a")
         found.append(narrow.launched("b"))
 
-    second_write = Mishap("dynamodb:PutItem", nth=2, meanwhile=meanwhile)
-    assert narrow.launch("a", second_write).error == "NodeLost"
+    intent = Mishap("dynamodb:PutItem", nth=1, meanwhile=meanwhile)
+    assert narrow.launch("a", intent).error == "NodeLost"
     assert found[0]["shared_with"] == []
     assert narrow.groups_of("a") == set()
 

@@ -118,7 +118,7 @@ def walker(store: Store, ec2: FakeEc2, clock: Clock, *, holder: str = "one", lef
     end = clock.time + left
     return Walker(
         state=cast(State, store),
-        ec2={"eu-central-1": cast(Ec2, ec2)},
+        ec2=lambda _region: cast(Ec2, ec2),
         holder=holder,
         profile="arn:p",
         user_data="#!/bin/bash\n",

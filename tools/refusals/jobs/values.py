@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.refusals.jobs.table import CODE, FIELDS, SECRET, VARIABLE, Row, Section
 
+REGIONS = "regions in which the deployment trains, as in eu-central-1"
 VALUES = (
     Section(
         "request",
@@ -26,9 +27,9 @@ VALUES = (
                 "instance_type: there is no such field (did you mean instance_types?)",
             ),
             Row(
-                "a field for regions",
-                {"regions": ["eu-central-1"]},
-                "regions: there is no such field (did you mean region?)",
+                "an unknown field, close to a known one of two words",
+                {"marketplace": "spot"},
+                "marketplace: there is no such field (did you mean market?)",
             ),
             Row(
                 "a field for availability zones",
@@ -74,6 +75,31 @@ VALUES = (
         ),
     ),
     Section(
+        "regions",
+        "auto, or a list of 1 to 30 different training regions, as in eu-central-1",
+        rows=(
+            ("another word than auto", "all", '"all" is neither auto nor a list'),
+            ("one region, not in a list", "eu-central-1", '"eu-central-1" is neither auto nor a list'),
+            ("no region", [], "is empty"),
+            ("a region twice", ["eu-central-1", "eu-central-1"], "eu-central-1 is named more than once"),
+            (
+                "a city",
+                ["Frankfurt"],
+                '.0: "Frankfurt" does not have the right form; allowed: regions in which the deployment trains, as in eu-central-1',
+            ),
+            (
+                "null in the list",
+                [None],
+                f".0: null is not a string; allowed: {REGIONS}",
+            ),
+            (
+                "one in which the deployment does not train",
+                ["eu-central-1", "us-east-1"],
+                "the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
+            ),
+        ),
+    ),
+    Section(
         "nodes",
         "a whole number from 1 to 16 (limits.max_nodes in cdk.json)",
         taken=16,
@@ -93,11 +119,12 @@ VALUES = (
     ),
     Section(
         "market",
-        "on-demand",
+        "on-demand, spot, spot-then-on-demand",
         rows=(
             ("no market", "auction", '"auction" is not a market'),
             ("null", None, "null is not a market"),
-            ("spot", "spot", "spot is not supported yet, and on-demand is not taken in its place"),
+            ("two markets in a list", ["spot", "on-demand"], "a list is not a market"),
+            ("the market of a reservation", "capacity-block", '"capacity-block" is not a market'),
         ),
     ),
     Section(
@@ -286,7 +313,7 @@ VALUES = (
                     "nodes": "2",
                     "code": "s3://yard-home/uploads/b.zip",
                     "instance_types": ["g9.huge"],
-                    "market": "spot",
+                    "market": "auction",
                     "colour": "red",
                     "environment": {"1A": "x"},
                     "data": ["s3://datasets/cifar/"],
@@ -296,9 +323,9 @@ VALUES = (
                     'nodes: "2" is not a whole number (numbers stand without quotes)'
                     "; allowed: a whole number from 1 to 16 (limits.max_nodes in cdk.json)"
                 ),
+                'market: "auction" is not a market; allowed: on-demand, spot, spot-then-on-demand',
                 f"environment.1A: is not a variable name; allowed: {VARIABLE}",
                 f"colour: there is no such field; allowed: {FIELDS}",
-                "market: spot is not supported yet, and on-demand is not taken in its place; allowed: on-demand",
                 "instance_types: g9.huge does not exist in eu-central-1; allowed: EC2 types that the region has",
                 "code: s3://yard-home/uploads/b.zip does not exist; allowed: an archive that was uploaded before the start",
                 "data.0: there is nothing at s3://datasets/cifar/; allowed: objects and folders that exist",

@@ -1,0 +1,69 @@
+"""Asks AWS about the regions of a request, side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from admission.ladder import RegionFacts, family
+from admission.policy import RequestQuestions
+from aws import prices
+from aws.clients import BRISK, PATIENT
+from aws.ec2 import Ec2
+from aws.facts import InstanceType
+from aws.ssm import parameter
+from contract import names
+from contract.aws_errors import code_of
+from contract.codec import decode
+from contract.environments import AdmissionEnvironment
+from contract.jobs import Ami, Market
+from contract.places import Place
+
+AT_ONCE = 8
+
+
+def regions_asked(asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
+    """What AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised,
+    and the machine tries again."""
+
+    def ask(region: str) -> RegionFacts:
+        try:
+            return _region(region, asked, env)
+        except (ClientError, BotoCoreError) as problem:
+            if not asked.auto:
+                raise
+            told = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
+            return RegionFacts(place=None, silent=told)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(asked.regions, pool.map(ask, asked.regions), strict=True))
+
+
+def _region(region: str, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
+    ec2 = Ec2(region, BRISK if asked.auto else PATIENT)
+    described = parameter(names.region_parameter(env.deployment, region), region)
+    types = ec2.types(asked.instance_types) if asked.instance_types else {}
+    return RegionFacts(
+        place=decode(Place, described) if described else None,
+        types=types,
+        zones=ec2.zones_offering(types) if types else {},
+        images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
+        volume_key=ec2.default_volume_key(),
+        on_demand=_on_demand(region, types) if len(asked.regions) > 1 and Market.ON_DEMAND in asked.markets else {},
+        spot=ec2.spot_prices(types) if types and Market.SPOT in asked.markets else {},
+    )
+
+
+def _on_demand(region: str, types: dict[str, InstanceType]) -> dict[str, float]:
+    """The same in every zone, so that it decides between regions alone."""
+    found = {name: prices.on_demand_usd(region, name) for name in types}
+    return {name: usd for name, usd in found.items() if usd is not None}
+
+
+def _image(setting: str, ec2: Ec2) -> Ami | None:
+    """Returns the image that a setting names: an AMI id itself, or the value of an SSM parameter."""
+    if not setting:
+        return None
+    found = setting if setting.startswith("ami-") else parameter(setting, ec2.region)
+    return ec2.image(found) if found else None

@@ -1,0 +1,86 @@
+"""The spot market of the model of EC2: what a request may ask for, prices, and interruptions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from localaws.model import Refused
+
+if TYPE_CHECKING:
+    from localaws.services.ec2_instance import Machine
+    from localaws.services.ec2_model import Ec2
+
+NOTICE_S = 120.0
+"""From the notice in instance metadata to the end (EC2 user guide, "Spot Instance interruption notices")."""
+TAKEN = "Server.SpotInstanceTermination"
+HOUR_USD = 0.03
+"""The dearest hour of one vCPU. A made-up price: what matters is that places differ, and that prices move."""
+MOVES_EVERY_S = 1800.0
+
+
+def is_spot(request: Mapping[str, Any]) -> bool:
+    return bool((request.get("InstanceMarketOptions") or {}).get("MarketType") == "spot")
+
+
+def check_market(request: Mapping[str, Any]) -> None:
+    """Raises Refused for options that contradict each other."""
+    options = request.get("InstanceMarketOptions") or {}
+    spot = options.get("SpotOptions") or {}
+    if spot and options.get("MarketType") != "spot":
+        raise Refused("InvalidParameterCombination", "SpotOptions require the market type 'spot'.")
+    if spot.get("InstanceInterruptionBehavior", "terminate") != "terminate" and (
+        spot.get("SpotInstanceType") != "persistent"
+    ):
+        raise Refused(
+            "InvalidParameterCombination", "Interruption behavior other than terminate requires a persistent request."
+        )
+
+
+def check_quota(ec2: Ec2, wanted: int, used: int) -> None:
+    """Spot has a quota of its own."""
+    if ec2.spot_vcpu_quota is not None and used + wanted > ec2.spot_vcpu_quota:
+        raise Refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+
+
+def price(kind: str, zone: str, vcpus: int, now: float) -> float:
+    """USD an hour: another one in each zone, which moves now and then, and is the same for whoever asks in the same half hour."""
+    digest = hashlib.sha256(f"{kind} {zone} {int(now // MOVES_EVERY_S)}".encode()).digest()
+    return round(vcpus * HOUR_USD * (0.3 + 0.7 * digest[0] / 255), 4)
+
+
+def price_history(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
+    """DescribeSpotPriceHistory from now on: the newest price of each type and zone. `ec2.spot_prices` may hold others."""
+    entries = []
+    for name in params.get("InstanceTypes", []):
+        kind = ec2.catalogue.kind(name)
+        if kind is None:
+            raise Refused("InvalidParameterValue", f"Invalid value '{name}' for instanceType.")
+        for zone in ec2.zone_names():
+            if ec2.catalogue.offers(name, zone):
+                usd = ec2.spot_prices.get((name, zone), price(name, zone, kind.vcpus, ec2.now))
+                entries.append(
+                    {
+                        "InstanceType": name,
+                        "AvailabilityZone": zone,
+                        "ProductDescription": "Linux/UNIX",
+                        "SpotPrice": f"{usd:.6f}",
+                        "Timestamp": datetime.fromtimestamp(ec2.now, UTC),
+                    }
+                )
+    return {"SpotPriceHistory": entries}
+
+
+def interrupt(ec2: Ec2, machine: Machine, *, notice: bool = True, notice_s: float = NOTICE_S) -> None:
+    """AWS takes the instance back. The notice is best effort: without one it ends at once."""
+    if not machine.is_spot:
+        raise ValueError(f"{machine.id} is no spot instance")
+    why = "Instance terminated due to spot interruption"
+    if not notice:
+        ec2.end(machine, TAKEN, why)
+        return
+    at = ec2.now + notice_s
+    machine.spot_action = {"action": "terminate", "time": f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M:%SZ}"}
+    ec2.at(at, lambda: ec2.end(machine, TAKEN, why))

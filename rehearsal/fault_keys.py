@@ -1,0 +1,70 @@
+"""The keys of faults: what may be said of each, and its default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+ALL = "all"
+MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
+"""`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
+
+
+def any_seconds(text: str) -> bool:
+    """Whether it is a number of seconds, below 0 too."""
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _whole(text: str) -> bool:
+    return text.isdecimal()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKey:
+    """One key of a fault."""
+
+    default: str
+    what: str
+    allowed: str
+    """The allowed values in words for a person, after `wanted`."""
+    fits: Callable[[str], bool]
+
+
+def seconds(default: str, what: str) -> FaultKey:
+    """Returns a key for real-world seconds, which the rehearsal divides by its speed."""
+    return FaultKey(default, what, "seconds, 0 or more", lambda text: any_seconds(text) and float(text) >= 0)
+
+
+def number(default: str, what: str, least: int = 0) -> FaultKey:
+    return FaultKey(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
+
+
+def choice(default: str, what: str, *among: str) -> FaultKey:
+    return FaultKey(default, what, " or ".join(among), lambda text: text in among)
+
+
+def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
+    """Returns a key for a phase of the node's life, or a step of the training."""
+    among = MOMENTS[MOMENTS.index(least) :]
+    return FaultKey(default, what, f"{', '.join(among)} or a step", lambda text: text in among or _whole(text))
+
+
+JOB = FaultKey("", "name of the job; empty: every job", "a job's name", lambda _: True)
+RANK = FaultKey("0", "of the node, or `all`", "a whole number or all", lambda text: text == ALL or _whole(text))
+EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
+ATTEMPTS = number("1", "so many first attempts of the job", least=1)
+OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
+"""Keys of what strikes a node of a job."""
+AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
+
+
+GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)
+LINE = FaultKey("0", "of the grid, from 0, or `all`", RANK.allowed, RANK.fits)
+STATES = ("Admit", "Launch", "Train", "Sync", "Terminate")
+LASTING = {"seconds": seconds("", "how long; empty: for ever"), "after": AFTER}
+HOW_DEAD = choice("fails", "an error at once, or the function's time-out", "fails", "hangs")
+HOW_AWAY = choice("fails", "an error at once, or no answer", "fails", "hangs")
