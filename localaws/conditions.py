@@ -112,7 +112,11 @@ class Conditions:
 
     def now_under(self, name: str) -> Fault | None:
         """Returns a fault with a beginning (`after`) and an end (`seconds`) while it lasts."""
-        return next((one for one in self.faults if one.name == name and self._lasts(one)), None)
+        return next(iter(self.all_under(name)), None)
+
+    def all_under(self, name: str) -> list[Fault]:
+        """Returns every such fault that lasts now."""
+        return [one for one in self.faults if one.name == name and self._lasts(one)]
 
     def dead(self, handler: str) -> Fault | None:
         """Returns the fault that makes the function with this handler dead, while it lasts."""

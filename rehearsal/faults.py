@@ -78,6 +78,10 @@ FAULTS: dict[str, FaultKind] = {
             "zone": FaultKey("", "of the place", "a zone", JOB.fits),
             "type": FaultKey("", "of the instances", "an EC2 type", JOB.fits),
             "market": choice("", "of the place", "", "on-demand", "spot"),
+            "attempt": FaultKey(
+                "", "of the job; empty: every attempt", "a whole number", lambda text: text.isdecimal()
+            ),
+            "job": JOB,
             **LASTING,
         },
     ),
@@ -306,6 +310,7 @@ class Fault:
             ("job" not in keys or self.text("job") in {"", _job(marks)})
             and (keys.get("line") is not LINE or self.text("line") in {ALL, _line(marks)})
             and ("rank" not in keys or self.text("rank") in {ALL, marks.get("rank", "")})
+            and ("attempt" not in keys or self.text("attempt") in {"", marks.get(tags.ATTEMPT, "")})
             and ("attempts" not in keys or int(marks.get(tags.ATTEMPT, "0")) <= self.number("attempts"))
         )
 

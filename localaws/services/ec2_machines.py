@@ -219,11 +219,12 @@ class Region(Ec2):
         """Applies the faults `no-capacity` (the first `rungs` places have none, once each) and `capacity-away` (those that it names have
         none while it lasts)."""
         kind, market = request["InstanceType"], "spot" if ec2_spot.is_spot(request) else "on-demand"
-        away = self._aws.conditions.now_under("capacity-away")
+        marks, conditions = tags_for(request, "instance"), self._aws.conditions
         place = {"region": self.region, "zone": zone, "type": kind, "market": market}
-        if away and all(away.text(key) in {"", value} for key, value in place.items()):
-            raise no_capacity(kind, zone)
-        fault = self._aws.conditions.fault("no-capacity", tags_for(request, "instance"))
+        for away in conditions.all_under("capacity-away"):
+            if away.meets(marks) and all(away.text(key) in {"", value} for key, value in place.items()):
+                raise no_capacity(kind, zone)
+        fault = conditions.fault("no-capacity", marks)
         found, known = (kind, zone, market), self._owner.without_capacity
         if fault and found not in known and len(known) < fault.number("rungs"):
             known.add(found)

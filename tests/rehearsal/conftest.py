@@ -52,6 +52,15 @@ MAIN = ["no-capacity:rungs=1,job=recovering", "node-lost:rank=1,step=15,job=reco
 """The same for jobs of test_main_job.py."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
+PLACES = [
+    *(
+        f"capacity-away:region={region},attempt={attempt},job=moved"
+        for attempt, region in ((1, "us-east-1"), (2, "eu-central-1"))
+    ),
+    "node-interrupted:rank=1,step=15,job=moved",
+    "capacity-away:market=spot,job=bought",
+]
+"""The same for jobs of test_places.py."""
 GRIDS = [
     "create-response-lost:line=0,job=met",
     "child-killed:line=0,after=60,job=met",
@@ -96,7 +105,7 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *GRIDS]))
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
     timing = asdict(Timing().divided(conditions.speed)) | {"boot_allowance_s": BOOT_S}
     settings = {"regions": REGIONS, "timing": timing}
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings=settings) as deployed:

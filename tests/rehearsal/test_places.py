@@ -1,0 +1,71 @@
+"""Jobs over two regions and two markets on the local AWS: capacity goes away, and AWS takes a spot node back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from contract import keys, names
+from rehearsal.yard import StartedJob, Yard
+from tests.rehearsal.jobs import TWO, ended, instances, left, stored, succeeded, train
+
+pytestmark = [pytest.mark.rehearsal]
+HOME, AWAY = "eu-central-1", "us-east-1"
+
+
+@pytest.fixture(scope="module")
+def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
+    """All started at once; what happens to each is in the faults of the deployment."""
+    wide = {**TWO, "code": trainer, "checkpoint_minutes": 0.02, "regions": "auto"}
+    requests: dict[str, dict[str, Any]] = {
+        "moved": {**wide, "command": train(60, 0.2), "market": "spot"},
+        "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
+    }
+    return {name: yard.start(request, name) for name, request in requests.items()}
+
+
+def rungs(job: StartedJob) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(job.describe()["output"])["rungs"]
+    return found
+
+
+def test_a_spot_node_that_is_taken_back_goes_on_from_its_last_checkpoint_in_another_region(
+    jobs: dict[str, StartedJob],
+) -> None:
+    job = jobs["moved"]
+    succeeded(job)
+    ended(job)
+    assert [one["region"] for one in rungs(job) if one["answer"] == "launched"] == [HOME, AWAY]
+    assert [len(instances(job, region)) for region in (HOME, AWAY)] == [2, 2]
+    assert {one["InstanceLifecycle"] for one in instances(job)} == {"spot"}
+    first, second = job.reports(1), job.reports(2)
+    assert any("spot interruption notice" in one.exit.reason for one in first.values() if one.exit)
+    (restored,) = {one.restored_step for one in second.values()}
+    assert restored >= max(one.closed_step for one in first.values())
+    assert restored > 0
+    assert left(job) == []
+
+
+def test_the_bytes_of_an_attempt_are_in_its_region_and_the_decisions_at_home(
+    yard: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    job = jobs["moved"]
+    ended(job)
+    account = yard.places.machine.split(":")[4]
+    bucket = names.bytes_bucket("trainyard", account, AWAY)
+    listed = yard.client("s3", AWAY).list_objects_v2(Bucket=bucket, Prefix=keys.BytesPrefix(job.name).root)
+    assert listed["KeyCount"] > 0
+    assert stored(yard, keys.JobPrefix(job.name).description)
+
+
+def test_what_spot_does_not_have_is_bought_on_demand(jobs: dict[str, StartedJob]) -> None:
+    job = jobs["bought"]
+    succeeded(job)
+    ended(job)
+    asked = [(one["market"], one["answer"]) for one in rungs(job)]
+    assert asked[-1] == ("on-demand", "launched")
+    assert asked[:-1]
+    assert set(asked[:-1]) == {("spot", "InsufficientInstanceCapacity")}
+    assert {one.get("InstanceLifecycle", "on-demand") for one in instances(job)} == {"on-demand"}
