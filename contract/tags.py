@@ -11,15 +11,16 @@ NODES = "trainyard:nodes"
 MASTER_PORT = "trainyard:master-port"
 ROLE = "trainyard:role"
 MASTER_ADDRESS = "trainyard:master-address"
-"""The one tag that is set after the launch, because the address is unknown before."""
+"""Set after the launch, because the address is unknown before."""
 PROTECTED = "trainyard:protected"
 """Trainyard's control plane never ends an instance or training with this tag. Any value works; the best is the reason."""
 NAME = "Name"
+"""What the console shows: `<job>/<attempt>/<rank>` of a node. The rank comes after the launch, which gives one name to all nodes."""
 GRID = "trainyard:grid"
 LINE = "trainyard:line"
 """On a training job: its index in the grid, from 0."""
 
-AFTER_LAUNCH = (MASTER_ADDRESS,)
+AFTER_LAUNCH = (MASTER_ADDRESS, NAME)
 
 WORKER_ROLE = "worker"
 """The role of every node of a job without roles of its own."""

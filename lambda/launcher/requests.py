@@ -98,9 +98,14 @@ def _zone(place: Place, name: str) -> Zone:
     return next(zone for zone in place.zones if zone.name == name)
 
 
+def name(job: Job, attempt: int, rank: int) -> str:
+    """What the console shows of a node; at most 256 characters, as every tag."""
+    return f"{job.id}/{attempt}/{rank}"
+
+
 def _tags(job: Job, attempt: int) -> dict[str, str]:
     return {
-        tags.NAME: f"{job.id}/{attempt}",
+        tags.NAME: name(job, attempt, 0) if job.nodes == 1 else f"{job.id}/{attempt}",
         tags.DEPLOYMENT: job.deployment,
         tags.JOB: job.id,
         tags.ATTEMPT: str(attempt),

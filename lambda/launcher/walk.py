@@ -17,7 +17,7 @@ from contract.aws_errors import code_of
 from contract.errors import CapacityPending, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
-from launcher import policy
+from launcher import policy, requests
 from launcher.answers import meaning
 from launcher.requests import token
 from launcher.taking import Look, Taker
@@ -79,6 +79,7 @@ class Walker:
         if step is None:
             raise policy.ending(held.intent, self.now())
         self._name_master(job, step)
+        self._name_nodes(job, attempt, step)
         return held.intent, step
 
     def _claim(self, job: Job, attempt: int) -> Held:
@@ -229,6 +230,21 @@ class Walker:
             if self.left() < RESERVE_S:
                 raise CapacityPending("the nodes are launched; the next invocation names their master")
             self.sleep(pause)
+
+    def _name_nodes(self, job: Job, attempt: int, step: Step) -> None:
+        """Puts each node's rank into the name that the console shows. Nothing depends on it, so that the first trouble ends it."""
+        assert step.answer is not None
+        instances = step.answer.instances if job.nodes > 1 else ()
+        for rank, instance in enumerate(instances):
+            if self.left() < RESERVE_S:
+                return
+            try:
+                self.ec2(step.rung.region).tag([instance], tags.NAME, requests.name(job, attempt, rank))
+            except (ClientError, BotoCoreError) as problem:
+                logger.warning(
+                    "nodes keep a name without their rank", job=job.id, left=instances[rank:], problem=str(problem)
+                )
+                return
 
     @staticmethod
     def _settling_s(job: Job) -> float:

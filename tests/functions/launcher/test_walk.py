@@ -15,6 +15,7 @@ from aws.errors import Raced
 from aws.facts import Instance
 from aws.state import Held, State
 from aws.table import Item
+from contract import tags
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.groups import Taken
 from contract.intents import Intent, LaunchOutcome
@@ -77,6 +78,9 @@ class FakeEc2:
     tagged: dict[str, str] = field(default_factory=dict)
     left: list[Instance] = field(default_factory=list)
     tag_answers: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    without_names: str = ""
+    """The error with which EC2 answers whoever names nodes."""
 
     def of_job(self, _deployment: str, _job: str) -> list[Instance]:
         return self.left
@@ -100,7 +104,12 @@ class FakeEc2:
     def every(self, _deployment: str) -> list[Instance]:
         return []
 
-    def tag(self, instances: list[str], _key: str, value: str) -> None:
+    def tag(self, instances: list[str], key: str, value: str) -> None:
+        if key == tags.NAME:
+            if self.without_names:
+                raise ClientError({"Error": {"Code": self.without_names, "Message": "said EC2"}}, "CreateTags")
+            self.names |= dict.fromkeys(instances, value)
+            return
         if self.tag_answers:
             raise ClientError({"Error": {"Code": self.tag_answers.pop(0), "Message": "said EC2"}}, "CreateTags")
         self.tagged |= dict.fromkeys(instances, value)
@@ -285,6 +294,37 @@ def test_a_region_that_cannot_be_noted_gets_no_launch() -> None:
     with mock.patch.object(store, "note_region", side_effect=refused), pytest.raises(ClientError):
         walker(store, ec2, Clock()).launch(JOB, 1)
     assert ec2.calls == []
+
+
+def test_each_node_has_its_rank_in_its_name() -> None:
+    ec2 = FakeEc2()
+    _, step = walker(Store(), ec2, Clock()).launch(JOB, 3)
+    assert step.answer is not None
+    assert [ec2.names[one] for one in step.answer.instances] == ["job-1/3/0", "job-1/3/1"]
+
+
+def test_the_only_node_of_a_job_has_its_name_from_the_launch() -> None:
+    ec2, job = FakeEc2(), replace(JOB, nodes=1)
+    _, step = walker(Store(), ec2, Clock()).launch(job, 1)
+    marks = next(one["Tags"] for one in step.request["TagSpecifications"] if one["ResourceType"] == "instance")
+    assert {"Key": tags.NAME, "Value": "job-1/1/0"} in marks
+    assert ec2.names == {}
+
+
+@pytest.mark.parametrize("code", ["RequestLimitExceeded", "UnauthorizedOperation", "InvalidInstanceID.NotFound"])
+def test_names_that_cannot_be_given_keep_no_job_from_training(code: str) -> None:
+    ec2 = FakeEc2(without_names=code)
+    _, step = walker(Store(), ec2, Clock()).launch(JOB, 1)
+    assert step.answer is not None
+    assert set(ec2.tagged) == set(step.answer.instances)
+
+
+def test_a_function_whose_time_is_nearly_over_names_no_nodes() -> None:
+    ec2, clock = FakeEc2(), Clock()
+    left = iter([300.0] * 3)
+    slow = replace(walker(Store(), ec2, clock), left=lambda: next(left, 1.0))
+    slow.launch(JOB, 1)
+    assert ec2.names == {}
 
 
 def test_a_walk_that_launched_already_notes_nothing_more() -> None:
