@@ -13,6 +13,7 @@ from unittest import mock
 from botocore.exceptions import BotoCoreError, ClientError
 
 import attendant.handler
+from attendant.handler import Overdue
 from contract import errors, items, tags
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.model import Refused
@@ -172,7 +173,7 @@ class World:
         self._launches += name == "launcher"
         before = self._launches
         outcome = self.functions.invoke(name, event, mishaps)
-        self._judge(name, outcome)
+        self._judge(name, outcome, troubled=bool(mishaps))
         if left := [one.id for one in to_end if one.runs(self.aws.clock.now)]:
             self.surprises.append(f"{name} left {left} to run, and nothing kept it from ending them: {outcome}")
         if TAKEN_OVER in outcome.cause and self._launches == before:
@@ -236,8 +237,11 @@ class World:
                 return True
         return False
 
-    def _judge(self, name: str, outcome: Outcome) -> None:
+    def _judge(self, name: str, outcome: Outcome, *, troubled: bool) -> None:
+        """`troubled`: calls of the invocation took their time, so that its looks may have come late, as it says by its error."""
         problem = outcome.problem
+        if troubled and outcome.error == Overdue.__name__:
+            return
         if problem is not None and not isinstance(problem, EXPECTED[name]) and "looks failed" not in outcome.cause:
             self.surprises.append(f"{name}: {outcome.error}: {outcome.cause}")
 
