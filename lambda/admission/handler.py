@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
+from admission import efa
 from admission.archive import Listing, listing
 from admission.policy import (
     Care,
@@ -74,6 +75,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "recoveries": job.recoveries,
         "nodes": job.nodes,
         "links": links.of_job(job),
+        "network": efa.told(job),
         "ladder": [f"{rung.instance_type} in {rung.zone}, {rung.market.value}" for rung in job.ladder],
     }
 

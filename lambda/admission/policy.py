@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from admission import roles, volumes
+from admission import efa, roles, volumes
 from admission.archive import Listing
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
@@ -121,6 +121,7 @@ def admit(
         *problems,
         *_limit_problems(request, env),
         *against,
+        *efa.problems(request.efa, request.instance_types, facts.types),
         *volumes.problems(facts.volume_key, _region(request, env), facts.place.volume_key if facts.place else ""),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
@@ -165,6 +166,7 @@ def admit(
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
+        interfaces=efa.chosen(request.efa, request.nodes, facts.types.values()),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
+from admission.efa import EFA_MAY_BE, Choice
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
@@ -87,6 +88,13 @@ def _one_of(kind: type[Enum]) -> Callable[[object], object]:
     return lambda value: texts.get(value, value) if isinstance(value, str) else value
 
 
+def _efa(value: object) -> object:
+    """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
+    if isinstance(value, bool):
+        return Choice.TRUE if value else Choice.FALSE
+    return Choice.AUTO if value == Choice.AUTO.value else value
+
+
 def _secret(arn: str) -> str:
     if not SECRET.fullmatch(arn):
         raise ValueError(f"{plain(arn)} is not the ARN of a secret")
@@ -138,6 +146,14 @@ class JobRequest(BaseModel):
     )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
+    )
+    efa: Annotated[Choice, BeforeValidator(_efa)] = Field(
+        default=Choice.AUTO,
+        description=(
+            "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
+            "node)."
+        ),
+        json_schema_extra={"enum": ["auto", True, False]},
     )
     market: Annotated[Market, BeforeValidator(lambda value: Market(value) if value in list(Market) else value)] = Field(
         default=Market.ON_DEMAND, description="How capacity is bought. Only on-demand works yet; spot is refused."
@@ -221,6 +237,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
         "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
         "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
+        "efa": EFA_MAY_BE,
         "market": "on-demand",
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",

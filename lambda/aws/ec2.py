@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, PATIENT, client
 from aws.facts import Instance, InstanceType
+from aws.types import instance_type
 from contract import tags
 from contract.aws_errors import code_of
 from contract.jobs import Ami
@@ -108,12 +109,7 @@ class Ec2:
         )
         found: dict[str, InstanceType] = {}
         for one in (entry for page in pages for entry in page["InstanceTypes"]):
-            found[one["InstanceType"]] = InstanceType(
-                name=one["InstanceType"],
-                architectures=tuple(one["ProcessorInfo"]["SupportedArchitectures"]),
-                cluster="cluster" in one.get("PlacementGroupInfo", {}).get("SupportedStrategies", []),
-                gpus=sum(gpu.get("Count", 0) for gpu in one.get("GpuInfo", {}).get("Gpus", [])),
-            )
+            found[one["InstanceType"]] = instance_type(one)
         return found
 
     def zones_offering(self, names: Iterable[str]) -> dict[str, set[str]]:
