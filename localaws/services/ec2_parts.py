@@ -116,6 +116,7 @@ class Parts:
             more = {
                 "SubnetId": interface["SubnetId"],
                 "Groups": [{"GroupId": id_} for id_ in interface.get("Groups") or []],
+                "InterfaceType": interface.get("InterfaceType", "interface"),
             }
             made.append(Part(self.name("eni"), IN_USE, tags, now, more, goes))
         return tuple(self._add(one).id for one in made)
