@@ -10,8 +10,9 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission import efa
+from admission import accelerators, efa
 from admission.archive import Listing, listing
+from admission.images import family
 from admission.policy import (
     Care,
     Execution,
@@ -19,12 +20,11 @@ from admission.policy import (
     RequestQuestions,
     admit,
     care,
-    family,
     questions,
     readable,
     taken,
 )
-from admission.request import read
+from admission.request import JobRequest, read
 from aws import pinned, secrets
 from aws.ec2 import Ec2
 from aws.errors import CHANGED, S3_DENIED, Raced
@@ -83,7 +83,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> Job:
     """Only reads. A wrong field does not keep the other fields from being looked up."""
     request, problems = read(raw, env.limits)
-    facts = _facts(questions(request, execution, env), env, held_by)
+    facts = _facts(request, questions(request, execution, env), env, held_by)
     return admit(request, execution, facts, env, problems)
 
 
@@ -134,16 +134,21 @@ def _passes(problem: ClientError) -> bool:
     return status >= 500 or code_of(problem) in PASSING
 
 
-def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None) -> RequestFacts:
+def _facts(
+    request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None
+) -> RequestFacts:
     ec2 = Ec2(asked.region or env.home_region)
     described = parameter(names.region_parameter(env.deployment, asked.region), asked.region) if asked.region else None
+    accelerated = ec2.accelerated() if asked.accelerators else []
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
+    types |= {kind.name: kind for kind in accelerators.matching(request, accelerated, env.limits)}
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return RequestFacts(
         place=decode(Place, described) if described else None,
         types=types,
+        accelerated=tuple(accelerated),
         zones=ec2.zones_offering(types) if types else {},
         images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
         code=code,

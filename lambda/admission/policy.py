@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from admission import efa, roles, volumes
+from admission import accelerators, efa, roles, volumes
 from admission.archive import Listing
+from admission.images import family
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
@@ -51,6 +52,8 @@ class RequestQuestions:
     region: str
     """The region asked for; empty where the deployment does not train there."""
     instance_types: tuple[str, ...]
+    accelerators: bool
+    """Whether the request names accelerators, of a region where the deployment trains."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
     data: tuple[str, ...]
@@ -64,6 +67,8 @@ class RequestFacts:
     place: Place | None
     """Description of the region asked for; None where no stack describes it."""
     types: dict[str, InstanceType] = field(default_factory=dict)
+    accelerated: tuple[InstanceType, ...] = ()
+    """All types with accelerators, of a request that names accelerators."""
     zones: dict[str, set[str]] = field(default_factory=dict)
     images: dict[str, Ami | None] = field(default_factory=dict)
     """Image by family."""
@@ -86,13 +91,6 @@ def _region(request: JobRequest, env: AdmissionEnvironment) -> str:
     return request.region or env.home_region
 
 
-def family(kind: InstanceType) -> str:
-    """Returns the family of images that a type needs: P3's GPUs need the proprietary driver, which the common image lacks."""
-    if kind.name.split(".")[0] in {"p3", "p3dn"}:
-        return "p3"
-    return "arm64" if "arm64" in kind.architectures else "x86_64"
-
-
 def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironment) -> RequestQuestions:
     """Returns what to ask AWS. Never asks about buckets and secrets that the deployment may not use."""
     region = _region(request, env)
@@ -100,6 +98,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
     return RequestQuestions(
         region=region if trains else "",
         instance_types=tuple(name for name in request.instance_types if trains and _is_allowed(name, env)),
+        accelerators=trains and request.accelerators is not None,
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
@@ -114,13 +113,15 @@ def admit(
     problems: Iterable[str] = (),
 ) -> Job:
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
+    request = accelerators.resolved(request, facts.accelerated, facts.zones, facts.place, env.limits)
     ladder, against = _ladder(request, facts, env)
     brought = volumes.brought(facts.code, facts.archive)
     found = [
         *_name_problems(execution, facts),
         *problems,
         *_limit_problems(request, env),
-        *against,
+        *accelerators.problems(request, facts.accelerated, _region(request, env), env),
+        *accelerators.named(request, against),
         *efa.problems(request.efa, request.instance_types, facts.types),
         *volumes.problems(facts.volume_key, _region(request, env), facts.place.volume_key if facts.place else ""),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
@@ -166,7 +167,7 @@ def admit(
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
-        interfaces=efa.chosen(request.efa, request.nodes, facts.types.values()),
+        interfaces=efa.chosen(request.efa, request.nodes, [facts.types[name] for name in request.instance_types]),
     )
 
 

@@ -107,10 +107,13 @@ class Ec2:
         pages = self._client.get_paginator("describe_instance_types").paginate(
             Filters=[{"Name": "instance-type", "Values": list(names)}]
         )
-        found: dict[str, InstanceType] = {}
-        for one in (entry for page in pages for entry in page["InstanceTypes"]):
-            found[one["InstanceType"]] = instance_type(one)
-        return found
+        return {one["InstanceType"]: instance_type(one) for page in pages for one in page["InstanceTypes"]}
+
+    def accelerated(self) -> list[InstanceType]:
+        """Every type of this region that has accelerators. EC2 has no filter for them, so this reads about ten pages."""
+        pages = self._client.get_paginator("describe_instance_types").paginate()
+        every = (instance_type(one) for page in pages for one in page["InstanceTypes"])
+        return [kind for kind in every if kind.accelerators]
 
     def zones_offering(self, names: Iterable[str]) -> dict[str, set[str]]:
         """Type to the zones of this region that offer it."""
