@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from admission.efa import Choice
+from admission.efa import Mode
 from admission.request import MOST_TYPES, JobRequest
 from aws.facts import Accelerators, InstanceType
 from contract.environments import AdmissionEnvironment, Limits
@@ -21,7 +21,7 @@ def matching(request: JobRequest, types: Iterable[InstanceType], limits: Limits)
     """
     wanted = _wanted(request)
     found = [kind for kind in _allowed(types, limits) if wanted in map(_key, kind.accelerators)]
-    with_efa = [kind for kind in found if kind.efas] if request.efa is Choice.TRUE else []
+    with_efa = [kind for kind in found if kind.efas] if request.efa is Mode.TRUE else []
     return sorted(with_efa or found, key=lambda kind: (kind.vcpus, kind.name))
 
 

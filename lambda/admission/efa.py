@@ -10,7 +10,7 @@ from contract.fabric import Interface, InterfaceType
 from contract.jobs import Job
 
 
-class Choice(str, Enum):
+class Mode(str, Enum):
     """What a request says about EFA."""
 
     AUTO = "auto"
@@ -23,12 +23,12 @@ class Choice(str, Enum):
 EFA_MAY_BE = "auto, true, false (true and false without quotes)"
 
 
-def chosen(asked: Choice, nodes: int, types: Iterable[InstanceType]) -> dict[str, tuple[Interface, ...]]:
+def chosen(asked: Mode, nodes: int, types: Iterable[InstanceType]) -> dict[str, tuple[Interface, ...]]:
     """Returns the interfaces of a node by instance type, for each type whose nodes get EFA.
 
     A single node has no other to talk to, so `auto` asks for none there: plain launches need fewer interfaces and find capacity alike.
     """
-    wanted = asked is Choice.TRUE or (asked is Choice.AUTO and nodes > 1)
+    wanted = asked is Mode.TRUE or (asked is Mode.AUTO and nodes > 1)
     return {kind.name: interfaces(kind) for kind in types if wanted and kind.efas}
 
 
@@ -55,9 +55,9 @@ def _takes(card: Card, wanted: InterfaceType) -> bool:
     return wanted.value in card.types if card.types else wanted is InterfaceType.EFA
 
 
-def problems(asked: Choice, names: Iterable[str], types: Mapping[str, InstanceType]) -> list[str]:
+def problems(asked: Mode, names: Iterable[str], types: Mapping[str, InstanceType]) -> list[str]:
     """Rejects `true` for each of the named types that has no EFA. A type that the region lacks is rejected elsewhere."""
-    if asked is not Choice.TRUE:
+    if asked is not Mode.TRUE:
         return []
     known = [types[name] for name in names if name in types]
     having = ", ".join(kind.name for kind in known if kind.efas)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
-from admission.efa import EFA_MAY_BE, Choice
+from admission.efa import EFA_MAY_BE, Mode
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
@@ -92,8 +92,8 @@ def _one_of(kind: type[Enum]) -> Callable[[object], object]:
 def _efa(value: object) -> object:
     """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
     if isinstance(value, bool):
-        return Choice.TRUE if value else Choice.FALSE
-    return Choice.AUTO if value == Choice.AUTO.value else value
+        return Mode.TRUE if value else Mode.FALSE
+    return Mode.AUTO if value == Mode.AUTO.value else value
 
 
 def _secret(arn: str) -> str:
@@ -163,8 +163,8 @@ class JobRequest(BaseModel):
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
     )
-    efa: Annotated[Choice, BeforeValidator(_efa)] = Field(
-        default=Choice.AUTO,
+    efa: Annotated[Mode, BeforeValidator(_efa)] = Field(
+        default=Mode.AUTO,
         description=(
             "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
             "node)."

@@ -9,7 +9,7 @@ import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from admission import efa
-from admission.efa import Choice
+from admission.efa import Mode
 from aws.facts import Card, InstanceType
 from aws.types import instance_type
 from contract.codec import compact, decode
@@ -29,7 +29,7 @@ def shape(kind: InstanceType) -> list[tuple[int, int, str]]:
     return [(one.card, one.device, one.type.value) for one in efa.interfaces(kind)]
 
 
-def names(asked: Choice, nodes: int, *kinds: InstanceType) -> list[str]:
+def names(asked: Mode, nodes: int, *kinds: InstanceType) -> list[str]:
     return list(efa.chosen(asked, nodes, kinds))
 
 
@@ -37,19 +37,19 @@ def names(asked: Choice, nodes: int, *kinds: InstanceType) -> list[str]:
 
 
 def test_auto_gives_several_nodes_efa_where_their_type_has_it() -> None:
-    assert names(Choice.AUTO, 2, PLAIN, P4D, P5) == ["p4d.24xlarge", "p5.48xlarge"]
+    assert names(Mode.AUTO, 2, PLAIN, P4D, P5) == ["p4d.24xlarge", "p5.48xlarge"]
 
 
 def test_auto_gives_a_single_node_none_because_it_has_nobody_to_talk_to() -> None:
-    assert names(Choice.AUTO, 1, P5) == []
+    assert names(Mode.AUTO, 1, P5) == []
 
 
 def test_false_gives_none_to_any_number_of_nodes() -> None:
-    assert names(Choice.FALSE, 16, P5) == []
+    assert names(Mode.FALSE, 16, P5) == []
 
 
 def test_true_gives_it_to_a_single_node_as_well() -> None:
-    assert names(Choice.TRUE, 1, P5) == ["p5.48xlarge"]
+    assert names(Mode.TRUE, 1, P5) == ["p5.48xlarge"]
 
 
 # On which cards
@@ -102,20 +102,20 @@ def test_the_model_of_ec2_takes_the_interfaces_of_every_type_that_has_efa(kind: 
 
 
 def test_true_is_refused_for_each_type_without_efa_and_names_those_that_have_it() -> None:
-    (line,) = efa.problems(Choice.TRUE, ["g5.xlarge", "p5.48xlarge"], {"g5.xlarge": PLAIN, "p5.48xlarge": P5})
+    (line,) = efa.problems(Mode.TRUE, ["g5.xlarge", "p5.48xlarge"], {"g5.xlarge": PLAIN, "p5.48xlarge": P5})
     assert line == (
         "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it "
         "(of this request p5.48xlarge)"
     )
 
 
-@pytest.mark.parametrize("asked", [Choice.AUTO, Choice.FALSE])
-def test_only_true_is_ever_refused(asked: Choice) -> None:
+@pytest.mark.parametrize("asked", [Mode.AUTO, Mode.FALSE])
+def test_only_true_is_ever_refused(asked: Mode) -> None:
     assert efa.problems(asked, ["g5.xlarge"], {"g5.xlarge": PLAIN}) == []
 
 
 def test_a_type_that_the_region_lacks_is_not_refused_for_its_network() -> None:
-    assert efa.problems(Choice.TRUE, ["g9.huge"], {}) == []
+    assert efa.problems(Mode.TRUE, ["g9.huge"], {}) == []
 
 
 # What the job says
@@ -123,7 +123,7 @@ def test_a_type_that_the_region_lacks_is_not_refused_for_its_network() -> None:
 
 def test_each_type_of_the_ladder_is_told_once() -> None:
     ladder = (rung("a", "p5.48xlarge"), rung("b", "p5.48xlarge"), rung("a", "g5.xlarge"), rung("a", "p6-b300.48xlarge"))
-    job = replace(JOB, ladder=ladder, interfaces=efa.chosen(Choice.AUTO, 2, [P5, B300]))
+    job = replace(JOB, ladder=ladder, interfaces=efa.chosen(Mode.AUTO, 2, [P5, B300]))
     assert efa.told(job) == [
         "p5.48xlarge: EFA, 32 devices a node on 32 network interfaces",
         "g5.xlarge: one network interface without EFA; nodes talk over TCP",
@@ -143,5 +143,5 @@ def test_a_job_of_a_version_before_has_one_plain_interface() -> None:
 
 
 def test_a_jobs_interfaces_are_read_as_they_were_written() -> None:
-    job = replace(JOB, interfaces=efa.chosen(Choice.AUTO, 2, [P4D]))
+    job = replace(JOB, interfaces=efa.chosen(Mode.AUTO, 2, [P4D]))
     assert decode(Job, compact(job)) == job

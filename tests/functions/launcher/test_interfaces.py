@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 
 from admission import efa
+from admission.efa import Mode
+from aws.ec2 import Ec2
 from aws.facts import Card, InstanceType
 from contract.fabric import Interface, InterfaceType
 from contract.intents import Step
 from launcher.interfaces import asked
 from launcher.requests import request, security_group
 from tests.builders import JOB, rung
+from tests.fakes.faked import connected
+from tests.fakes.functions import PROFILE
+from tests.fakes.yard import home
 
 P4D = InstanceType(
     name="p4d.24xlarge",
@@ -78,3 +83,16 @@ def test_the_launch_of_nodes_with_efa_stays_in_one_placement_group_and_one_secur
 
 def test_every_interface_ends_with_its_instance() -> None:
     assert all(one["DeleteOnTermination"] for one in sent(P4D.name)["NetworkInterfaces"])
+
+
+@pytest.mark.parametrize("name", ["p4d.24xlarge", "p5.48xlarge", "p6-b300.48xlarge", "trn1.32xlarge", "g6.8xlarge"])
+def test_ec2_takes_the_interfaces_that_were_chosen_by_its_own_description_of_the_type(name: str) -> None:
+    with connected() as aws:
+        types = Ec2("eu-central-1").types([name])
+        job = replace(JOB, interfaces=efa.chosen(Mode.AUTO, JOB.nodes, types.values()))
+        wanted = request(job, 1, rung(instance_type=name), group="group-a-0", security_group="sg-1", profile=PROFILE)
+        assert len(Ec2("eu-central-1").run(wanted, user_data="", token="one")) == JOB.nodes
+        machines = home(aws).machines.values()
+        parts = [home(aws).parts.things[part] for one in machines for part in one.parts]
+    having = [part for part in parts if part.more.get("InterfaceType", "interface") != "interface"]
+    assert len(having) == JOB.nodes * types[name].efas > 0

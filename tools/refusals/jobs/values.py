@@ -96,11 +96,11 @@ VALUES = (
         "efa",
         "auto, true, false (true and false without quotes)",
         rows=(
-            ("true as text", "true", '"true" is not a choice'),
-            ("one, which is not true", 1, "1 is not a choice"),
-            ("null", None, "null is not a choice"),
-            ("another word", "always", '"always" is not a choice'),
-            ("a list", ["auto"], "a list is not a choice"),
+            ("true as text", "true", '"true" is not a mode'),
+            ("one, which is not true", 1, "1 is not a mode"),
+            ("null", None, "null is not a mode"),
+            ("another word", "always", '"always" is not a mode'),
+            ("a list", ["auto"], "a list is not a mode"),
             Row(
                 "true for a type without EFA",
                 {"efa": True, "nodes": 2},
