@@ -9,7 +9,16 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 
 from admission.efa import EFA_MAY_BE, Mode
 from admission.shell import shell_syntax
@@ -163,13 +172,12 @@ class JobRequest(BaseModel):
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
     )
-    efa: Annotated[Mode, BeforeValidator(_efa)] = Field(
+    efa: Annotated[Mode, BeforeValidator(_efa), WithJsonSchema({"enum": ["auto", True, False]})] = Field(
         default=Mode.AUTO,
         description=(
             "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
             "node)."
         ),
-        json_schema_extra={"enum": ["auto", True, False]},
     )
     market: Annotated[Market, BeforeValidator(lambda value: Market(value) if value in list(Market) else value)] = Field(
         default=Market.ON_DEMAND, description="How capacity is bought. Only on-demand works yet; spot is refused."
