@@ -167,7 +167,7 @@ def admit(
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
-        interfaces=efa.chosen(request.efa, request.nodes, [facts.types[name] for name in request.instance_types]),
+        interfaces=efa.chosen(request.efa, request.nodes, [facts.types[rung.instance_type] for rung in ladder]),
     )
 
 

@@ -191,6 +191,7 @@ def test_the_local_ec2_describes_network_cards_as_a_launch_may_use_them(yard: Ya
     shown = yard.ec2.describe_network_interfaces(NetworkInterfaceIds=ids)["NetworkInterfaces"]
     assert sorted(one["InterfaceType"] for one in shown) == ["efa", "efa-only", "efa-only", "efa-only"]
     assert "PublicIpAddress" not in made
+    until(lambda: yard.states([made["InstanceId"]]) == {"running"})
     yard.ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
     until(lambda: yard.states([made["InstanceId"]]) == {"terminated"})
     assert (
