@@ -105,7 +105,7 @@ class AdmissionEnvironment(JobsEnvironment):
     regions: tuple[str, ...]
     """Where jobs may run."""
     images: dict[str, str]
-    """Family (`x86_64`, `arm64`, `p3`) to an AMI id or an SSM parameter's name."""
+    """Family (`x86_64`, `arm64`, `p3`, `neuron`) to an AMI id or an SSM parameter's name."""
     image_owners: tuple[str, ...]
     """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
     data_buckets: tuple[str, ...]

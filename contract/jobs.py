@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
@@ -128,6 +129,16 @@ class Job:
     """IOPS of each node's disk, as many as one of `volume_gb` takes."""
     volume_throughput: int = LEAST_THROUGHPUT
     """MiB/s of each node's disk, as many as one with `volume_iops` takes."""
+    interfaces: dict[str, tuple[Interface, ...]] = field(default_factory=dict)
+    """Instance type to the interfaces of a node, for each type whose nodes get EFA. A type has the same network cards everywhere."""
+
+    def interfaces_of(self, instance_type: str) -> tuple[Interface, ...]:
+        """Returns the interfaces of a node of this type: a plain one, unless the job asks for EFA there."""
+        return self.interfaces.get(instance_type, PLAIN)
+
+    def efas_of(self, instance_type: str) -> int:
+        """Returns how many EFA devices a node of this type is launched with."""
+        return sum(one.type is not InterfaceType.PLAIN for one in self.interfaces_of(instance_type))
 
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""

@@ -88,7 +88,8 @@ export TRAINYARD_BOOTED TRAINYARD_ROOT="$root" TRAINYARD_HOME_REGION TRAINYARD_H
 export HOME="${HOME:-$root/root}" # cloud-init sets none, and trainers cache under it
 
 python=
-for candidate in "$root/opt/pytorch/bin/python" "$root"/usr/bin/python3.{14,13,12,11,10} python3.{14,13,12,11,10} python3; do
+for candidate in "$root/opt/pytorch/bin/python" "$root"/opt/aws_neuronx_venv_{pytorch,torch_neuronx}_[0-9]*/bin/python \
+  "$root"/usr/bin/python3.{14,13,12,11,10} python3.{14,13,12,11,10} python3; do
   if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2> /dev/null; then
     python=$candidate
     break

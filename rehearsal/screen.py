@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 STATES = ("Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done", "Failed")
 REPLACED = (
-    "What this rehearsal replaces: EC2, its capacity and placement groups (no launch asks for EFA; nodes are processes on "
-    "loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, which launches must name "
-    "as EC2 wants them, keep nobody out), the AMI and its "
+    "What this rehearsal replaces: EC2, its capacity and placement groups (interfaces are checked as EC2 does, and no node has "
+    "EFA; nodes are processes on loopback, in one network: `master_port` is one that no other rehearsal has, and security groups, "
+    "which launches must name as EC2 wants them, keep nobody out), the AMI and its "
     "drivers (a virtual environment with PyTorch), systemd (stand-ins run the same units), Docker (the Dockerfile of "
     "the platform's own image is read, not run), IAM (a simulator denies nodes what it would; calls "
     "of functions are recorded, and tests put them to it), `cdk bootstrap` (its template is deployed without it), "

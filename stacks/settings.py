@@ -69,7 +69,7 @@ endpoints, which has one for each, and 2,500 groups in a region."""
 Endpoint = Literal[
     "ec2messages", "ecr.api", "ecr.dkr", "logs", "monitoring", "secretsmanager", "ssm", "ssmmessages", "sts"
 ]
-Family = Literal["x86_64", "arm64", "p3"]
+Family = Literal["x86_64", "arm64", "p3", "neuron"]
 DaysOfLogs = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3653]
 
 
@@ -222,11 +222,12 @@ class Settings(Block):
     images: dict[Family, MachineImage] = Field(
         default={
             "arm64": "/aws/service/deeplearning/ami/arm64/oss-nvidia-driver-gpu-pytorch-2.11-amazon-linux-2023/latest/ami-id",
+            "neuron": "/aws/service/neuron/dlami/pytorch-2.9/ubuntu-24.04/latest/image_id",
             "x86_64": "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.13-amazon-linux-2023/latest/ami-id",
         },
         min_length=1,
     )
-    """Family to an AMI id or the name of an SSM parameter that holds one."""
+    """Family to an AMI id or the name of an SSM parameter that holds one. `neuron` is for Trainium and Inferentia, `p3` for P3."""
     image_owners: tuple[ImageOwner, ...] = Field(default=(), max_length=20)
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()

@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admission.ladder import RegionFacts, family
+from admission import accelerators
+from admission.images import family
+from admission.ladder import RegionFacts
 from admission.policy import RequestQuestions
+from admission.request import JobRequest
 from aws import prices
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
@@ -23,13 +26,13 @@ from contract.places import Place
 AT_ONCE = 8
 
 
-def regions_asked(asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
+def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
     """What AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised,
     and the machine tries again."""
 
     def ask(region: str) -> RegionFacts:
         try:
-            return _region(region, asked, env)
+            return _region(region, request, asked, env)
         except (ClientError, BotoCoreError) as problem:
             if not asked.auto:
                 raise
@@ -40,13 +43,16 @@ def regions_asked(asked: RequestQuestions, env: AdmissionEnvironment) -> dict[st
         return dict(zip(asked.regions, pool.map(ask, asked.regions), strict=True))
 
 
-def _region(region: str, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
+def _region(region: str, request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
     ec2 = Ec2(region, BRISK if asked.auto else PATIENT)
     described = parameter(names.region_parameter(env.deployment, region), region)
+    accelerated = ec2.accelerated() if asked.accelerators else []
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
+    types |= {kind.name: kind for kind in accelerators.matching(request, accelerated, env.limits)}
     return RegionFacts(
         place=decode(Place, described) if described else None,
         types=types,
+        accelerated=tuple(accelerated),
         zones=ec2.zones_offering(types) if types else {},
         images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
         volume_key=ec2.default_volume_key(),

@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
+from admission import efa
 from admission.archive import Listing, listing
 from admission.asking import regions_asked
 from admission.policy import (
@@ -23,7 +24,7 @@ from admission.policy import (
     readable,
     taken,
 )
-from admission.request import read
+from admission.request import JobRequest, read
 from aws import pinned, secrets
 from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.facts import Object
@@ -70,6 +71,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "recoveries": job.recoveries,
         "nodes": job.nodes,
         "links": links.of_job(job),
+        "network": efa.told(job),
         "ladder": [rung.words for rung in job.ladder],
         "left_out": list(job.left_out),
     }
@@ -78,7 +80,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
 def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> Job:
     """Only reads. A wrong field does not keep the other fields from being looked up."""
     request, problems = read(raw, env.limits)
-    facts = _facts(questions(request, execution, env), env, held_by)
+    facts = _facts(request, questions(request, execution, env), env, held_by)
     return admit(request, execution, facts, env, problems)
 
 
@@ -129,12 +131,14 @@ def _passes(problem: ClientError) -> bool:
     return status >= 500 or code_of(problem) in PASSING
 
 
-def _facts(asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None) -> RequestFacts:
+def _facts(
+    request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment, held_by: Job | None
+) -> RequestFacts:
     heads, denied = _looked([asked.code] if asked.code else [], lambda bucket, key: bucket.head(key))
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return RequestFacts(
-        regions=regions_asked(asked, env),
+        regions=regions_asked(request, asked, env),
         code=code,
         archive=_listing(code) if code and readable(code) else None,
         denied=denied | denied_too,

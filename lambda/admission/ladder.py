@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from admission import volumes
+from admission.images import family
 from admission.request import JobRequest
 from aws.facts import InstanceType
 from contract import names
@@ -30,6 +31,8 @@ class RegionFacts:
     place: Place | None
     """Its description; None where no stack describes it."""
     types: Mapping[str, InstanceType] = field(default_factory=dict)
+    accelerated: tuple[InstanceType, ...] = ()
+    """All types with accelerators, of a request that names accelerators."""
     zones: Mapping[str, set[str]] = field(default_factory=dict)
     images: Mapping[str, Ami | None] = field(default_factory=dict)
     """Image by family."""
@@ -50,13 +53,6 @@ class Ladder:
     rungs: tuple[Rung, ...]
     problems: tuple[str, ...]
     left_out: tuple[str, ...]
-
-
-def family(kind: InstanceType) -> str:
-    """Returns the family of images that a type needs: P3's GPUs need the proprietary driver, which the common image lacks."""
-    if kind.name.split(".")[0] in {"p3", "p3dn"}:
-        return "p3"
-    return "arm64" if "arm64" in kind.architectures else "x86_64"
 
 
 def is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 
-from admission import roles, volumes
+from admission import accelerators, efa, roles, volumes
 from admission.archive import Listing
 from admission.ladder import Ladder, RegionFacts, asked_regions, is_allowed, ladder
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
-from aws.facts import Object
+from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Code, Job, Market
@@ -54,6 +54,8 @@ class RequestQuestions:
     """Whether a region that cannot be asked is left out."""
     markets: tuple[Market, ...]
     instance_types: tuple[str, ...]
+    accelerators: bool
+    """Whether the request names accelerators, of a region where the deployment trains."""
     code: str
     """The address of the code; empty where there is nothing to look up."""
     data: tuple[str, ...]
@@ -87,6 +89,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         auto=request.anywhere,
         markets=request.market.markets,
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env)),
+        accelerators=request.accelerators is not None,
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
@@ -101,13 +104,19 @@ def admit(
     problems: Iterable[str] = (),
 ) -> Job:
     """Returns the job. Raises InvalidRequest with every reason against it, those in `problems` (found while reading) first."""
+    types = {name: kind for one in facts.regions.values() for name, kind in one.types.items()}
+    trained = [region for region in asked_regions(request, env) if region in env.regions]
+    accelerated = _accelerated(facts)
+    request = accelerators.resolved(request, accelerated, _offered(facts), env.limits)
     made = ladder(request, facts.regions, env)
     brought = volumes.brought(facts.code, facts.archive)
     found = [
         *_name_problems(execution, facts),
         *problems,
         *_limit_problems(request, env),
-        *made.problems,
+        *accelerators.problems(request, accelerated, trained, env),
+        *accelerators.named(request, made.problems),
+        *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
@@ -151,7 +160,23 @@ def admit(
         agent=env.agent,
         job_role=request.job_role or "",
         left_out=made.left_out,
+        interfaces=efa.chosen(request.efa, request.nodes, [types[rung.instance_type] for rung in made.rungs]),
     )
+
+
+def _accelerated(facts: RequestFacts) -> list[InstanceType]:
+    """All types with accelerators, of a request that names accelerators, each once."""
+    return list({kind.name: kind for one in facts.regions.values() for kind in one.accelerated}.values())
+
+
+def _offered(facts: RequestFacts) -> set[str]:
+    """Types that some zone of ours offers."""
+    return {
+        name
+        for one in facts.regions.values()
+        for name, zones in one.zones.items()
+        if one.place and zones & {zone.name for zone in one.place.zones}
+    }
 
 
 def _places(made: Ladder, facts: RequestFacts) -> dict[str, Place]:

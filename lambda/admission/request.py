@@ -9,8 +9,18 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+)
 
+from admission.efa import EFA_MAY_BE, Mode
 from admission.shell import shell_syntax
 from contract import training
 from contract.environments import Limits
@@ -38,6 +48,7 @@ MOST_DATA = 100
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
+ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
 JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
 SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
@@ -109,6 +120,13 @@ def _regions(value: object) -> object:
     return value
 
 
+def _efa(value: object) -> object:
+    """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
+    if isinstance(value, bool):
+        return Mode.TRUE if value else Mode.FALSE
+    return Mode.AUTO if value == Mode.AUTO.value else value
+
+
 def _secret(arn: str) -> str:
     if not SECRET.fullmatch(arn):
         raise ValueError(f"{plain(arn)} is not the ARN of a secret")
@@ -140,7 +158,13 @@ class Buying(str, Enum):
 class JobRequest(BaseModel):
     """What to train, on what, and for how long at most."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, title="Trainyard request")
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        title="Trainyard request",
+        json_schema_extra={"oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}]},
+    )
 
     code: ArchiveAddress = Field(
         description="S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node.",
@@ -163,11 +187,20 @@ class JobRequest(BaseModel):
         },
     )
     instance_types: list[Annotated[str, Field(pattern=INSTANCE_TYPE)]] = Field(
+        default_factory=list,
         min_length=1,
         max_length=MOST_TYPES,
         description="Tried in this order, each in every zone that has it.",
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
+    )
+    accelerators: Annotated[str, Field(pattern=ACCELERATORS)] | None = Field(
+        default=None,
+        description=(
+            "Name and number of a machine's GPUs or Neuron devices, in place of instance_types: every type of the region that has exactly "
+            f"these, the one with the fewest vCPUs first, {MOST_TYPES} types at most."
+        ),
+        examples=["H100:8", "Trainium2:16"],
     )
     region: TrainingRegion | None = Field(
         default=None,
@@ -190,6 +223,13 @@ class JobRequest(BaseModel):
     )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
+    )
+    efa: Annotated[Mode, BeforeValidator(_efa), WithJsonSchema({"enum": ["auto", True, False]})] = Field(
+        default=Mode.AUTO,
+        description=(
+            "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
+            "node)."
+        ),
     )
     market: Annotated[Buying, BeforeValidator(_one_of(Buying, "market"))] = Field(
         default=Buying.ON_DEMAND,
@@ -280,9 +320,11 @@ def allowed(limits: Limits) -> dict[str, str]:
         "code": ARCHIVE_MAY_BE,
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
         "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
+        "accelerators": "name and number of a machine's accelerators, as in H100:8",
         "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
         "regions": f"{AUTO}, or a list of 1 to {MOST_REGIONS} different training regions, as in eu-central-1",
         "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
+        "efa": EFA_MAY_BE,
         "market": ", ".join(Buying),
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",
@@ -307,9 +349,9 @@ ENTRIES = {
     "data": "addresses, as in s3://bucket/folder/",
 }
 """Says what the entries of a list or an object may be."""
-EMPTY: dict[str, Any] = {"code": "", "command": [], "instance_types": []}
+EMPTY: dict[str, Any] = {"code": "", "command": []}
 """Values of wrong fields that have no default, so that nothing is looked up for them."""
-_STAND_IN = {"code": "s3://any/a.zip", "command": ["any"], "instance_types": ["any.any"]}
+_STAND_IN = {"code": "s3://any/a.zip", "command": ["any"]}
 
 
 def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
@@ -318,21 +360,33 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     So the right fields are still judged, and a person sees every problem at once.
     """
     try:
-        request, problems = JobRequest.model_validate(raw), list[str]()
+        request, problems, given = JobRequest.model_validate(raw), list[str](), raw
     except ValidationError as refused:
         errors = refused.errors(include_url=False)
         problems = [line(error, allowed(limits), ENTRIES) for error in errors]
-        request = _rest(raw, {str(error["loc"][0]) for error in errors if error["loc"]})
+        wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
+        given = raw if wrong else None  # without a wrong field it is no request at all
+        request = _rest(given, wrong)
     both = sorted(request.environment.keys() & request.secrets.keys())
     if request.region is not None and request.regions is not None:
         problems.append("regions: region is there too; allowed: one of the two")
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
-    return request, problems
+    return request, [*problems, *_type_problems(given, request, limits)]
 
 
-def _rest(raw: object, wrong: set[str]) -> JobRequest:
+def _type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
+    if isinstance(given, Mapping) and not {"instance_types", "accelerators"} & given.keys():
+        return [
+            f"instance_types: is missing; allowed: {allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
+        ]
+    if request.instance_types and request.accelerators:
+        return ["accelerators: instance_types is there too; allowed: one of the two"]
+    return []
+
+
+def _rest(given: object, wrong: set[str]) -> JobRequest:
     """Reads the fields that are right."""
-    fields = raw if isinstance(raw, Mapping) and wrong else {}
+    fields = given if isinstance(given, Mapping) else {}
     right = {name: fields[name] for name in JobRequest.model_fields if name in fields and name not in wrong}
     request = JobRequest.model_validate({**_STAND_IN, **right})
     return request.model_copy(update={name: empty for name, empty in EMPTY.items() if name not in right})

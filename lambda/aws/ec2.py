@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import IN_PASSING, ONE_ATTEMPT, PATIENT, client
 from aws.facts import Instance, InstanceType
+from aws.types import instance_type
 from contract import tags
 from contract.aws_errors import code_of
 from contract.jobs import Ami
@@ -107,15 +108,13 @@ class Ec2:
         pages = self._client.get_paginator("describe_instance_types").paginate(
             Filters=[{"Name": "instance-type", "Values": list(names)}]
         )
-        found: dict[str, InstanceType] = {}
-        for one in (entry for page in pages for entry in page["InstanceTypes"]):
-            found[one["InstanceType"]] = InstanceType(
-                name=one["InstanceType"],
-                architectures=tuple(one["ProcessorInfo"]["SupportedArchitectures"]),
-                cluster="cluster" in one.get("PlacementGroupInfo", {}).get("SupportedStrategies", []),
-                gpus=sum(gpu.get("Count", 0) for gpu in one.get("GpuInfo", {}).get("Gpus", [])),
-            )
-        return found
+        return {one["InstanceType"]: instance_type(one) for page in pages for one in page["InstanceTypes"]}
+
+    def accelerated(self) -> list[InstanceType]:
+        """Every type of this region that has accelerators. EC2 has no filter for them, so this reads about ten pages."""
+        pages = self._client.get_paginator("describe_instance_types").paginate()
+        every = (instance_type(one) for page in pages for one in page["InstanceTypes"])
+        return [kind for kind in every if kind.accelerators]
 
     def zones_offering(self, names: Iterable[str]) -> dict[str, set[str]]:
         """Type to the zones of this region that offer it."""

@@ -64,6 +64,27 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A network card of an instance type."""
+
+    index: int
+    most: int
+    """How many interfaces it takes."""
+    types: tuple[str, ...]
+    """Types of interfaces that it takes, in EC2's words; empty where EC2 does not say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerators:
+    """GPUs or Neuron devices of one kind in an instance type."""
+
+    name: str
+    """As EC2 calls them: H100, Trainium2."""
+    count: int
+    """Whole devices; 0 where a machine has a part of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
     """What Admit has to know of a type."""
 
@@ -71,7 +92,13 @@ class InstanceType:
     architectures: tuple[str, ...]
     cluster: bool
     """Cluster placement groups take it."""
-    gpus: int = 0
+    vcpus: int = 0
+    accelerators: tuple[Accelerators, ...] = ()
+    neuron: bool = False
+    """Its accelerators are Trainium or Inferentia, which need AWS's Neuron driver."""
+    cards: tuple[Card, ...] = ()
+    efas: int = 0
+    """How many EFA interfaces it takes; 0 for a type without EFA."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

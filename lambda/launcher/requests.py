@@ -13,6 +13,7 @@ from contract.intents import Step
 from contract.jobs import Job, Market, Rung
 from contract.places import Place, Zone
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
+from launcher import interfaces
 
 VOLUME_TYPE = "gp3"
 SPOT: Mapping[str, Any] = {
@@ -27,9 +28,8 @@ SPOT: Mapping[str, Any] = {
 def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: str, profile: str) -> dict[str, Any]:
     """RunInstances for all nodes on one rung, whole but for UserData and ClientToken.
 
-    `group` is a placement group's name, empty for none. Network interfaces carry subnet and security group: EC2 refuses them
-    beside SubnetId. Every volume is encrypted, those of the image's further devices too: IAM denies any other. The launch
-    itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
+    `group` is a placement group's name, empty for none. Every volume is encrypted, those of the image's further devices too: IAM denies
+    any other. The launch itself sets the tags: a later CreateTags could fail, and an untagged instance belongs to no job.
     """
     place = job.places[rung.region]
     return {
@@ -42,15 +42,11 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         "InstanceInitiatedShutdownBehavior": "terminate",
         **(SPOT if rung.market is Market.SPOT else {}),
         "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
-        "NetworkInterfaces": [
-            {
-                "DeviceIndex": 0,
-                "SubnetId": _zone(place, rung.zone).subnet,
-                "Groups": [security_group],
-                "AssociatePublicIpAddress": False,
-                "DeleteOnTermination": True,
-            }
-        ],
+        "NetworkInterfaces": interfaces.asked(
+            job.interfaces_of(rung.instance_type),
+            subnet=_zone(place, rung.zone).subnet,
+            security_group=security_group,
+        ),
         "BlockDeviceMappings": [
             {
                 "DeviceName": rung.image.root_device,
@@ -77,8 +73,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
 
 def security_group(step: Step) -> str:
     """The one that a request names for its nodes; empty in a request that names none."""
-    interfaces = step.request.get("NetworkInterfaces", [])
-    return next((str(group) for one in interfaces for group in one["Groups"]), "")
+    return next((str(group) for one in step.request.get("NetworkInterfaces", []) for group in one["Groups"]), "")
 
 
 def _performance(job: Job) -> dict[str, int]:

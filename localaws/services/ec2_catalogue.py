@@ -8,6 +8,17 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """A network card of an instance type."""
+
+    index: int = 0
+    most: int = 4
+    """How many interfaces it takes."""
+    types: tuple[str, ...] = ("interface",)
+    """Types of interfaces that it takes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Kind:
     """An instance type, as far as a launch depends on it."""
 
@@ -16,6 +27,9 @@ class Kind:
     strategies: tuple[str, ...] = ("cluster", "partition", "spread")
     """Strategies of placement groups that accept it. T types cannot be in a cluster group."""
     vcpus: int = 4
+    cards: tuple[Card, ...] = (Card(),)
+    efas: int = 0
+    """How many EFA interfaces it takes; 0 without EFA."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localaws.model import Refused
+from localaws.services import ec2_interfaces
 from localaws.services.ec2_catalogue import Catalogue, Kind
 
 USER_DATA_BYTES = 16 * 1024
@@ -28,6 +29,7 @@ def check(catalogue: Catalogue, request: dict[str, Any]) -> tuple[Kind, str]:
     kind = catalogue.kind(request.get("InstanceType", ""))
     if kind is None:
         raise _invalid(f"Invalid value '{request.get('InstanceType')}' for InstanceType.")
+    ec2_interfaces.check(kind, request["NetworkInterfaces"])
     _group(catalogue, request, kind)
     _image(catalogue, request, kind)
     _profile(catalogue, request)
@@ -59,7 +61,7 @@ def _network(catalogue: Catalogue, request: dict[str, Any]) -> str:
             raise Refused("InvalidSubnetID.NotFound", f"The subnet ID '{one.get('SubnetId') or ''}' does not exist")
         for group in one.get("Groups") or []:
             _admits(catalogue, group, one["SubnetId"])
-    interfaces.sort(key=lambda one: one.get("DeviceIndex", 0))
+    interfaces.sort(key=lambda one: (one.get("NetworkCardIndex", 0), one.get("DeviceIndex", 0)))
     subnet = interfaces[0]["SubnetId"]
     zone = catalogue.zone(subnet) or ""
     wanted = (request.get("Placement") or {}).get("AvailabilityZone", zone)

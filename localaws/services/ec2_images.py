@@ -8,12 +8,15 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
+SYSTEM = r"(amazon-linux-2023|amazon-linux-2|ubuntu-2[024]\.04)"
 PARAMETER = re.compile(
     r"/aws/service/deeplearning/ami/(?P<architecture>x86_64|arm64)/"
-    r"(?P<name>(base-)?(oss|proprietary)-nvidia-driver-gpu-([a-z0-9.]+-)*"
-    r"(amazon-linux-2023|amazon-linux-2|ubuntu-2[024]\.04))/latest/ami-id"
+    rf"(?P<name>(base-)?(oss|proprietary)-nvidia-driver-gpu-([a-z0-9.]+-)*{SYSTEM})/latest/ami-id"
 )
-"""The public parameters that name the newest image of a family."""
+NEURON = re.compile(
+    rf"/aws/service/neuron/dlami/(?P<name>(base|multi-framework|pytorch-[0-9.]+|jax-[0-9.]+)/{SYSTEM})/latest/image_id"
+)
+"""The public parameters that name the newest image of a family; those for Neuron devices are another team's."""
 SNAPSHOT_GB = 75
 """Recent deep-learning images need volumes of 45 to 100 GB, the base ones the smallest."""
 AMAZON = "898082745236"
@@ -36,7 +39,7 @@ class DeepLearningAmi(Ami):  # type: ignore[misc]
 
 def named_by(parameter: str, backend: Any) -> str | None:
     """Returns the id of the image that a public parameter names in the back end's region; None for a name that AWS does not have."""
-    match = PARAMETER.fullmatch(parameter)
+    match = PARAMETER.fullmatch(parameter) or NEURON.fullmatch(parameter)
     if not match:
         return None
     image = "ami-" + hashlib.sha256(f"{backend.region_name}{parameter}".encode()).hexdigest()[:17]
@@ -51,7 +54,7 @@ def named_by(parameter: str, backend: Any) -> str | None:
             public=True,
             virtualization_type="hvm",
             hypervisor="xen",
-            architecture=match["architecture"],
+            architecture=match.groupdict().get("architecture", "x86_64"),
             root_device_type="ebs",
             root_device_name="/dev/sda1" if "ubuntu" in match["name"] else "/dev/xvda",
             region_name=f"{backend.region_name}a",

@@ -11,7 +11,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYP
 from moto.iam import iam_backends
 
 from localaws.model import ACCOUNT, Refused
-from localaws.services.ec2_catalogue import Image, Kind
+from localaws.services.ec2_catalogue import Card, Image, Kind
 from localaws.services.ec2_groups import Groups
 from localaws.services.ec2_images import snapshot_gb
 from localaws.services.ec2_zones import zone_shown
@@ -27,11 +27,17 @@ class MotoCatalogue:
         found = INSTANCE_TYPES.get(name)
         if found is None:
             return None
+        network = found["NetworkInfo"]
         return Kind(
             name,
             tuple(found["ProcessorInfo"]["SupportedArchitectures"]),
             tuple(found.get("PlacementGroupInfo", {}).get("SupportedStrategies", ())),
             found["VCpuInfo"]["DefaultVCpus"],
+            tuple(
+                Card(one["NetworkCardIndex"], one["MaximumNetworkInterfaces"], tuple(one["InterfaceTypes"]))
+                for one in network["NetworkCards"]
+            ),
+            network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0),
         )
 
     def zone(self, subnet: str) -> str | None:

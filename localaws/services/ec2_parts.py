@@ -117,6 +117,7 @@ class Parts:
             more = {
                 "SubnetId": interface["SubnetId"],
                 "Groups": [{"GroupId": id_} for id_ in interface.get("Groups") or []],
+                "InterfaceType": interface.get("InterfaceType", "interface"),
             }
             made.append(Part(self.name("eni"), IN_USE, tags, now, more, goes))
         if is_spot(request):  # a one-time request is active with its instance, and closed with it

@@ -17,7 +17,7 @@ RELEASED = 1789999200.0
 
 
 def install(aws: LocalAws) -> None:
-    """Makes GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...`."""
+    """Makes GetParameter and GetParameters answer for `/aws/service/deeplearning/ami/...` and `/aws/service/neuron/dlami/...`."""
 
     def get_parameter(original: Any, backend: Any, name: str) -> Any:
         return _public(backend, name) or original(backend, name)

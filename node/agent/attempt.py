@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from agent import code, environments, fabric, machine, requirements
+from agent import code, efa, environments, fabric, machine, requirements
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts, Folder
@@ -132,6 +132,7 @@ class Attempt:
             fabric.wait(
                 self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
             )
+            efa.look(self._root, self._job, self._metadata, self._note, self._pause)
             environment[training.MASTER_ADDR] = self._meet()
             ending = self._train(python.command(self._job.command), environment)
         except Ordered:

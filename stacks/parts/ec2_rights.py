@@ -24,6 +24,9 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
     """Allows launches as ours are: from an image of AWS, of this account or of `image_owners`, under our instance profile (an ARN),
     with IMDSv2, on encrypted volumes, without a public address, and never protected.
 
+    An interface may leave out whether it has a public address, because EC2 refuses to hear it of several interfaces. The subnet decides
+    then: each of ours, and launches get into no other, gives none.
+
     RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail. So our regions are
     named for the instance alone: with forty of them in every statement, the role had more policy than IAM takes.
     """
@@ -38,7 +41,12 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
             },
         ),
         _new(rights, "MakeEncryptedVolumes", "volume", {"Bool": {"ec2:Encrypted": "true"}}),
-        _new(rights, "MakePrivateInterfaces", "network-interface", {"Bool": {"ec2:AssociatePublicIpAddress": "false"}}),
+        _new(
+            rights,
+            "MakePrivateInterfaces",
+            "network-interface",
+            {"BoolIfExists": {"ec2:AssociatePublicIpAddress": "false"}},
+        ),
         Right(
             "LaunchIntoOurNetwork",
             ["ec2:RunInstances"],

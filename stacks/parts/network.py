@@ -84,8 +84,8 @@ class Network(Construct):
             self._endpoints(interface_endpoints)
 
     def _nodes(self, number: int) -> ec2.SecurityGroup:
-        """Makes a group whose members reach each other on every port. EFA, which no launch asks for yet, needs exactly these rules: in
-        both directions, for all protocols, naming the group itself; "everything out" would not do.
+        """Makes a group whose members reach each other on every port. EFA needs exactly these rules: in both directions, for all
+        protocols, naming the group itself; "everything out" would not do.
 
         The first one has the name that the only one had, so that nodes and admitted jobs of a version before keep theirs.
         """

@@ -91,8 +91,9 @@ def test_tag_keys_are_readable_in_instance_metadata() -> None:
     assert [key for key in (*TAGS_AT_LAUNCH, *tags.AFTER_LAUNCH) if not allowed.fullmatch(key)] == []
 
 
-def test_no_tag_is_set_at_launch_and_afterwards() -> None:
-    assert set(TAGS_AT_LAUNCH) & set(tags.AFTER_LAUNCH) == set()
+def test_no_tag_but_the_name_is_set_at_launch_and_afterwards() -> None:
+    """Nobody may change what a machine is; nothing is decided by its name, which gains the rank."""
+    assert set(TAGS_AT_LAUNCH) & set(tags.AFTER_LAUNCH) == {tags.NAME}
 
 
 def test_the_patterns_for_permissions_fit_the_keys_that_they_stand_for() -> None:

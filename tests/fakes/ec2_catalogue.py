@@ -8,7 +8,8 @@ from typing import Any
 
 from localaws.model import Refused
 from localaws.services import ec2_catalogue
-from localaws.services.ec2_catalogue import Image
+from localaws.services.ec2_catalogue import Card, Image
+from localaws.services.ec2_interfaces import TYPES
 from localaws.services.ec2_zones import zone_shown
 
 WITHOUT_CLUSTER = ("partition", "spread")
@@ -16,9 +17,14 @@ WITHOUT_CLUSTER = ("partition", "spread")
 
 @dataclass(frozen=True, slots=True)
 class Kind(ec2_catalogue.Kind):
-    """An instance type, and its GPUs."""
+    """An instance type, and its accelerators."""
 
-    gpus: int = 0
+    gpu: str = ""
+    """Name of its GPUs, empty for none."""
+    neuron: str = ""
+    """Name of its Neuron devices, empty for none."""
+    count: int = 0
+    """How many accelerators it has."""
 
     def shown(self) -> dict[str, Any]:
         entry: dict[str, Any] = {
@@ -26,20 +32,46 @@ class Kind(ec2_catalogue.Kind):
             "ProcessorInfo": {"SupportedArchitectures": self.architectures},
             "PlacementGroupInfo": {"SupportedStrategies": self.strategies},
             "VCpuInfo": {"DefaultVCpus": self.vcpus},
+            "NetworkInfo": self._network(),
         }
-        if self.gpus:
-            entry["GpuInfo"] = {"Gpus": [{"Count": self.gpus, "Manufacturer": "NVIDIA"}]}
+        if self.gpu:
+            entry["GpuInfo"] = {"Gpus": [{"Name": self.gpu, "Count": self.count, "Manufacturer": "NVIDIA"}]}
+        if self.neuron:
+            entry["NeuronInfo"] = {"NeuronDevices": [{"Name": self.neuron, "Count": self.count}]}
         return entry
 
+    def _network(self) -> dict[str, Any]:
+        cards = [
+            {"NetworkCardIndex": card.index, "MaximumNetworkInterfaces": card.most, "InterfaceTypes": card.types}
+            for card in self.cards
+        ]
+        shown = {"EfaSupported": self.efas > 0, "MaximumNetworkCards": len(cards), "NetworkCards": cards}
+        return {**shown, **({"EfaInfo": {"MaximumEfaInterfaces": self.efas}} if self.efas else {})}
 
+
+def cards(number: int, most: int) -> tuple[Card, ...]:
+    """Network cards that take every type of interface."""
+    return tuple(Card(index, most, TYPES) for index in range(number))
+
+
+# As DescribeInstanceTypes describes them in November 2026, but for what nobody here reads.
 KINDS = (
-    Kind("g5.xlarge", gpus=1),
-    Kind("g5.12xlarge", gpus=4, vcpus=48),
-    Kind("g4dn.xlarge", gpus=1),
-    Kind("g4ad.xlarge", gpus=1),
-    Kind("p3.2xlarge", gpus=1, vcpus=8),
-    Kind("p4d.24xlarge", gpus=8, vcpus=96),
-    Kind("g4dn.metal", gpus=8, vcpus=96),
+    Kind("g5.xlarge", gpu="A10G", count=1),
+    Kind("g5.12xlarge", gpu="A10G", count=4, vcpus=48, cards=cards(1, 15), efas=1),
+    Kind("g4dn.xlarge", gpu="T4", count=1),
+    Kind("g4ad.xlarge", gpu="Radeon Pro V520", count=1),
+    Kind("g6.8xlarge", gpu="L4", count=1, vcpus=32, cards=cards(1, 8), efas=1),
+    Kind("g6.xlarge", gpu="L4", count=1),
+    Kind("g6f.large", gpu="L4", count=0, vcpus=2),
+    Kind("p3.2xlarge", gpu="V100", count=1, vcpus=8),
+    Kind("p4d.24xlarge", gpu="A100", count=8, vcpus=96, cards=cards(4, 15), efas=4),
+    Kind("p4de.24xlarge", gpu="A100", count=8, vcpus=96, cards=cards(4, 15), efas=4),
+    Kind("p5.48xlarge", gpu="H100", count=8, vcpus=192, cards=cards(32, 2), efas=32),
+    Kind("p6-b300.48xlarge", gpu="B300", count=8, vcpus=192, cards=(Card(), *cards(17, 4)[1:]), efas=16),
+    Kind("g4dn.metal", gpu="T4", count=8, vcpus=96, cards=cards(1, 15), efas=1),
+    Kind("trn1.2xlarge", neuron="Trainium", count=1, vcpus=8),
+    Kind("trn1.32xlarge", neuron="Trainium", count=16, vcpus=128, cards=cards(8, 5), efas=8),
+    Kind("inf2.xlarge", neuron="Inferentia2", count=1),
     Kind("c7i.xlarge"),
     Kind("c7g.xlarge", architectures=("arm64",)),
     Kind("t4g.large", architectures=("arm64",), strategies=WITHOUT_CLUSTER, vcpus=2),

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from admission.efa import interfaces
+from aws.types import instance_type
+from launcher.interfaces import asked
 from localaws.services import ec2
 from tests.localaws.ec2 import PARAMETER, Yard, local_aws, refusal
 from tests.waiting import until
 
 pytestmark = pytest.mark.rehearsal
+NEURON = "/aws/service/neuron/dlami/pytorch-2.9/ubuntu-24.04/latest/image_id"
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +169,38 @@ def test_the_public_parameters_name_images_that_exist(yard: Yard) -> None:
     assert (image["Architecture"], image["RootDeviceName"]) == ("x86_64", "/dev/xvda")
     assert image["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 75
     assert refusal(ssm.get_parameter, Name=PARAMETER.replace("nvidia", "intel")) == "ParameterNotFound"
+
+
+def test_the_public_parameter_of_neuron_names_an_image_that_exists(yard: Yard) -> None:
+    ssm = yard.aws.client("ssm")
+    image = yard.ec2.describe_images(ImageIds=[ssm.get_parameter(Name=NEURON)["Parameter"]["Value"]])["Images"][0]
+    assert (image["Architecture"], image["RootDeviceName"]) == ("x86_64", "/dev/sda1")
+    assert refusal(ssm.get_parameter, Name=NEURON.replace("ubuntu", "windows")) == "ParameterNotFound"
+
+
+def efa(yard: Yard, name: str) -> dict[str, Any]:
+    """A launch with the interfaces that the local EC2's own description of the type asks for."""
+    entry = yard.ec2.describe_instance_types(InstanceTypes=[name])["InstanceTypes"][0]
+    wanted = asked(interfaces(instance_type(entry)), subnet=yard.subnet["SubnetId"], security_group=yard.group)
+    return yard.request(1, InstanceType=name, NetworkInterfaces=wanted)
+
+
+def test_the_local_ec2_describes_network_cards_as_a_launch_may_use_them(yard: Yard) -> None:
+    (made,) = yard.ec2.run_instances(**efa(yard, "p4d.24xlarge"))["Instances"]
+    ids = [one["NetworkInterfaceId"] for one in made["NetworkInterfaces"]]
+    shown = yard.ec2.describe_network_interfaces(NetworkInterfaceIds=ids)["NetworkInterfaces"]
+    assert sorted(one["InterfaceType"] for one in shown) == ["efa", "efa-only", "efa-only", "efa-only"]
+    assert "PublicIpAddress" not in made
+    until(lambda: yard.states([made["InstanceId"]]) == {"running"})
+    yard.ec2.terminate_instances(InstanceIds=[made["InstanceId"]])
+    until(lambda: yard.states([made["InstanceId"]]) == {"terminated"})
+    assert (
+        refusal(yard.ec2.describe_network_interfaces, NetworkInterfaceIds=ids) == "InvalidNetworkInterfaceID.NotFound"
+    )
+
+
+def test_a_launch_with_the_cards_of_another_type_leaves_nothing(yard: Yard) -> None:
+    before = len(ec2.machines().all())
+    other = efa(yard, "p4d.24xlarge") | {"InstanceType": "g5.xlarge"}
+    assert refusal(yard.ec2.run_instances, **other) == "InvalidParameterCombination"
+    assert len(ec2.machines().all()) == before

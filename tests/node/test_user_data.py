@@ -190,13 +190,25 @@ def test_a_python_that_is_too_old_is_passed_over(machine: Machine) -> None:
     assert "agent: yard-home" in machine.boot().stdout
 
 
-def test_the_python_of_a_pytorch_image_comes_first(machine: Machine) -> None:
-    chosen = machine.root / "opt/pytorch/bin/python"
+def with_python(machine: Machine, folder: str) -> None:
+    chosen = machine.root / folder / "bin/python"
     chosen.parent.mkdir(parents=True)
-    chosen.write_text(f'#!/bin/bash\necho "chosen $*" >> {machine.log}\nexec "{sys.executable}" "$@"\n')
+    chosen.write_text(f'#!/bin/bash\necho "{folder} $*" >> {machine.log}\nexec "{sys.executable}" "$@"\n')
     chosen.chmod(0o755)
+
+
+def test_the_python_of_a_pytorch_image_comes_first(machine: Machine) -> None:
+    with_python(machine, "opt/pytorch")
     machine.boot()
-    assert "chosen -m agent" in machine.calls
+    assert "opt/pytorch -m agent" in machine.calls
+
+
+@pytest.mark.parametrize("newest", ["pytorch_2_9", "torch_neuronx_2_14_0"])
+def test_the_python_of_a_neuron_image_is_that_of_plain_pytorch(machine: Machine, newest: str) -> None:
+    for name in (newest, f"{newest}_nxd_training", "pytorch_inference_vllm_0_13", "jax_0_7"):
+        with_python(machine, f"opt/aws_neuronx_venv_{name}")
+    machine.boot()
+    assert f"opt/aws_neuronx_venv_{newest} -m agent" in machine.calls
 
 
 def test_an_archive_that_is_none_powers_off(machine: Machine) -> None:

@@ -13,7 +13,7 @@ OWNERS = [{"ec2:Owner": "amazon"}, {"ec2:Owner": ACCOUNT}]
 SAFE: dict[str, dict[str, str]] = {
     "instance": TAGGED | UNDER_OURS | {"ec2:MetadataHttpTokens": "required"},
     "volume": TAGGED | {"ec2:Encrypted": "true"},
-    "network-interface": TAGGED | {"ec2:AssociatePublicIpAddress": "false"},
+    "network-interface": TAGGED,
 }
 """What IAM is told of the resources that a launch of ours makes."""
 WRONG: dict[str, list[dict[str, str]]] = {

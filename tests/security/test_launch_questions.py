@@ -8,6 +8,7 @@ import pytest
 
 from contract import tags
 from localaws.iam.simulator import Policies
+from localaws.recorder import Call
 from tests.security.policies import ACCOUNT
 from tests.security.questions import LAUNCH, Account, asked, denied
 
@@ -68,7 +69,7 @@ def test_a_launch_with_what_no_launch_of_ours_has_is_denied(
         ({"BlockDeviceMapping.1.DeviceName": "/dev/sda1"}, "volume"),
         ({"BlockDeviceMapping.2.DeviceName": "/dev/sdf", "BlockDeviceMapping.2.Ebs.VolumeSize": "9"}, "volume"),
         ({"NetworkInterface.1.AssociatePublicIpAddress": "true"}, "network-interface"),
-        ({"NetworkInterface.2.SubnetId": "subnet-2"}, "network-interface"),
+        ({"NetworkInterface.2.AssociatePublicIpAddress": "true"}, "network-interface"),
     ],
 )
 def test_a_launch_that_asks_for_less_safety_than_ours_is_denied(
@@ -79,7 +80,7 @@ def test_a_launch_that_asks_for_less_safety_than_ours_is_denied(
 
 @pytest.mark.parametrize(
     "left",
-    ["BlockDeviceMapping.1.Ebs.Encrypted", "NetworkInterface.1.AssociatePublicIpAddress", "IamInstanceProfile.Arn"],
+    ["BlockDeviceMapping.1.Ebs.Encrypted", "IamInstanceProfile.Arn"],
 )
 def test_a_launch_that_leaves_its_safety_to_the_account_is_denied(policies: dict[str, Policies], left: str) -> None:
     less = {key: value for key, value in LAUNCH.parameters.items() if key != left}
@@ -120,6 +121,35 @@ def test_a_launch_from_somebody_elses_image_is_denied(policies: dict[str, Polici
 def test_a_launch_with_a_faster_disk_is_allowed(policies: dict[str, Policies]) -> None:
     faster = {"BlockDeviceMapping.1.Ebs.Iops": "16000", "BlockDeviceMapping.1.Ebs.Throughput": "1000"}
     assert denied(policies, replace(LAUNCH, parameters={**LAUNCH.parameters, **faster})) == set()
+
+
+def with_efa(**changed: str) -> Call:
+    """A launch whose nodes have two interfaces, as the launcher asks for them."""
+    plain = {key: value for key, value in LAUNCH.parameters.items() if not key.endswith("AssociatePublicIpAddress")}
+    second = {"NetworkInterface.2.SubnetId": "subnet-1", "NetworkInterface.2.SecurityGroupId.1": "sg-1"}
+    kinds = {"NetworkInterface.1.InterfaceType": "efa", "NetworkInterface.2.InterfaceType": "efa-only"}
+    return replace(LAUNCH, parameters={**plain, **second, **kinds, **changed})
+
+
+def test_a_launch_with_several_interfaces_which_may_not_speak_of_a_public_address_is_allowed(
+    policies: dict[str, Policies],
+) -> None:
+    assert denied(policies, with_efa()) == set()
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        ({"NetworkInterface.1.AssociatePublicIpAddress": "true"}, "network-interface"),
+        ({"NetworkInterface.2.AssociatePublicIpAddress": "true"}, "network-interface"),
+        ({"NetworkInterface.2.SubnetId": "theirs-1"}, "subnet"),
+        ({"NetworkInterface.2.SecurityGroupId.1": "theirs-1"}, "security-group"),
+    ],
+)
+def test_every_interface_of_a_launch_is_asked_for(
+    policies: dict[str, Policies], changed: dict[str, str], kind: str
+) -> None:
+    assert denied(policies, with_efa(**changed), Account(theirs={tags.DEPLOYMENT: "other"})) == {kind}
 
 
 def test_a_launch_from_the_accounts_own_image_is_allowed(policies: dict[str, Policies]) -> None:

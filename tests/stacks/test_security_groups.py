@@ -56,7 +56,7 @@ def test_no_group_of_a_job_has_a_way_to_that_of_another(deployment: Synthesised,
 def test_all_protocols_pass_within_each_group_by_rules_that_name_it(
     deployment: Synthesised, groups: tuple[str, ...]
 ) -> None:
-    """EFA, which no launch asks for yet, would want the same: "everything out" does not do."""
+    """EFA wants the same: "everything out" does not do."""
     for kind, other in ((INGRESS, "SourceSecurityGroupId"), (EGRESS, "DestinationSecurityGroupId")):
         own = [one for one in rules(deployment, kind) if one["IpProtocol"] == "-1"]
         assert sorted(plain(one["GroupId"]) for one in own) == sorted(groups)

@@ -182,7 +182,7 @@ TOGETHER: dict[str, tuple[object, str]] = {
     "an endpoint twice": ({"network": {"interface_endpoints": ["sts", "sts"]}}, "interface_endpoints names sts twice"),
     "unknown family": (
         {"images": {"arm": "ami-12345678"}},
-        "trainyard.images.arm is not a key of this block; allowed: 'x86_64', 'arm64' or 'p3'",
+        "trainyard.images.arm is not a key of this block; allowed: 'x86_64', 'arm64', 'p3' or 'neuron'",
     ),
     "volume above its limit": (
         {"limits": {"volume_gb": 3000}},

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types_boto3_ec2.type_defs import ImageTypeDef
     from types_boto3_ssm.client import SSMClient
 
-ARCHITECTURES = {"x86_64": "x86_64", "arm64": "arm64", "p3": "x86_64"}
+ARCHITECTURES = {"x86_64": "x86_64", "arm64": "arm64", "p3": "x86_64", "neuron": "x86_64"}
 """Of a family's images."""
 INSTANCE_TYPES = {"x86_64": "m6i.xlarge", "arm64": "m6g.xlarge"}
 """What installs, by architecture: 4 vCPUs and 16 GiB, about $0.20 an hour (list price of us-east-1 from memory)."""

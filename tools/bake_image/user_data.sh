@@ -31,7 +31,8 @@ shutdown -P "+$BAKE_LIMIT_MIN" || say "no timer powers this machine off"
 
 # The same choice as in node/user_data.sh: what this Python has is what a node's job finds.
 python=
-for candidate in "$root/opt/pytorch/bin/python" "$root"/usr/bin/python3.{14,13,12,11,10} python3.{14,13,12,11,10} python3; do
+for candidate in "$root/opt/pytorch/bin/python" "$root"/opt/aws_neuronx_venv_{pytorch,torch_neuronx}_[0-9]*/bin/python \
+  "$root"/usr/bin/python3.{14,13,12,11,10} python3.{14,13,12,11,10} python3; do
   if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2> /dev/null; then
     python=$candidate
     break

@@ -23,7 +23,7 @@ from tools.refusals.jobs.table import SECRET
 ADMITTING = replace(
     ADMISSION,
     data_buckets=("datasets", "partner", "retired"),
-    limits=replace(ADMISSION.limits, instance_types=("g*", "t4g.*", "p3.*")),
+    limits=replace(ADMISSION.limits, instance_types=("g*", "t4g.*", "p3.*", "trn1.2xlarge")),
 )
 ARN = "arn:aws:states:eu-central-1:123456789012:execution:yard-train:"
 TAKEN = "taken"

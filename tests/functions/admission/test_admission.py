@@ -32,7 +32,7 @@ EXECUTION = Execution(
 )
 HOME = RegionFacts(
     place=PLACE,
-    types={"g5.xlarge": InstanceType(name="g5.xlarge", architectures=("x86_64",), cluster=True, gpus=1)},
+    types={"g5.xlarge": InstanceType(name="g5.xlarge", architectures=("x86_64",), cluster=True)},
     zones={"g5.xlarge": {"eu-central-1a", "eu-central-1c"}},
     images={"x86_64": IMAGE},
 )

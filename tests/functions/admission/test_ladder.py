@@ -23,7 +23,7 @@ from tools.refusals.jobs import LEAST
 HOME, AWAY = PLACE.region, ABROAD.region
 EVERYWHERE = replace(ADMISSION, regions=(AWAY, HOME))
 NAMES = ("g5.xlarge", "g4dn.xlarge")
-KINDS = {name: InstanceType(name=name, architectures=("x86_64",), cluster=True, gpus=1) for name in NAMES}
+KINDS = {name: InstanceType(name=name, architectures=("x86_64",), cluster=True) for name in NAMES}
 
 
 def region(place: Place = PLACE, **changes: Any) -> RegionFacts:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tools.refusals.jobs.table import CODE, OURS, SECRET, Row, Section
+from tools.refusals.jobs.table import CODE, LEAST, OURS, SECRET, Row, Section
+
+WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
+THERE = "A10G:1, A10G:4, L4:1, Radeon Pro V520:1, T4:1, T4:8, Trainium:1, V100:1 (limits.instance_types in cdk.json)"
 
 LOOKED_UP = (
     Section(
@@ -161,7 +164,7 @@ LOOKED_UP = (
             (
                 "a type that the settings do not allow",
                 ["p5.48xlarge"],
-                "p5.48xlarge is not for this deployment; allowed: g*, t4g.*, p3.* (limits.instance_types in cdk.json)",
+                "p5.48xlarge is not for this deployment; allowed: g*, t4g.*, p3.*, trn1.2xlarge (limits.instance_types in cdk.json)",
             ),
             (
                 "a type that is offered in none of the deployment's zones",
@@ -179,6 +182,70 @@ LOOKED_UP = (
                 ["t4g.large"],
                 "t4g.large needs an image of family arm64, and in eu-central-1 /aws/service/a names none"
                 "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
+            ),
+            (
+                "a type with Neuron devices, without an image for them in the settings",
+                ["trn1.2xlarge"],
+                "trn1.2xlarge needs an image of family neuron, and in eu-central-1 none is set"
+                "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
+            ),
+        ),
+    ),
+    Section(
+        "accelerators",
+        "name and number of a machine's accelerators, as in H100:8",
+        rows=(
+            ("a number", 8, "8 is not a string"),
+            ("empty", "", '"" does not have the right form'),
+            ("no number", "H100", '"H100" does not have the right form'),
+            ("none of them", "H100:0", '"H100:0" does not have the right form'),
+            ("a fraction", "L4:0.5", '"L4:0.5" does not have the right form'),
+            ("an instance type", "p5.48xlarge", '"p5.48xlarge" does not have the right form'),
+            ("a list", ["H100:8"], "a list is not a string"),
+            ("beside instance_types", "A10G:1", "instance_types is there too; allowed: one of the two"),
+            Row(
+                "a name that no type has",
+                {**WITHOUT_TYPES, "accelerators": "V300:8"},
+                f"accelerators: V300:8 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                whole=True,
+            ),
+            Row(
+                "a number that no type has",
+                {**WITHOUT_TYPES, "accelerators": "A10G:3"},
+                f"accelerators: A10G:3 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                whole=True,
+            ),
+            Row(
+                "those of a type that the settings do not allow",
+                {**WITHOUT_TYPES, "accelerators": "H100:8"},
+                f"accelerators: H100:8 is in no type of eu-central-1 that the deployment allows; allowed: {THERE}",
+                whole=True,
+            ),
+            Row(
+                "those of a type that is offered in none of the deployment's zones",
+                {**WITHOUT_TYPES, "accelerators": "Radeon Pro V520:1"},
+                "accelerators: g4ad.xlarge is offered in no zone of ours; allowed: types that eu-central-1a, eu-central-1b, "
+                "eu-central-1c offer",
+                whole=True,
+            ),
+            Row(
+                "those of a family without an image in the settings",
+                {**WITHOUT_TYPES, "accelerators": "Trainium:1"},
+                "accelerators: trn1.2xlarge needs an image of family neuron, and in eu-central-1 none is set"
+                "; allowed: types whose images.<family> in cdk.json names an image (arm64, x86_64 are set)",
+                whole=True,
+            ),
+            Row(
+                "of a region where the deployment does not train",
+                {**WITHOUT_TYPES, "accelerators": "H100:8", "region": "us-east-1"},
+                "region: the deployment does not train in us-east-1; allowed: eu-central-1 (regions with a cidr in cdk.json)",
+                whole=True,
+            ),
+            Row(
+                "true for EFA, with none that has it",
+                {**WITHOUT_TYPES, "accelerators": "A10G:1", "efa": True},
+                "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
+                whole=True,
             ),
         ),
     ),

@@ -18,7 +18,8 @@ VALUES = (
                 {},
                 f"code: is missing; allowed: {CODE}",
                 "command: is missing; allowed: a list of 1 to 1,000 texts, or one text of such words",
-                "instance_types: is missing; allowed: a list of 1 to 10 different EC2 types, as in g5.xlarge",
+                "instance_types: is missing; allowed: a list of 1 to 10 different EC2 types, as in g5.xlarge, or accelerators in its "
+                "place, as in H100:8",
                 whole=True,
             ),
             Row(
@@ -115,6 +116,28 @@ VALUES = (
             ("a list", [2], "a list is not a whole number"),
             ("more than the settings allow", 17, "17 is too large"),
             ("huge", 10**30, "1000000000000000000000000000000 is too large"),
+        ),
+    ),
+    Section(
+        "efa",
+        "auto, true, false (true and false without quotes)",
+        rows=(
+            ("true as text", "true", '"true" is not a mode'),
+            ("one, which is not true", 1, "1 is not a mode"),
+            ("null", None, "null is not a mode"),
+            ("another word", "always", '"always" is not a mode'),
+            ("a list", ["auto"], "a list is not a mode"),
+            Row(
+                "true for a type without EFA",
+                {"efa": True, "nodes": 2},
+                "efa: true is asked for, and g5.xlarge has no EFA; allowed: auto, false, or types that have it, as in p5.48xlarge",
+            ),
+            Row(
+                "true for several types, of which one has EFA",
+                {"efa": True, "nodes": 2, "instance_types": ["g5.12xlarge", "g4dn.xlarge"]},
+                "efa: true is asked for, and g4dn.xlarge has no EFA; allowed: auto, false, or types that have it (of this request "
+                "g5.12xlarge)",
+            ),
         ),
     ),
     Section(

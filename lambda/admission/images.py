@@ -1,0 +1,15 @@
+"""Says which family of machine images an instance type needs."""
+
+from __future__ import annotations
+
+from aws.facts import InstanceType
+
+
+def family(kind: InstanceType) -> str:
+    """Returns the family of images that a type needs: P3's GPUs need the proprietary driver, and Neuron devices AWS's own, both of which
+    the common image lacks."""
+    if kind.name.split(".")[0] in {"p3", "p3dn"}:
+        return "p3"
+    if kind.neuron:
+        return "neuron"
+    return "arm64" if "arm64" in kind.architectures else "x86_64"

@@ -1,0 +1,50 @@
+"""The JSON Schema of a request takes what Admit takes, where fields depend on each other or take more than one type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from admission.request import read, schema
+from tests.builders import LIMITS
+from tools.refusals.jobs import LEAST
+
+WITHOUT_TYPES = {name: value for name, value in LEAST.items() if name != "instance_types"}
+
+
+def is_valid(request: dict[str, Any]) -> bool:
+    # Unchecked: Python does not know the letters of any script (\\p{L}), which the pattern of `owner` has and JSON Schema allows.
+    return jsonschema.Draft202012Validator(schema()).is_valid(request)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        LEAST,
+        {**LEAST, "efa": True},
+        {**LEAST, "efa": False},
+        {**LEAST, "efa": "auto"},
+        {**WITHOUT_TYPES, "accelerators": "RTX PRO Server 6000:8"},
+    ],
+)
+def test_a_request_that_admit_reads_fits_the_schema(request_: dict[str, Any]) -> None:
+    assert read(request_, LIMITS)[1] == []
+    assert is_valid(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        WITHOUT_TYPES,
+        {**LEAST, "accelerators": "H100:8"},
+        {**WITHOUT_TYPES, "accelerators": "H100"},
+        {**LEAST, "efa": "true"},
+        {**LEAST, "efa": 1},
+        {**LEAST, "efa": None},
+    ],
+)
+def test_a_request_that_admit_refuses_does_not_fit_the_schema(request_: dict[str, Any]) -> None:
+    assert read(request_, LIMITS)[1] != []
+    assert not is_valid(request_)
