@@ -20,7 +20,7 @@ def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
     """All started at once; what happens to each is in the faults of the deployment."""
     wide = {**TWO, "code": trainer, "checkpoint_minutes": 0.02, "regions": "auto"}
     requests: dict[str, dict[str, Any]] = {
-        "moved": {**wide, "command": train(60, 0.2), "market": "spot"},
+        "moved": {**wide, "command": train(150, 0.2), "market": "spot"},
         "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
     }
     return {name: yard.start(request, name) for name, request in requests.items()}
