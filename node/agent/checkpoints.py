@@ -56,7 +56,8 @@ class Checkpoints:
         self._plans: dict[int, SetPlan] = {}
         self._left = False  # whether a set waits to be settled
         self._silent: SetPlan | None = None  # answered without a name of this rank's own
-        self._files: dict[str, tuple[CommittedFile, ...]] = {}
+        self._documents: dict[str, Commit] = {}
+        self._sent: dict[str, float] = {}  # keys of what this agent sent, with AWS's time
         self.newest: Commit | None = None
         self.newest_key = ""
         self.closed_step = -1
@@ -226,7 +227,7 @@ class Checkpoints:
 
         newest = list[float]()
         try:
-            files = self._folder.send(fits, cores=None if final else CORES)
+            files = self._send(fits, final=final)
         except Late as problem:
             self._miss(str(problem))
             return
@@ -244,7 +245,15 @@ class Checkpoints:
             moment=(named.at if named else newest[-1]) if right else 0.0,
         )
         self.newest_key, self.newest = self._say(Part.FILES, encode(commit)), commit
-        self._files[self.newest_key] = files
+        self._documents[self.newest_key] = commit
+
+    def _send(self, fits: Callable[[Sequence[FileState]], None], *, final: bool) -> tuple[CommittedFile, ...]:
+        """Sends the folder, and takes note of the objects that this made, also where it fails: no document may ever list them."""
+        before = self._folder.keys
+        try:
+            return self._folder.send(fits, cores=None if final else CORES)
+        finally:
+            self._sent |= dict.fromkeys(self._folder.keys - before, self._now())
 
     def _say(self, part: Part, document: bytes) -> str:
         """Writes this rank's part of the set; its key."""
@@ -339,33 +348,36 @@ class Checkpoints:
         if not old.parts and not old.closing:
             return
         try:
-            ours = {*self._folder.keys, *self._once_listed(old.parts)}
+            sent = dict(self._once_listed(old.parts)) | self._sent
             for keys in (old.closing, old.parts):
                 self._store.delete(keys)
             kept = [key for key in known.files_of(self._place.rank) if key not in old.parts]
-            listed = {file.key for key in kept for file in self._listed(key)}
+            listed = {file.key for key in kept for file in self._document(key).files}
             own = list(self._store.objects(self._keys.checkpoints(self._place.rank)))
-            unlisted = leftover(own, listed=listed, ours=ours, now=self._now())
+            unlisted = leftover(own, listed=listed, sent=sent, now=self._now())
             left = {one.key: one.size for one in own if one.key in listed}
             # First, because they may be gone although the answer says nothing of it, or says that others stay.
             self._folder.deleted(unlisted, left, self.newest.files if self.newest else ())
             self._store.delete(unlisted)
+            for key in unlisted:
+                self._sent.pop(key, None)
         except Exception as problem:  # the next set tries again
             self._note(f"old checkpoints stay for now: {problem}")
         else:
             self._note(f"thinned: {len(old.parts)} documents and {len(unlisted)} objects of older checkpoints")
 
-    def _once_listed(self, documents: Iterable[str]) -> Iterable[str]:
-        """Keys of the files in documents that are about to be deleted; of one that cannot be read, nothing is known."""
-        for document in documents:
+    def _once_listed(self, documents: Iterable[str]) -> Iterable[tuple[str, float]]:
+        """Keys in documents that are about to be deleted, with the documents' times; of one that cannot be read, nothing is known."""
+        for document in sorted(documents):
             with suppress(Garbled, Missing):
-                yield from (file.key for file in self._listed(document))
-            self._files.pop(document, None)
+                commit = self._document(document)
+                yield from ((file.key, commit.created_at) for file in commit.files)
+            self._documents.pop(document, None)
 
-    def _listed(self, key: str) -> Iterable[CommittedFile]:
-        if key not in self._files:
-            self._files[key] = decode(Commit, self._store.get(key)).files
-        return self._files[key]
+    def _document(self, key: str) -> Commit:
+        if key not in self._documents:
+            self._documents[key] = decode(Commit, self._store.get(key))
+        return self._documents[key]
 
     def _changes(self, own: Sequence[FileState]) -> dict[str, float]:
         return {one.path: self._changed_s(one) for one in own}

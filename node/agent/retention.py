@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from agent.store import Stored
@@ -12,7 +12,9 @@ from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
 UNLISTED_S = 86_400.0
-"""How long an object stays that no document lists and this agent has not sent: another attempt may be about to list it."""
+"""How long an object stays that no document lists, and that somebody else may have sent: another attempt may be about to list it."""
+SAME_S = 2.0
+"""S3's times have whole seconds, and an agent knows AWS's time no better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +142,16 @@ def stale(known: History, rank: int, *, kept: int = KEPT_SETS) -> Stale:
     return Stale(tuple(closing), tuple(parts))
 
 
-def leftover(stored: Iterable[Stored], *, listed: Collection[str], ours: Collection[str], now: float) -> list[str]:
-    """Keys of the objects to delete: those that no kept document has `listed`, and that nobody can be about to list. `ours` are those that
-    this agent sent, or that the documents listed which it has just deleted. `now`: AWS's time, UTC epoch seconds.
+def leftover(stored: Iterable[Stored], *, listed: Collection[str], sent: Mapping[str, float], now: float) -> list[str]:
+    """Keys of the objects to delete: those that no kept document has `listed`, and that nobody can be about to list.
 
-    A machine that is believed dead may still run: its agent lists the bucket while the next attempt has sent objects, and no document yet.
+    `sent`: by key, when this agent sent an object, or when a document listed it that was just deleted. Times are AWS's, UTC epoch
+    seconds. A machine that is believed dead may still run: its agent lists the bucket while the next attempt has sent objects, and no
+    document yet; and by content, such an object may have the key of one that was sent before.
     """
-    return [
-        one.key
-        for one in stored
-        if one.key not in listed and (one.key in ours or now - one.modified.timestamp() > UNLISTED_S)
-    ]
+
+    def is_over(one: Stored) -> bool:
+        modified = one.modified.timestamp()
+        return modified <= sent.get(one.key, 0.0) + SAME_S or now - modified > UNLISTED_S
+
+    return [one.key for one in stored if one.key not in listed and is_over(one)]

@@ -58,6 +58,7 @@ class Rank:
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"
         self.s3, self.rank, self.attempt, self.clock = s3, rank, attempt, clock or Clock()
+        s3.now = self.clock
         self.notes: list[str] = []
         self.staging = self.path.parent / "staging"
         self.store = Store(s3, BUCKET)

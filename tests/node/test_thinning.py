@@ -84,7 +84,6 @@ def test_an_agent_that_still_runs_deletes_nothing_that_the_next_attempt_has_sent
 ) -> None:
     """EC2 says that the machine is terminated, and its agent works on for a while."""
     zombie = Rank(tmp_path, s3)
-    s3.now = zombie.clock
     for step in range(1, 4):
         zombie.commit(step, model=f"weights {step}")
     second = Rank(tmp_path, s3, attempt=2, clock=zombie.clock)
@@ -102,9 +101,26 @@ def test_an_agent_that_still_runs_deletes_nothing_that_the_next_attempt_has_sent
     assert bytes_of(s3, commit) == {"model": "weights of the second attempt"}
 
 
+def test_a_file_that_the_next_attempt_has_sent_again_stays_although_an_old_document_listed_its_like(
+    tmp_path: Path, s3: FakeS3
+) -> None:
+    """Keys come of content: what comes back has the key that it had."""
+    zombie = Rank(tmp_path, s3)
+    for step, text in enumerate(["A", "B", "C"], 1):
+        zombie.commit(step, model=text)
+    second = Rank(tmp_path, s3, attempt=2, clock=zombie.clock)
+    assert second.restore() == 3
+    second.write("model", "A")
+    second.clock.now += 5.0
+    second.folder.send()
+    zombie.commit(4, model="D")
+    commit = second.commit(5)
+    assert commit is not None
+    assert bytes_of(s3, commit) == {"model": "A"}
+
+
 @pytest.mark.parametrize(("hours", "stays"), [(20, True), (30, False)])
 def test_what_no_document_lists_goes_after_a_day(folder: Rank, s3: FakeS3, hours: float, stays: bool) -> None:
-    s3.now = folder.clock
     key = BytesPrefix("job-1").pack(0, "sent by an agent that was killed")
     s3.put_object(folder.store.bucket, key, b"bytes")
     for step in range(1, 6):
@@ -120,7 +136,7 @@ def test_a_document_that_cannot_be_read_keeps_no_other_from_being_thinned(folder
         folder.commit(step, model=f"weights {step}")
     first = min(key for _, key in s3.objects if key.endswith("/r0000.json"))
     s3.objects[folder.store.bucket, first] = b"not JSON"
-    folder.checkpoints._files.clear()  # as in an agent of a later attempt
+    folder.checkpoints._documents.clear()  # as in an agent of a later attempt
     for step in range(4, 8):
         folder.commit(step, model=f"weights {step}")
     assert (folder.store.bucket, first) not in s3.objects
