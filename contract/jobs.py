@@ -131,6 +131,8 @@ class Job:
     """MiB/s of each node's disk, as many as one with `volume_iops` takes."""
     interfaces: dict[str, tuple[Interface, ...]] = field(default_factory=dict)
     """Instance type to the interfaces of a node, for each type whose nodes get EFA. A type has the same network cards everywhere."""
+    left_out: tuple[str, ...] = ()
+    """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 
     def interfaces_of(self, instance_type: str) -> tuple[Interface, ...]:
         """Returns the interfaces of a node of this type: a plain one, unless the job asks for EFA there."""
@@ -139,9 +141,6 @@ class Job:
     def efas_of(self, instance_type: str) -> int:
         """Returns how many EFA devices a node of this type is launched with."""
         return sum(one.type is not InterfaceType.PLAIN for one in self.interfaces_of(instance_type))
-
-    left_out: tuple[str, ...] = ()
-    """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 
     def belongs_to(self, execution: str, started_at: float | None) -> bool:
         """Whether the job belongs to the execution with that ARN and start. 90 days after an execution's end, another one may have its

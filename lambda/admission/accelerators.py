@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from fnmatch import fnmatchcase
 
 from admission.efa import Mode
+from admission.images import is_allowed
 from admission.request import MOST_TYPES, JobRequest
 from aws.facts import Accelerators, InstanceType
 from contract.environments import AdmissionEnvironment, Limits
@@ -60,7 +60,7 @@ def problems(
 
 
 def _allowed(types: Iterable[InstanceType], limits: Limits) -> list[InstanceType]:
-    return [kind for kind in types if any(fnmatchcase(kind.name, pattern) for pattern in limits.instance_types)]
+    return [kind for kind in types if is_allowed(kind.name, limits)]
 
 
 def named(request: JobRequest, lines: Iterable[str]) -> list[str]:

@@ -1,8 +1,15 @@
-"""Says which family of machine images an instance type needs."""
+"""Says which instance types a deployment allows, and which family of machine images each needs."""
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from aws.facts import InstanceType
+from contract.environments import Limits
+
+
+def is_allowed(instance_type: str, limits: Limits) -> bool:
+    return any(fnmatchcase(instance_type, pattern) for pattern in limits.instance_types)
 
 
 def family(kind: InstanceType) -> str:

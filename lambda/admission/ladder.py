@@ -6,10 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 
 from admission import volumes
-from admission.images import family
+from admission.images import family, is_allowed
 from admission.request import JobRequest
 from aws.facts import InstanceType
 from contract import names
@@ -55,10 +54,6 @@ class Ladder:
     left_out: tuple[str, ...]
 
 
-def is_allowed(instance_type: str, env: AdmissionEnvironment) -> bool:
-    return any(fnmatchcase(instance_type, pattern) for pattern in env.limits.instance_types)
-
-
 def asked_regions(request: JobRequest, env: AdmissionEnvironment) -> tuple[str, ...]:
     """The regions of the request, the first one first; for "auto" all training regions, home before the others."""
     if request.regions is None:
@@ -81,7 +76,7 @@ def ladder(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admission
     views = [_View(request, region, facts[region], env, usable=region in good) for region in answered]
     rungs, problems, useful = list[Rung](), list[str](), set[str]()
     for name in request.instance_types:
-        if not is_allowed(name, env):
+        if not is_allowed(name, env.limits):
             problems.append(_not_allowed(name, env))
             continue
         found = [view.rungs(name) for view in views]
@@ -194,20 +189,25 @@ class _View:
 def _region_problems(
     request: JobRequest, region: str, facts: RegionFacts | None, env: AdmissionEnvironment
 ) -> list[str]:
-    field = "region" if request.regions is None else "regions"
+    where = "region" if request.regions is None else "regions"
     if region not in env.regions:
         trains = ", ".join(env.regions)
         return [
-            f"{field}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr in cdk.json)"
+            f"{where}: the deployment does not train in {plain(region)}; allowed: {trains} (regions with a cidr in cdk.json)"
         ]
     if facts is not None and facts.silent:
-        return [f"{field}: {region} could not be asked ({facts.silent}); allowed: regions that answer"]
+        return [f"{where}: {region} could not be asked ({facts.silent}); allowed: regions that answer"]
     place = facts.place if facts else None
     if facts is None or place is None or not place.zones:
         parameter = names.region_parameter(env.deployment, region)
         what = "is missing" if place is None else "has no zones"
-        return [f"{field}: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
-    return volumes.problems(facts.volume_key, region, place.volume_key, field=field)
+        return [f"{where}: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
+    if place.volume_key and Market.SPOT in request.market.markets:
+        return [
+            f"market: in {region} disks are encrypted under the deployment's own key, which AWS's spot service may not use, so that spot "
+            "nodes would end as they start; allowed: on-demand"
+        ]
+    return volumes.problems(facts.volume_key, region, place.volume_key, field=where)
 
 
 def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from enum import Enum
 
 from admission import accelerators, efa, roles, volumes
 from admission.archive import Listing
-from admission.ladder import Ladder, RegionFacts, asked_regions, is_allowed, ladder
+from admission.images import is_allowed
+from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
 from admission.request import DEFAULT_HOURS, JobRequest, allowed
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
@@ -88,7 +89,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         regions=regions,
         auto=request.anywhere,
         markets=request.market.markets,
-        instance_types=tuple(name for name in request.instance_types if is_allowed(name, env)),
+        instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),

@@ -143,6 +143,16 @@ def test_a_region_that_cannot_train_is_refused_by_name_and_auto_leaves_it_out(
     assert {one.region for one in tried(facts, regions="auto")} == {HOME}
 
 
+@pytest.mark.parametrize("market", ["spot", "spot-then-on-demand"])
+def test_spot_is_refused_where_disks_are_under_the_deployments_own_key(market: str) -> None:
+    """EC2 would take the launch, and end the nodes as they start."""
+    facts = {HOME: replace(region(), place=replace(PLACE, volume_key="arn:aws:kms:eu-central-1:123456789012:key/own"))}
+    (line,) = problems(facts, market=market)
+    assert line.startswith("market: in eu-central-1 disks are encrypted under the deployment's own key")
+    assert line.endswith("allowed: on-demand")
+    assert {one.market for one in tried(facts)} == {Market.ON_DEMAND}
+
+
 def test_auto_is_refused_with_every_reason_where_no_region_can_train() -> None:
     facts = {HOME: RegionFacts(place=None), AWAY: RegionFacts(place=None, silent="ReadTimeoutError")}
     found = problems(facts, regions="auto")

@@ -130,6 +130,16 @@ def test_a_ladder_whose_regions_cannot_be_asked_is_walked_again(wide: Yard) -> N
     assert rungs(wide.until_over())[-1]["answer"] == "launched"
 
 
+def test_a_region_that_answers_no_launch_is_left_only_when_patience_is_over(wide: Yard) -> None:
+    """Nobody knows whether it launched: going on at once could make a second cluster."""
+    wide.aws.faults.add(Kind.UNREACHABLE, "ec2:RunInstances", times=1000, region=HOME)
+    began = wide.aws.clock.now
+    shown = rungs(wide.until_over())
+    assert [(one["region"], one["answer"]) for one in shown][-1] == (AWAY, "launched")
+    assert wide.aws.clock.now - began >= JOB.timing.launch_patience_s
+    assert wide.running() == {AWAY: ["on-demand"] * JOB.nodes}
+
+
 def test_a_quota_of_one_region_leaves_the_other(wide: Yard) -> None:
     wide.aws.ec2[HOME].vcpu_quota = 0
     assert [one["answer"] for one in rungs(wide.launch())] == ["VcpuLimitExceeded"] * 2 + ["launched"]
