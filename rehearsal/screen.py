@@ -29,7 +29,7 @@ REPLACED = (
     "of functions are recorded, and tests put them to it), `cdk bootstrap` (its template is deployed without it), "
     "the pace and latency of AWS's network, DynamoDB's partitions and their throughput, "
     "the Price List (a few types' prices stand in), spot prices (made up), capacity and interruptions of "
-    "spot (as faults say, and never else), the times by which "
+    "spot (only when a fault says so), the times by which "
     "metrics are late. Rates of schedules, periods of alarms and time-outs of queues run at the rehearsal's speed, time-outs of "
     "functions do not. pip's download cache is shared between nodes, and so are processors: each node computes with one thread "
     "(OMP_NUM_THREADS)."

@@ -99,7 +99,7 @@ def ladder(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admission
 
 
 def _of_type(reasons: Sequence[list[str]], *, any_found: bool) -> list[str]:
-    """What stands against a type: everything where no region has it, else nothing; a disk that is too small always does."""
+    """The reasons against a type: all where no region has it, and only a disk that is too small where one has it."""
     told = list(dict.fromkeys(line for lines in reasons for line in lines))
     hard = [line for line in told if line.startswith("volume_gb")]
     return hard if any_found else told[:REASONS_SHOWN]

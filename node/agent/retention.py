@@ -147,7 +147,7 @@ def leftover(stored: Iterable[Stored], *, listed: Collection[str], sent: Mapping
 
     `sent`: by key, when this agent sent an object, or when a document listed it that was just deleted. Times are AWS's, UTC epoch
     seconds. A machine that is believed dead may still run: its agent lists the bucket while the next attempt has sent objects, and no
-    document yet; and by content, such an object may have the key of one that was sent before.
+    document yet. Keys are made of content, so such an object may have the key of one that was sent before.
     """
 
     def is_over(one: Stored) -> bool:

@@ -24,8 +24,8 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
     """Allows launches as ours are: from an image of AWS, of this account or of `image_owners`, under our instance profile (an ARN),
     with IMDSv2, on encrypted volumes, without a public address, and never protected.
 
-    An interface may leave out whether it has a public address, because EC2 refuses to hear it of several interfaces. The subnet decides
-    then: each of ours, and launches get into no other, gives none.
+    A launch may leave out whether an interface has a public address, because EC2 rejects the parameter for several interfaces. Then the
+    subnet decides: launches get into our subnets alone, and none of these gives public addresses.
 
     RunInstances is authorised for every resource of the request: if one type is missing here, all launches fail. So our regions are
     named for the instance alone: with forty of them in every statement, the role had more policy than IAM takes.
