@@ -44,7 +44,7 @@ def number(default: str, what: str, least: int = 0) -> FaultKey:
 
 
 def choice(default: str, what: str, *among: str) -> FaultKey:
-    return FaultKey(default, what, " or ".join(among), lambda text: text in among)
+    return FaultKey(default, what, " or ".join(filter(None, among)), lambda text: text in among)
 
 
 def moment(default: str, what: str, *, least: str = MOMENTS[0]) -> FaultKey:
