@@ -46,6 +46,10 @@ class Walk:
     held_until: float
     profile: str
     user_data: str
+    waiting: bool = False
+    """Whether the job waits for capacity."""
+    waited_s: float = 0.0
+    """How long the job has waited when the walk begins, in all attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ def busy(instances: Iterable[Instance]) -> frozenset[str]:
 
 
 def plan(job: Job, attempt: int, walk: Walk, *, groups: Mapping[str, Groups]) -> Intent:
-    """The intent of a walk: every rung with its request. `groups`: by region."""
+    """The intent of a walk: every rung with its request. `groups`: by region. The requests' deadline counts what the job has waited."""
+    job = job.extended(walk.waited_s)
     steps = tuple(_step(job, attempt, rung, groups[rung.region], walk.profile) for rung in job.ladder)
     return Intent(
         job=job.id,
@@ -77,6 +82,8 @@ def plan(job: Job, attempt: int, walk: Walk, *, groups: Mapping[str, Groups]) ->
         held_by=walk.holder,
         held_until=walk.held_until,
         steps=steps,
+        waiting=walk.waiting,
+        waited_s=walk.waited_s,
     )
 
 
@@ -149,7 +156,7 @@ def ending(intent: Intent, now: float) -> JobError:
     answers = [step.answer for step in intent.steps if step.answer]
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
-    told = "; ".join(_told(step) for step in intent.steps if step.answer)
+    told = rungs_told(intent)
     outcomes = {answer.outcome for answer in answers}
     if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         return QuotaExceeded(
@@ -160,6 +167,11 @@ def ending(intent: Intent, now: float) -> JobError:
             f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"
         )
     return CapacityPending(f"no capacity on any rung in walk {intent.walk}: {told}")
+
+
+def rungs_told(intent: Intent) -> str:
+    """Every rung that was asked, with its answer, for the cause of an error."""
+    return "; ".join(_told(step) for step in intent.steps if step.answer)
 
 
 def _told(step: Step) -> str:
