@@ -14,14 +14,14 @@ from contract.waits import CapacityWait, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class HeldWait:
     """A waiting job with the item whose next version replaces it."""
 
     wait: CapacityWait
     item: Item
 
 
-class Waits(Table):
+class CapacityWaits(Table):
     """The table, as far as jobs wait for capacity."""
 
     def keep(self, wait: CapacityWait) -> None:
@@ -29,15 +29,15 @@ class Waits(Table):
         digest = hashlib.sha256(wait.token.encode()).hexdigest()
         self.put(items.awaited(wait.job, wait.attempt, digest), compact(wait), expires=_expiry())
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[HeldWait]:
         """Every job that waits, in the order of their names."""
-        return [Waiting(wait=decode(CapacityWait, one.document), item=one) for one in self.query(items.CAPACITY)]
+        return [HeldWait(wait=decode(CapacityWait, one.document), item=one) for one in self.query(items.CAPACITY)]
 
-    def change(self, waiting: Waiting, wait: CapacityWait) -> Waiting:
+    def change(self, waiting: HeldWait, wait: CapacityWait) -> HeldWait:
         """Raises Raced where somebody else has changed or deleted it."""
-        return Waiting(wait=wait, item=self.replace(waiting.item, compact(wait), expires=_expiry()))
+        return HeldWait(wait=wait, item=self.replace(waiting.item, compact(wait), expires=_expiry()))
 
-    def forget(self, waiting: Waiting) -> None:
+    def forget(self, waiting: HeldWait) -> None:
         """Deletes the wait; one that is gone counts as deleted."""
         self.delete(waiting.item.key)
 

@@ -15,14 +15,14 @@ from aws.ec2 import Ec2
 from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
-from aws.waits import Waits
+from aws.waits import CapacityWaits
 from contract import keys
 from contract.environments import LauncherEnvironment
 from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
 from contract.jobs import Job
 from launcher import waits
-from launcher.pace import Pace
+from launcher.pace import LaunchPace
 from launcher.policy import network, shown
 from launcher.requests import user_data
 from launcher.turn import Tries
@@ -74,12 +74,12 @@ def _tries(env: LauncherEnvironment, state: State, context: LambdaContext) -> Tr
 
     return Tries(
         state=state,
-        waits=Waits(env.table),
+        waits=CapacityWaits(env.table),
         home=HomeBucket(env.bucket),
         holder=context.aws_request_id,
         heartbeat_s=env.timing.wait_heartbeat_s,
         walker=walker,
-        before_call=Pace(env.timing.launch_pace_s, now=time.time, sleep=time.sleep).wait,
+        before_call=LaunchPace(env.timing.launch_pace_s, now=time.time, sleep=time.sleep).wait,
         output=_output,
         left=lambda: context.get_remaining_time_in_millis() / 1000,
         now=time.time,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class LaunchPace:
     """One invocation's. It begins with a pause: the invocation before may have called a moment ago."""
 
     every_s: float

@@ -19,7 +19,7 @@ from aws import states
 from aws.errors import Raced
 from aws.s3 import HomeBucket, as_json
 from aws.state import State
-from aws.waits import Waiting, Waits
+from aws.waits import CapacityWaits, HeldWait
 from contract import keys
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError
 from contract.intents import Intent, Step
@@ -40,7 +40,7 @@ class Tries:
     """One invocation that the clock woke. `left` is what remains of its time in seconds."""
 
     state: State
-    waits: Waits
+    waits: CapacityWaits
     home: HomeBucket
     holder: str
     heartbeat_s: float
@@ -77,7 +77,7 @@ class Tries:
             raise RuntimeError(f"{len(failures)} of {len(ready)} tries failed: {'; '.join(failures)}")
         return dict(done)
 
-    def _beaten(self, one: Waiting) -> bool:
+    def _beaten(self, one: HeldWait) -> bool:
         """Whether somebody may wait for the token, as far as this tick asks; forgets it where nobody does."""
         wait, now = one.wait, self.now()
         if not waits.beats_now(wait.job, now=now, heartbeat_s=self.heartbeat_s, every_s=CLOCK_S):
@@ -88,7 +88,7 @@ class Tries:
             logger.exception("no heartbeat", job=wait.job, attempt=wait.attempt)
             return True
 
-    def _awaited(self, one: Waiting) -> bool:
+    def _awaited(self, one: HeldWait) -> bool:
         """Sends a heartbeat. Where nobody waits for the token any more it forgets the wait: the execution was stopped, or has gone on."""
         if states.heartbeat(one.wait.token):
             return True
@@ -96,7 +96,7 @@ class Tries:
         self.waits.forget(one)
         return False
 
-    def _try(self, one: Waiting) -> str:
+    def _try(self, one: HeldWait) -> str:
         """One walk for one job. Returns what came of it in a word."""
         wait, job = one.wait, self.state.job(one.wait.job)
         if job is None:
@@ -124,27 +124,27 @@ class Tries:
             return self._again(one, job, f"{type(problem).__name__}: {problem}")
         return self._succeed(one, job, intent, step)
 
-    def _again(self, one: Waiting, job: Job, trouble: str) -> str:
+    def _again(self, one: HeldWait, job: Job, trouble: str) -> str:
         wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble)
         self.waits.change(one, wait)
         self.tell(wait, waits.WAITS)
         logger.info("waits on", job=job.id, attempt=wait.attempt, tries=wait.tries, trouble=trouble)
         return "waits on"
 
-    def _fail(self, one: Waiting, problem: JobError) -> str:
+    def _fail(self, one: HeldWait, problem: JobError) -> str:
         error = type(problem).__name__
         states.failure(one.wait.token, error, str(problem))
         self._end(one, error)
         return error
 
-    def _succeed(self, one: Waiting, job: Job, intent: Intent, step: Step) -> str:
+    def _succeed(self, one: HeldWait, job: Job, intent: Intent, step: Step) -> str:
         if not states.success(one.wait.token, self.output(job, intent, step)):
             # Stopped during the walk: the cleanup after its end, or the reaper, ends what was launched.
             logger.warning("launched for an execution that is over", job=job.id, attempt=intent.attempt)
         self._end(one, waits.LAUNCHED)
         return waits.LAUNCHED
 
-    def _end(self, one: Waiting, how: str) -> None:
+    def _end(self, one: HeldWait, how: str) -> None:
         self.waits.forget(one)
         self.tell(one.wait, how)
         logger.info("waits no longer", job=one.wait.job, attempt=one.wait.attempt, end=how)
