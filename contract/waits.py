@@ -22,6 +22,8 @@ class CapacityWait:
     """Walks over the ladder since the job waits."""
     trouble: str = ""
     """Why the last try did not get through the ladder; empty where every rung answered."""
+    troubles: int = 0
+    """How many tries in a row did not get through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

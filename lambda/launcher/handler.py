@@ -64,7 +64,7 @@ def _wait(
     wait = waits.begun(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
     tries = _tries(env, state, context)
     tries.waits.keep(wait)
-    tries.tell(wait, waits.WAITS)
+    tries.tell(wait, walks, waits.WAITS)
     return {}
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -51,6 +51,8 @@ class Tries:
     """What the state's output is, as Launch's."""
     left: Callable[[], float]
     now: Callable[[], float]
+    silent: set[str] = field(default_factory=set)
+    """Regions in which a call of this turn got no answer."""
 
     def turn(self) -> dict[str, int]:
         """Beats the tokens whose time it is, then tries for those that are due, unless another invocation does. Returns what came of it, by
@@ -101,7 +103,7 @@ class Tries:
         wait, job = one.wait, self.state.job(one.wait.job)
         if job is None:
             return self._fail(one, InvalidRequest(f"job {wait.job} is not in the table any more"))
-        if (end := waits.over(wait, job, self._walks(wait), now=self.now())) is not None:
+        if self.now() >= wait.until and (end := self._over(wait, job)) is not None:
             return self._fail(one, end)
         if not self._awaited(one):  # right before the walk: nothing is launched for an execution that is over
             return "nobody waits"
@@ -109,49 +111,54 @@ class Tries:
             one = self.waits.change(one, replace(wait, next_try_at=self.now() + self.left()))
         except Raced:
             return "another invocation tries"
-        walker = self.walker(job, Waiter(until=wait.until, before_call=self.before_call))
+        walker = self.walker(job, Waiter(until=wait.until, before_call=self.before_call, silent=self.silent))
         try:
             intent, step = walker.launch(job, wait.attempt)
-        except CapacityPending:
-            walks = self._walks(wait)
-            return self._again(one, job, waits.unfinished(walks[-1]) if walks else "")
+        except CapacityPending as problem:
+            return self._again(one, job, problem)
         except CapacityUnavailable as problem:  # the time was over during the try
-            return self._fail(one, waits.over(wait, job, self._walks(wait), now=self.now()) or problem)
+            return self._fail(one, self._over(wait, job) or problem)
         except JobError as problem:
             return self._fail(one, problem)
         except (ClientError, BotoCoreError) as problem:
             logger.exception("the ladder could not be walked", job=job.id, attempt=wait.attempt)
-            return self._again(one, job, f"{type(problem).__name__}: {problem}")
+            return self._again(one, job, problem)
         return self._succeed(one, job, intent, step)
 
-    def _again(self, one: HeldWait, job: Job, trouble: str) -> str:
+    def _over(self, wait: CapacityWait, job: Job) -> JobError | None:
+        return waits.over(wait, job, self._walks(wait), now=self.now())
+
+    def _again(self, one: HeldWait, job: Job, problem: Exception) -> str:
+        walks, trouble = self._walks(one.wait), ""
+        if not isinstance(problem, CapacityPending) or not walks or waits.unfinished(walks[-1]):
+            trouble = f"{type(problem).__name__}: {problem}"
         wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble)
         self.waits.change(one, wait)
-        self.tell(wait, waits.WAITS)
+        self.tell(wait, walks, waits.WAITS)
         logger.info("waits on", job=job.id, attempt=wait.attempt, tries=wait.tries, trouble=trouble)
         return "waits on"
 
     def _fail(self, one: HeldWait, problem: JobError) -> str:
         error = type(problem).__name__
         states.failure(one.wait.token, error, str(problem))
-        self._end(one, error)
+        self._end(one, self._walks(one.wait), error)
         return error
 
     def _succeed(self, one: HeldWait, job: Job, intent: Intent, step: Step) -> str:
         if not states.success(one.wait.token, self.output(job, intent, step)):
             # Stopped during the walk: the cleanup after its end, or the reaper, ends what was launched.
             logger.warning("launched for an execution that is over", job=job.id, attempt=intent.attempt)
-        self._end(one, waits.LAUNCHED)
+        self._end(one, [intent], waits.LAUNCHED)
         return waits.LAUNCHED
 
-    def _end(self, one: HeldWait, how: str) -> None:
+    def _end(self, one: HeldWait, walks: Sequence[Intent], how: str) -> None:
         self.waits.forget(one)
-        self.tell(one.wait, how)
+        self.tell(one.wait, walks, how)
         logger.info("waits no longer", job=one.wait.job, attempt=one.wait.attempt, end=how)
 
-    def tell(self, wait: CapacityWait, how: str) -> None:
+    def tell(self, wait: CapacityWait, walks: Sequence[Intent], how: str) -> None:
         """Writes what people read. Without it the job waits, and goes on, all the same."""
-        document = waits.document(wait, self._walks(wait), how, now=self.now())
+        document = waits.document(wait, walks, how, now=self.now())
         try:
             self.home.put(keys.JobPrefix(wait.job).wait, as_json(document))
         except (ClientError, BotoCoreError):

@@ -68,9 +68,10 @@ def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: f
 
 
 def tried(wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "") -> CapacityWait:
-    """The wait after one more try. One that did not get through the ladder goes on soon; the pauses of others grow."""
-    pause = pause_s(0 if trouble else wait.tries, timing, chance)
-    return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble)
+    """The wait after one more try. One that did not get through the ladder may have launched, so the next comes soon; all pauses grow."""
+    troubles = wait.troubles + 1 if trouble else 0
+    pause = pause_s(troubles - 1 if trouble else wait.tries, timing, chance)
+    return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble, troubles=troubles)
 
 
 def due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
@@ -87,8 +88,9 @@ def beats_now(job: str, *, now: float, heartbeat_s: float, every_s: float) -> bo
 
 
 def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
-    """The end of a wait whose time is over, None before. It says how long the job waited, and what every rung answered last."""
-    if now < wait.until or (walks and walks[-1].launched):  # of the latter only the answer is missing
+    """The end of a wait whose time is over; None where its last walk launched, and only the answer is missing. It says how long the job
+    waited, and what every rung answered last."""
+    if walks and walks[-1].launched:
         return None
     answers = rungs_told(walks[-1]) if walks else "no walk is on record"
     trouble = f" The last try did not get through: {wait.trouble}." if wait.trouble else ""

@@ -40,6 +40,13 @@ class Waiter:
     """When the job has waited long enough, UTC epoch seconds."""
     before_call: Callable[[str], None]
     """Called with the region before each launch call there; sleeps as long as the call has to wait."""
+    silent: set[str]
+    """Regions that did not answer a moment ago, and are not asked again for now: other jobs wait behind this one."""
+
+    def check(self, *regions: str) -> None:
+        """Raises CapacityPending where one of the regions is silent."""
+        if silent := self.silent & set(regions):
+            raise CapacityPending(f"EC2 of {', '.join(sorted(silent))} does not answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +157,8 @@ class Walker:
             waited_s=self._waited_s(job, attempt, walks, now),
         )
         regions = sorted({rung.region for rung in job.ladder})
+        if self.waiter is not None:
+            self.waiter.check(*regions)
         return policy.plan(
             job, attempt, walk, groups={region: self._groups(job, attempt, region) for region in regions}
         )
@@ -172,7 +181,12 @@ class Walker:
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
-        look = Look(region=region, at=at, instances=tuple(self.ec2[region].every(job.deployment)))
+        try:
+            look = Look(region=region, at=at, instances=tuple(self.ec2[region].every(job.deployment)))
+        except BotoCoreError:
+            if self.waiter is not None:
+                self.waiter.silent.add(region)
+            raise
         choice = self._taker().take(job, attempt, look)
         return policy.Groups(
             busy=policy.busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
@@ -190,6 +204,9 @@ class Walker:
                 raise CapacityPending(
                     "the function's time is nearly over; the next invocation goes on where this one stops"
                 )
+            if self.waiter is not None and held.intent.steps[place].rung.region in self.waiter.silent:
+                self._release(job, held)
+                self.waiter.check(held.intent.steps[place].rung.region)
             answer = self._run(held.intent, held.intent.steps[place])
             if answer.outcome is LaunchOutcome.RENEW:
                 self._check_all_gone(job, held, place)
@@ -244,6 +261,8 @@ class Walker:
                 message=error.get("Message", "")[:500],
             )
         except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
+            if self.waiter is not None:
+                self.waiter.silent.add(step.rung.region)
             return LaunchAnswer(
                 outcome=LaunchOutcome.UNKNOWN, at=self.now(), code=type(problem).__name__, message=str(problem)[:500]
             )

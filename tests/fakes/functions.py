@@ -196,10 +196,6 @@ class Functions:
         self.aws.events.targets.append((_without_success, self.aws.queue.take))
         self.aws.queue.feed(lambda event: self.invoke("cleanup", event).value)
 
-    def tick(self) -> None:
-        """The clock that has the launcher try for jobs that wait for capacity."""
-        self.aws.events.every(CLOCK_S, lambda event: self.invoke("launcher", event))
-
     def wake(self, target: Callable[[Event], None]) -> None:
         """What wakes the attendant: the clock, urgent reports in the table's stream, instances that end, and itself."""
         self.aws.events.every(CLOCK_S, target)

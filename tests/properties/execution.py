@@ -326,9 +326,9 @@ class Execution:
         """A new token with every try; the function keeps it, and its answer is none of the task's."""
         wait = self.aws.states.wait(heartbeat_s=heartbeat_s, timeout_s=timeout_s)
         wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
-        self.wait, event = wait, {"job": self.id, "attempt": self.attempt, "token": wait.token}
-        told: dict[str, object] = {**event, "action": "token"} if self.state == "Train" else event
-        self._run(FUNCTION_OF[self.state], told, lambda outcome: self._after_keeping(wait, outcome, again))
+        self.wait, action = wait, {"action": "token"} if self.state == "Train" else {}
+        event: dict[str, object] = {"job": self.id, "attempt": self.attempt, "token": wait.token, **action}
+        self._run(FUNCTION_OF[self.state], event, lambda outcome: self._after_keeping(wait, outcome, again))
 
     def _after_keeping(self, wait: Wait, outcome: Outcome, again: Callable[[], None]) -> None:
         if self.wait is not wait:

@@ -9,24 +9,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contract import items
-from contract.groups import TakenGroups
 from contract.codec import decode
+from contract.groups import TakenGroups
 from contract.jobs import Job
 from contract.keys import JobPrefix
+from contract.timing import Timing
+from contract.waits import CapacityWait
 from localaws.services.ec2_instance import Machine
 from tests.builders import JOB, NOW, PLACE
 from tests.fakes.aws import Aws
+from tests.fakes.events import Event
 from tests.fakes.executions import Execution as Known
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import CLOCK_S, Functions, Outcome
 from tests.fakes.state import kept, stored
 from tests.fakes.wire import Call
 from tests.fakes.yard import admitted, deployed, home
-from tests.properties.execution import WAIT, Answered, Execution
+from tests.properties.execution import Answered, Execution
 
 HOUR, DAY = 3600.0, 86400.0
 TWO_WEEKS = 14 * DAY
-PATIENCE_S = JOB.timing.launch_patience_s
+PATIENCE_S = 300.0
+"""The patience of Launch here; the usual half an hour only adds walks."""
+TIMING = replace(JOB.timing, launch_patience_s=PATIENCE_S)
 AWAY_S = PATIENCE_S + 120
 """After this long the ladder is used up."""
 STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
@@ -45,10 +50,10 @@ class WaitingYard:
     launched_at: list[float] = field(default_factory=list)
     """When RunInstances was called."""
 
-    def start(self, name: str = JOB.id, *, hours: float = 336.0, **changes: Any) -> Execution:
+    def start(self, name: str = JOB.id, *, hours: float = 336.0, timing: Timing = TIMING, **changes: Any) -> Execution:
         """An execution that begins with its launch; `hours` is its max_wait_hours."""
         arn = JOB.execution.replace(JOB.id, name)
-        job = admitted(self.aws, replace(JOB, id=name, execution=arn, max_wait_hours=hours, **changes))
+        job = admitted(self.aws, replace(JOB, id=name, execution=arn, max_wait_hours=hours, timing=timing, **changes))
         execution = Execution(name, self.aws, self._invoke, job.timing, admitted=job)
         self.known[name], self.executions[name] = self.aws.states.executions.begin(name), execution
         execution.ended = lambda: self._ended(name)
@@ -74,6 +79,9 @@ class WaitingYard:
         """One of the clock, now."""
         return self.invoke("launcher", self.aws.events.event("aws.events", "Scheduled Event", {}))
 
+    def ticked(self, event: Event) -> None:
+        self.invoke("launcher", event)
+
     def run(self, seconds: float) -> None:
         self.aws.clock.run(seconds)
 
@@ -83,7 +91,7 @@ class WaitingYard:
             (wait,) = self.waits()
             ticks = (self.aws.clock.now - NOW) // CLOCK_S + 1
             tick = NOW + ticks * CLOCK_S
-            if tick >= wait["next_try_at"]:
+            if tick >= wait.next_try_at:
                 return
             self.run(tick + 0.5 - self.aws.clock.now)
 
@@ -98,10 +106,10 @@ class WaitingYard:
     def running(self) -> list[Machine]:
         return home(self.aws).running()
 
-    def waits(self) -> list[dict[str, Any]]:
-        """The items of the jobs that wait."""
+    def waits(self) -> list[CapacityWait]:
+        """The jobs that wait."""
         found = [one for one in kept(self.aws) if one[items.PARTITION]["S"] == items.CAPACITY]
-        return [json.loads(items.unpacked(one)) for one in found]
+        return [decode(CapacityWait, items.unpacked(one)) for one in found]
 
     def document(self, name: str = JOB.id) -> dict[str, Any]:
         """What people read."""
@@ -129,7 +137,7 @@ def waiting(tick_s: float = CLOCK_S) -> Iterator[WaitingYard]:
     made = WaitingYard(aws, Functions(aws))
     made.fill()
     made.functions.clean_up()
-    aws.events.every(tick_s, lambda event: made.invoke("launcher", event))
+    aws.events.every(tick_s, made.ticked)
     serve, clock = home(aws).answer, aws.clock
 
     def answer(operation: str, params: Any) -> dict[str, Any]:
@@ -140,6 +148,3 @@ def waiting(tick_s: float = CLOCK_S) -> Iterator[WaitingYard]:
     home(aws).answer = answer  # type: ignore[method-assign]
     with made.functions.installed():
         yield made
-
-
-__all__ = ["AWAY_S", "DAY", "HOUR", "PATIENCE_S", "TWO_WEEKS", "WAIT", "WaitingYard", "waiting"]
