@@ -119,6 +119,9 @@ class Conditions:
         killing = (one for one in self.faults if one.handlers and handler.startswith(one.handlers))
         return next(filter(self._lasts, killing), None)
 
+    def age_s(self) -> float:
+        """Returns the real-world seconds since the faults began."""
+        return (time.monotonic() - self.faults_since) * self.speed
+
     def _lasts(self, fault: Fault) -> bool:
-        age = (time.monotonic() - self.faults_since) * self.speed
-        return 0 <= age - fault.seconds("after") < fault.seconds("seconds")
+        return 0 <= self.age_s() - fault.seconds("after") < fault.seconds("seconds")

@@ -182,8 +182,12 @@ FAULTS: dict[str, FaultKind] = {
     ),
     "no-capacity": FaultKind(
         "the first rungs that are tried answer InsufficientInstanceCapacity, once each",
-        "The launcher tries the next rung.",
-        {"rungs": number("1", "how many", least=1), "job": JOB},
+        "The launcher tries the next rung. While no rung has any, a job with `max_wait_hours` waits.",
+        {
+            "rungs": number("1", "how many", least=1),
+            "seconds": seconds("0", "from the beginning, for which no rung has any capacity"),
+            "job": JOB,
+        },
     ),
     "no-network": FaultKind(
         "the node reaches nothing: neither AWS nor its metadata answers; the way between nodes stays",

@@ -207,9 +207,12 @@ class Region(Ec2):
         return self._owner.host.said(machine)
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
-        """Applies the fault `no-capacity`: the first `rungs` pairs of type and zone have no capacity, once each."""
+        """Applies the fault `no-capacity`: the first `rungs` pairs of type and zone have no capacity, once each; and none has any for
+        `seconds`."""
         fault = self._aws.conditions.fault("no-capacity", tags_for(request, "instance"))
         found, known = (request["InstanceType"], zone), self._owner.without_capacity
+        if fault and self._aws.conditions.age_s() < fault.seconds("seconds"):
+            raise no_capacity(*found)
         if fault and found not in known and len(known) < fault.number("rungs"):
             known.add(found)
             raise no_capacity(*found)
