@@ -105,6 +105,12 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
     return free[sum(job.id.encode(), attempt) % len(free)]
 
 
+def carried(intent: Intent, before: Intent) -> Intent:
+    """The intent with the final answers of the walk before it: it goes on where that one stopped."""
+    steps = tuple(old if _final(old) else new for old, new in zip(before.steps, intent.steps, strict=True))
+    return replace(intent, steps=steps)
+
+
 def next_step(intent: Intent) -> int | None:
     """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
     if any(

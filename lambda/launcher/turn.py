@@ -129,10 +129,11 @@ class Tries:
         return waits.over(wait, job, self._walks(wait), now=self.now())
 
     def _again(self, one: HeldWait, job: Job, problem: Exception) -> str:
-        walks, trouble = self._walks(one.wait), ""
-        if not isinstance(problem, CapacityPending) or not walks or waits.unfinished(walks[-1]):
+        walks = self._walks(one.wait)
+        trouble, soon = (waits.doubted(walks[-1]), waits.rest(walks[-1])) if walks else ("", False)
+        if not isinstance(problem, CapacityPending) or self.silent & job.places.keys():
             trouble = f"{type(problem).__name__}: {problem}"
-        wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble)
+        wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
         self.waits.change(one, wait)
         self.tell(wait, walks, waits.WAITS)
         logger.info("waits on", job=job.id, attempt=wait.attempt, tries=wait.tries, trouble=trouble)

@@ -67,10 +67,14 @@ def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: f
     )
 
 
-def tried(wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "") -> CapacityWait:
-    """The wait after one more try. One that did not get through the ladder may have launched, so the next comes soon; all pauses grow."""
+def tried(
+    wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "", soon: bool = False
+) -> CapacityWait:
+    """The wait after one more try. One that met trouble may have launched, so the next comes soon, and their pauses grow. `soon`: the
+    function's time did not suffice for the whole ladder."""
     troubles = wait.troubles + 1 if trouble else 0
-    pause = pause_s(troubles - 1 if trouble else wait.tries, timing, chance)
+    doubled = troubles - 1 if trouble else 0 if soon else wait.tries
+    pause = pause_s(doubled, timing, chance)
     return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble, troubles=troubles)
 
 
@@ -121,13 +125,19 @@ WAITS, LAUNCHED = "waits for capacity", "launched"
 """What the document says while the job waits, and once it has capacity; otherwise it has the name of the error."""
 
 
-def unfinished(intent: Intent) -> str:
-    """Why a walk that launched nothing did not get through its ladder; empty where every rung has a final answer."""
+def rest(intent: Intent) -> bool:
+    """Whether rungs are left that nobody has asked yet, and none is in doubt."""
     place = next_step(intent)
-    if place is None:
+    return place is not None and intent.steps[place].answer is None
+
+
+def doubted(intent: Intent) -> str:
+    """The rung of which nobody knows whether it launched, with the last answer; empty where there is none."""
+    place = next_step(intent)
+    step = None if place is None else intent.steps[place]
+    if step is None or step.answer is None:
         return ""
-    step = intent.steps[place]
-    said = step.answer.code or step.answer.outcome.value if step.answer else "not asked yet"
+    said = step.answer.code or step.answer.outcome.value
     return f"{step.rung.instance_type} in {step.rung.zone}: {said}"
 
 

@@ -110,7 +110,7 @@ class Walker:
                 f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
             )
         if self.waiter is not None and self._given_up(job, last.intent):
-            return self._planned(job, attempt, walks)
+            return self._planned(job, attempt, walks, going_on=True)
         claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
         return self.state.replace_intent(job, claimed, last)
 
@@ -122,9 +122,12 @@ class Walker:
         for region in sorted({rung.region for rung in job.ladder}):
             self._taker().give_back(job, attempt, region)
 
-    def _planned(self, job: Job, attempt: int, walks: Sequence[Held]) -> Held:
-        """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one."""
+    def _planned(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
+        """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
+        `going_on`: it begins where the one before stopped."""
         intent = self._new(job, attempt, [held.intent for held in walks])
+        if going_on:
+            intent = policy.carried(intent, walks[-1].intent)
         if walks and walks[-1].intent.waiting:
             return self.state.replace_intent(job, intent, walks[-1])
         return self.state.create_intent(job, intent)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from contract import items, tags
 from contract.codec import decode
 from contract.intents import Intent
+from contract.timings import LauncherTiming
 from tests.builders import JOB
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.state import kept
@@ -256,6 +257,21 @@ def test_a_region_that_was_silent_for_long_does_not_launch_with_the_deadline_of_
         yard.run(TRY_S)
         assert execution.state == "Train"
         assert execution.deadline > yard.aws.clock.now + HOUR
+
+
+def test_a_ladder_that_is_too_long_for_one_try_is_walked_to_its_end_by_several() -> None:
+    """Two rungs a try, and so long between two tries that the walk before counts as old: the next goes on, with a later deadline."""
+    with waiting(tick_s=1200.0) as yard:
+        slow = replace(JOB.timing, launch_pace_s=120.0).of(LauncherTiming)
+        yard.functions.own["launcher"] = {"TRAINYARD_TIMING": json.dumps(asdict(slow))}
+        execution = yard.start()
+        yard.run(AWAY_S)
+        last = JOB.ladder[-1]
+        del home(yard.aws).capacity[last.instance_type, last.zone]
+        yard.run(2 * HOUR)
+        assert execution.state == "Train"
+        assert yard.running()[0].request["InstanceType"] == last.instance_type
+        assert execution.deadline - yard.running()[0].launched_at > (JOB.max_hours - 0.2) * HOUR
 
 
 def test_an_account_without_quota_ends_the_wait(yard: WaitingYard) -> None:
