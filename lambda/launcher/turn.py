@@ -33,6 +33,7 @@ CLOCK_S = 60.0
 """How often the clock ticks."""
 A_TRY_S = 60.0
 """A try that begins has at least so long."""
+ELSEWHERE = "another invocation has changed the wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +111,7 @@ class Tries:
         try:  # a try that is killed is made again once its walk can be taken over
             one = self.waits.change(one, replace(wait, next_try_at=self.now() + self.left()))
         except Raced:
-            return "another invocation tries"
+            return ELSEWHERE
         walker = self.walker(job, Waiter(until=wait.until, before_call=self.before_call, silent=self.silent))
         try:
             intent, step = walker.launch(job, wait.attempt)
@@ -134,7 +135,10 @@ class Tries:
         if not isinstance(problem, CapacityPending) or self.silent & job.places.keys():
             trouble = f"{type(problem).__name__}: {problem}"
         wait = waits.tried(one.wait, job.timing, now=self.now(), chance=random.random(), trouble=trouble, soon=soon)
-        self.waits.change(one, wait)
+        try:
+            self.waits.change(one, wait)
+        except Raced:  # the state's own call came a second time, and began the wait anew
+            return ELSEWHERE
         self.tell(wait, walks, waits.WAITS)
         logger.info("waits on", job=job.id, attempt=wait.attempt, tries=wait.tries, trouble=trouble)
         return "waits on"
