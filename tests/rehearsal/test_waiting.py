@@ -55,8 +55,8 @@ def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
         yield {name: scarce.start(request, name) for name, request in requests.items()}
 
 
-def document(yard: Yard, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(stored(yard, keys.JobPrefix(name).wait))
+def document(scarce: Yard, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stored(scarce, keys.JobPrefix(name).wait))
     return found
 
 
