@@ -4,5 +4,6 @@ from __future__ import annotations
 
 FRESH_DAYS = 7
 """Admit writes an agent again when its copy is older than this; S3 counts the age from the last write."""
-KEPT_DAYS = 60
-"""S3 deletes an agent with which no job was admitted for this long; by then the longest job, 28 days, has ended."""
+KEPT_DAYS = 90
+"""S3 deletes an agent with which no job was admitted for this long; by then the longest job has ended, which waits for capacity for 28
+days and trains for 28."""

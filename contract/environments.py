@@ -96,6 +96,8 @@ class Limits:
     """IOPS of each node's gp3 disk: 3,000 cost nothing extra. A disk takes at most 500 for each GiB; a smaller one gets what it takes."""
     volume_throughput: int = LEAST_THROUGHPUT
     """MiB/s of each node's gp3 disk: 125 cost nothing extra. At most a quarter of `volume_iops`."""
+    max_wait_hours: float = 336.0
+    """The most hours that a job may wait for capacity, all of its attempts together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,11 @@ class CapacityPending(JobError):
 
 
 class CapacityUnavailable(JobError):
-    """No rung had capacity until the launch patience was over."""
+    """No rung had capacity until the launch patience was over, nor while the job was allowed to wait."""
+
+
+class CapacityAwaited(JobError):
+    """No rung had capacity until the launch patience was over, and the job may wait; the machine goes on with "Wait for capacity"."""
 
 
 class QuotaExceeded(JobError):

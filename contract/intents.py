@@ -67,6 +67,11 @@ class Intent:
     """The invocation that walks; another one waits until `held_until` (its function's time-out), then takes over."""
     held_until: float
     steps: tuple[Step, ...]
+    waiting: bool = False
+    """A walk of a job that waits for capacity. The next one takes its place in the table: two weeks have a thousand of them."""
+    waited_s: float = 0.0
+    """How long the job had waited for capacity when this walk began, in this attempt and those before it. The deadline of what it
+    launches is so much later, and a part of its requests."""
 
     @property
     def launched(self) -> Step | None:

@@ -26,6 +26,7 @@ EXPIRES = "expires"
 JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS = "job#", "launch#", "closed#", "order#", "session#"
 """Beginnings of the partition keys that end with a job's id."""
 WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS = "waiting", "admission", "regions", "marks", "pass", "groups"
+CAPACITY, TURN = "capacity", "turn"
 """Whole partition keys."""
 REPORT, ORDER, KEYS = "report", "order", "keys"
 """Sort keys of a node's own items."""
@@ -102,6 +103,13 @@ def waiting(job: str, attempt: int, digest: str) -> ItemKey:
     return ItemKey(WAITING, f"{waiting_of(job)}{attempt:04d}#{digest[:16]}")
 
 
+def awaited(job: str, attempt: int, digest: str) -> ItemKey:
+    """The task token of a job that waits for capacity, and its next try; `digest` is the token's own, as above."""
+    return ItemKey(CAPACITY, f"{waiting_of(job)}{attempt:04d}#{digest[:16]}")
+
+
+LAUNCH_TURN = ItemKey(TURN, "launcher")
+"""Which invocation of the launcher tries for the jobs that wait for capacity (`waits.Turn`)."""
 ADMISSION_CLOSED = ItemKey(ADMISSION, "closed")
 """Exists while admission is closed, by a destroy or a person: `{"reason": "..."}`."""
 LAST_PASS = ItemKey(PASS, "attendant")

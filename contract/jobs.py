@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from contract.fabric import PLAIN, Interface, InterfaceType
@@ -129,6 +130,10 @@ class Job:
     """IOPS of each node's disk, as many as one of `volume_gb` takes."""
     volume_throughput: int = LEAST_THROUGHPUT
     """MiB/s of each node's disk, as many as one with `volume_iops` takes."""
+    max_wait_hours: float = 0.0
+    """How long all attempts together may wait for capacity, beyond the launch patience; 0 for not at all."""
+    waited_s: float = 0.0
+    """How long the job has waited for capacity: its deadline is so much later than the one it was admitted with. 0 in job.json."""
     interfaces: dict[str, tuple[Interface, ...]] = field(default_factory=dict)
     """Instance type to the interfaces of a node, for each type whose nodes get EFA. A type has the same network cards everywhere."""
     left_out: tuple[str, ...] = ()
@@ -151,4 +156,10 @@ class Job:
     @property
     def stop_at(self) -> float:
         """UTC epoch seconds when the job is told to write a last checkpoint; a short job keeps half of its time."""
-        return self.deadline - min(self.timing.deadline_notice_s, (self.deadline - self.admitted_at) / 2)
+        hours_s = self.deadline - self.waited_s - self.admitted_at
+        return self.deadline - min(self.timing.deadline_notice_s, hours_s / 2)
+
+    def extended(self, waited_s: float) -> Job:
+        """The admitted job once it has waited so long for capacity: the hours of a job do not count while it waits."""
+        whole = max(0, math.floor(waited_s))
+        return replace(self, deadline=self.deadline + whole, waited_s=float(whole))

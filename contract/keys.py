@@ -26,6 +26,7 @@ ANY_LIST = f"{JOBS}*/attempts/*/artifacts.json"
 ANY_DESCRIPTION = f"{JOBS}*/job.json"
 ANY_CODE = f"{JOBS}*/code/*"
 ANY_RESULT = f"{JOBS}*/report.json"
+ANY_WAIT = f"{JOBS}*/waiting.json"
 ANY_COMMIT = f"{JOBS}*/commits/*"
 ANY_OWN_CONTEXT = f"{OWN_CONTEXTS}*"
 ANY_OWN_RECORD = f"{OWN_RECORDS}*"
@@ -83,6 +84,11 @@ class JobPrefix:
     @property
     def result(self) -> str:
         return f"{self.root}report.json"
+
+    @property
+    def wait(self) -> str:
+        """Key of what people read of a job that waits for capacity: the rungs with their last answers, and the next try."""
+        return f"{self.root}waiting.json"
 
     def code(self, archive: str) -> str:
         """`archive` is `code.tar`, `code.tar.gz` or `code.zip`."""

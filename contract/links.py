@@ -56,4 +56,5 @@ def of_job(job: Job) -> dict[str, str]:
         "log": home.streams(job.log_group, names.log_stream(job.id, 0, 0).partition("/")[0] + "/"),
         "artifacts": Console(partition, place.region).folder(place.bucket, keys.BytesPrefix(job.id).artifacts),
         "report": home.object(job.home_bucket, keys.JobPrefix(job.id).result),
+        **({"waiting": home.object(job.home_bucket, keys.JobPrefix(job.id).wait)} if job.max_wait_hours else {}),
     }

@@ -58,6 +58,16 @@ class Timing:
     """How long after an attempt's first walk over the ladder Launch keeps trying; then missing capacity ends the job."""
     launch_again_s: float = 60.0
     """Between two walks over the ladder."""
+    launch_pace_s: float = 2.0
+    """Between two launch calls in a region for jobs that wait for capacity, of all of them together. EC2 allows an account two calls a
+    second in a region, and five at once; three quarters of that stay for new jobs."""
+    wait_again_s: float = 60.0
+    """From one try for a job that waits for capacity to the next, at first; each pause is twice as long as the one before, and varies by
+    half."""
+    wait_longest_s: float = 900.0
+    """The longest such pause."""
+    wait_heartbeat_s: float = 21600.0
+    """HeartbeatSeconds of "Wait for capacity": after this long without one its token counts as lost, and the state is entered anew."""
     quota_patience_s: float = 600.0
     """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count against the quota."""
     trouble_patience_s: float = 600.0

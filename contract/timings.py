@@ -10,6 +10,8 @@ class LauncherTiming:
     """Durations of the launcher."""
 
     power_off_unknown_s: float
+    launch_pace_s: float
+    wait_heartbeat_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

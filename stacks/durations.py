@@ -22,6 +22,8 @@ RATIOS = (
     ("save_allowance_s", 2, "report_every_s"),
     ("uneven_allowance_s", 2, "report_every_s"),
     ("launch_patience_s", 1, "launch_again_s"),
+    ("wait_longest_s", 1, "wait_again_s"),
+    ("wait_heartbeat_s", 6, "wait_again_s"),
     ("terminate_patience_s", 1, "terminate_again_s"),
     ("power_off_unknown_s", 1, "boot_allowance_s"),
     ("cleanup_again_s", 1, "visibility_s"),

@@ -53,6 +53,8 @@ BLOCK = "trainyard"
 """The key in cdk.json's context that holds all settings."""
 STEP_FUNCTIONS_LONGEST_H = 24 * 28
 """Hours of the longest job: SageMaker's own limit, far below the year that Step Functions allows."""
+LONGEST_WAIT_H = 24 * 28
+"""The most hours that jobs may be allowed to wait for capacity: what was pinned at admission ages, such as images."""
 
 
 class BadSettings(ValueError):
@@ -113,6 +115,7 @@ class LimitSettings(Limits):
     """The most nodes of a job."""
     max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
     """The most hours of a job, all of its attempts together."""
+    max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
     recoveries: int = Field(default=3, ge=0, le=100)
     """How often a job whose nodes were lost begins again, from its newest checkpoint."""
     volume_gb: int = Field(default=200, ge=8, le=65536)

@@ -31,6 +31,7 @@ from stacks.parts.alarms import Alarms
 from stacks.parts.asked import asked
 from stacks.parts.assembled import NODE
 from stacks.parts.bad_ends import clear_up_after
+from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
 from stacks.parts.drain import drain_first
@@ -84,20 +85,23 @@ class WorkflowStack(cdk.Stack):
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._attendant(missed, endings, job_roles, checkpoints)
+        launcher = self._launcher(image_owners)
         train = TrainMachine(
             self,
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
                 admission=self._admission(images, image_owners, data_buckets, tuple(job_roles), master_port, limits),
-                launcher=self._launcher(image_owners),
+                launcher=launcher,
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
                 terminator=self._terminator(),
             ),
             max_hours=limits.max_hours,
+            max_wait_hours=limits.max_wait_hours,
             timing=timing,
         )
+        CapacityClock(self, "CapacityClock", launcher=launcher)
         Wakes(
             self,
             "Wakes",
@@ -201,6 +205,8 @@ class WorkflowStack(cdk.Stack):
             files={"launcher/user_data.sh": NODE / "user_data.sh"},
             rights=[
                 *item_rights.launch(rights),
+                rights.answer_train(),
+                rights.home("TellOfWaits", ["s3:PutObject"], keys.ANY_WAIT),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
                 *ec2_rights.launch_spot(),
                 *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners),

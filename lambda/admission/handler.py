@@ -69,6 +69,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "job": job.id,
         "deadline": job.deadline,
         "recoveries": job.recoveries,
+        "wait_left_s": round(job.max_wait_hours * 3600),
         "nodes": job.nodes,
         "links": links.of_job(job),
         "network": efa.told(job),

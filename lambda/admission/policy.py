@@ -147,6 +147,7 @@ def admit(
         checkpoint_scope=request.checkpoint_scope,
         checkpoint_restore=request.checkpoint_restore,
         max_hours=hours,
+        max_wait_hours=request.max_wait_hours,
         recoveries=env.limits.recoveries,
         home_bucket=env.bucket,
         home_region=env.home_region,
@@ -225,6 +226,8 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
         problems.append(f"nodes: {plain(str(request.nodes))} is too large; allowed: {may_be['nodes']}")
     if request.max_hours is not None and request.max_hours > limits.max_hours:
         problems.append(f"max_hours: {request.max_hours:g} is too large; allowed: {may_be['max_hours']}")
+    if request.max_wait_hours > limits.max_wait_hours:
+        problems.append(f"max_wait_hours: {request.max_wait_hours:g} is too large; allowed: {may_be['max_wait_hours']}")
     if request.max_cost_usd is not None:
         problems.append(f"max_cost_usd: the cap is not enforced yet; allowed: {may_be['max_cost_usd']}")
     return problems

@@ -244,6 +244,16 @@ class JobRequest(BaseModel):
         allow_inf_nan=False,
         description="The job is stopped after so many hours, whatever happens (24, or the deployment's limit).",
     )
+    max_wait_hours: float = Field(
+        default=0,
+        ge=0,
+        allow_inf_nan=False,
+        description=(
+            "Hours that the job may wait for capacity where no rung has any, all attempts together; they do not count as max_hours. "
+            "Without it the job fails when the launch patience is over."
+        ),
+        examples=[0, 48],
+    )
     max_cost_usd: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="Refused until the money cap is enforced; use max_hours."
     )
@@ -327,6 +337,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "efa": EFA_MAY_BE,
         "market": ", ".join(Buying),
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
+        "max_wait_hours": f"a number from 0 to {limits.max_wait_hours:g} (limits.max_wait_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",
         "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
         "checkpoint_scope": ", ".join(Scope),

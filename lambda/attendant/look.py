@@ -102,9 +102,11 @@ class Looker:
         job = self.state.job(token.job)
         if job is None:
             return None, _lost(f"job {token.job} is not in the table any more"), ""
-        step = self.state.launch(job.id, token.attempt)
-        if step is None or step.answer is None:
+        walk = self.state.launched(job.id, token.attempt)
+        step = walk.launched if walk else None
+        if walk is None or step is None or step.answer is None:
             return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
+        job = job.extended(walk.waited_s)
         answer, timing, region = step.answer, job.timing, step.rung.region
         job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
         instances, (reports, now) = (

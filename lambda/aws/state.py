@@ -70,8 +70,13 @@ class State(Table):
 
     def launch(self, job: str, attempt: int) -> Step | None:
         """The rung on which the attempt was launched, with its answer."""
-        steps = (held.intent.launched for held in reversed(self.intents(job, attempt)))
-        return next((step for step in steps if step is not None), None)
+        walk = self.launched(job, attempt)
+        return walk.launched if walk else None
+
+    def launched(self, job: str, attempt: int) -> Intent | None:
+        """The walk that launched the attempt."""
+        walks = (held.intent for held in reversed(self.intents(job, attempt)))
+        return next((walk for walk in walks if walk.launched is not None), None)
 
     def create_intent(self, job: Job, intent: Intent) -> Held:
         """Raises Raced where the walk has its intent already."""

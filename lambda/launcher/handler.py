@@ -1,7 +1,8 @@
-"""Launch's function: reads the job, walks its ladder, names the master."""
+"""The launcher's function: walks the ladder of a job for Launch, and in turn for the jobs that wait for capacity."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -14,14 +15,20 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
 from aws.patience import patient
+from aws.s3 import HomeBucket
 from aws.state import State
+from aws.waits import CapacityWaits
 from contract import keys
 from contract.environments import LauncherEnvironment
-from contract.errors import InvalidRequest
+from contract.errors import CapacityUnavailable, InvalidRequest
+from contract.intents import Intent, Step
 from contract.jobs import Job
+from launcher import waits
+from launcher.pace import LaunchPace
 from launcher.policy import network, shown
 from launcher.requests import user_data
-from launcher.walk import Walker
+from launcher.turn import Tries
+from launcher.walk import Waiter, Walker
 
 logger = Logger(service="launcher")
 SCRIPT = Path(__file__).with_name("user_data.sh")
@@ -29,12 +36,62 @@ SCRIPT = Path(__file__).with_name("user_data.sh")
 
 @patient
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Launch names a job, "Wait for capacity" a token too; the clock names nothing."""
     env = LauncherEnvironment.read()
     state = State(env.table)
+    if "job" not in event:
+        return dict(_tries(env, state, context).turn())
     job = state.job(event["job"])
     if job is None:
         raise InvalidRequest(f"job {event['job']} is not in the table {env.table}")
-    walker = Walker(
+    if "token" in event:
+        return _wait(env, state, job, event, context)
+    try:
+        intent, step = _walker(env, state, job, context).launch(job, event["attempt"])
+    except CapacityUnavailable as problem:
+        raise waits.after_patience(job, _walks(state, job, event["attempt"]), problem, now=time.time()) from problem
+    return _output(job, intent, step)
+
+
+def _wait(
+    env: LauncherEnvironment, state: State, job: Job, event: Mapping[str, Any], context: LambdaContext
+) -> dict[str, Any]:
+    """Keeps the token of a state that waits for capacity; the clock does the rest."""
+    walks = _walks(state, job, event["attempt"])
+    if not walks:
+        raise CapacityUnavailable(
+            f"attempt {event['attempt']} has no launch on record, so how long it may wait is not known"
+        )
+    _walker(env, state, job, context).give_back(job, event["attempt"])
+    wait = waits.begun(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
+    tries = _tries(env, state, context)
+    tries.waits.keep(wait)
+    tries.tell(wait, walks, waits.WAITS)
+    return {}
+
+
+def _tries(env: LauncherEnvironment, state: State, context: LambdaContext) -> Tries:
+    def walker(job: Job, waiter: Waiter) -> Walker:
+        return _walker(env, state, job, context, waiter)
+
+    return Tries(
+        state=state,
+        waits=CapacityWaits(env.table),
+        home=HomeBucket(env.bucket),
+        holder=context.aws_request_id,
+        heartbeat_s=env.timing.wait_heartbeat_s,
+        walker=walker,
+        before_call=LaunchPace(env.timing.launch_pace_s, now=time.time, sleep=time.sleep).wait,
+        output=_output,
+        left=lambda: context.get_remaining_time_in_millis() / 1000,
+        now=time.time,
+    )
+
+
+def _walker(
+    env: LauncherEnvironment, state: State, job: Job, context: LambdaContext, waiter: Waiter | None = None
+) -> Walker:
+    return Walker(
         state=state,
         ec2=cache(lambda region: Ec2(region, BRISK if len(job.places) > 1 else PATIENT)),
         holder=context.aws_request_id,
@@ -43,8 +100,16 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         left=lambda: context.get_remaining_time_in_millis() / 1000,
         now=time.time,
         sleep=time.sleep,
+        waiter=waiter,
     )
-    intent, step = walker.launch(job, event["attempt"])
+
+
+def _walks(state: State, job: Job, attempt: int) -> list[Intent]:
+    return [held.intent for held in state.intents(job.id, attempt)]
+
+
+def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
+    """The output of Launch, and of "Wait for capacity"."""
     assert step.answer is not None
     logger.info("launched", job=job.id, attempt=intent.attempt, instances=step.answer.instances, zone=step.rung.zone)
     return {
@@ -53,6 +118,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         "master_address": step.answer.master_address,
         "network": network(job, step),
         "rungs": shown(intent),
+        "deadline": job.extended(intent.waited_s).deadline,
+        "wait_left_s": round(waits.wait_left_s(job, intent.waited_s)),
     }
 
 

@@ -46,6 +46,10 @@ class Walk:
     held_until: float
     profile: str
     user_data: str
+    waiting: bool = False
+    """Whether the job waits for capacity."""
+    waited_s: float = 0.0
+    """How long the job has waited when the walk begins, in all attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +80,15 @@ def plan(job: Job, attempt: int, walk: Walk) -> Intent:
         held_by=walk.holder,
         held_until=walk.held_until,
         steps=tuple(Step(rung=rung, request={}) for rung in job.ladder),
+        waiting=walk.waiting,
+        waited_s=walk.waited_s,
     )
 
 
 def prepared(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
-    """The intent with the requests of a region, which have to be written down before the first of them is sent."""
+    """The intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline counts
+    what the job has waited."""
+    job = job.extended(intent.waited_s)
     return _with_steps(intent, lambda step: _step(job, intent.attempt, step, groups, profile), region)
 
 
@@ -112,6 +120,12 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
         return ""
     free = [group for group in groups if group not in busy] or list(groups)
     return free[sum(job.id.encode(), attempt) % len(free)]
+
+
+def carried(intent: Intent, before: Intent) -> Intent:
+    """The intent with the final answers of the walk before it: it goes on where that one stopped."""
+    steps = tuple(old if _final(old) else new for old, new in zip(before.steps, intent.steps, strict=True))
+    return replace(intent, steps=steps)
 
 
 def next_step(intent: Intent) -> int | None:
@@ -165,7 +179,7 @@ def ending(intent: Intent, now: float) -> JobError:
     answers = [step.answer for step in intent.steps if step.answer]
     if mistake := next((answer for answer in answers if answer.outcome is LaunchOutcome.MISTAKE), None):
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
-    told = "; ".join(_told(step) for step in intent.steps if step.answer)
+    told = rungs_told(intent)
     outcomes = {answer.outcome for answer in answers}
     if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         return QuotaExceeded(
@@ -176,6 +190,11 @@ def ending(intent: Intent, now: float) -> JobError:
             f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"
         )
     return CapacityPending(f"no capacity on any rung in walk {intent.walk}: {told}")
+
+
+def rungs_told(intent: Intent) -> str:
+    """Every rung that was asked, with its answer, for the cause of an error."""
+    return "; ".join(_told(step) for step in intent.steps if step.answer)
 
 
 def _told(step: Step) -> str:

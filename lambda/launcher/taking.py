@@ -69,6 +69,20 @@ class Taker:
                 self._tell(job, attempt, choice)
                 return choice
 
+    def give_back(self, job: Job, attempt: int, region: str) -> None:
+        """Gives back what the attempt took in the region. It does nothing where the time does not suffice: the next try gives it back."""
+        while True:
+            taken, item = self.state.taken_groups(region)
+            kept = tuple(one for one in taken if (one.job, one.attempt) != (job.id, attempt))
+            if kept == taken or self.reserved():
+                return
+            try:
+                self.state.take_groups(region, kept, item)
+            except Raced:
+                self.sleep(random.uniform(0.0, AGAIN_S))
+            else:
+                return
+
     def _over(self, job: Job, attempt: int, taken: Sequence[Taken], look: Look) -> frozenset[tuple[str, int]]:
         """Attempts among those that took a group that are closed, and of which nothing can appear that EC2 did not show."""
         shown = {one.id for one in look.instances}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from aws_lambda_powertools import Logger
@@ -14,7 +14,7 @@ from aws.facts import ENDING
 from aws.state import Held, State
 from contract import tags
 from contract.aws_errors import code_of
-from contract.errors import CapacityPending, NodeLost
+from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import policy, requests
@@ -34,6 +34,18 @@ NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiter:
+    """What is different in a walk for a job that waits for capacity: it takes its turn among many, so it never asks in haste."""
+
+    until: float
+    """When the job has waited long enough, UTC epoch seconds."""
+    before_call: Callable[[str], None]
+    """Called with the region before each launch call there; sleeps as long as the call has to wait."""
+    silent: set[str]
+    """Regions that did not answer a moment ago, and are not asked again for now: other jobs wait behind this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Walker:
     """One invocation. `left` is what remains of its time in seconds."""
 
@@ -46,6 +58,8 @@ class Walker:
     left: Callable[[], float]
     now: Callable[[], float]
     sleep: Callable[[float], None]
+    waiter: Waiter | None = None
+    """None in the state Launch."""
 
     def launch(self, job: Job, attempt: int) -> tuple[Intent, Step]:
         """Launches all nodes of the attempt, or finds what an earlier invocation launched.
@@ -77,6 +91,8 @@ class Walker:
         step = held.intent.launched
         held = self._release(job, held)
         if step is None:
+            if self.waiter is not None:
+                self.give_back(job, attempt)
             raise policy.ending(held.intent, self.now())
         self._name_master(job, step)
         self._name_nodes(job, attempt, step)
@@ -86,30 +102,63 @@ class Walker:
         """Claims the walk to go on with, or a new one, for this invocation alone."""
         walks = self.state.intents(job.id, attempt)
         last = walks[-1] if walks else None
+        if last is not None and last.intent.waiting and not last.intent.launched and self.waiter is None:
+            raise CapacityUnavailable("the attempt waits for capacity already, and is tried for in turn with others")
         if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
-            return self.state.create_intent(job, self._new(job, attempt, last.intent if last else None))
+            return self._planned(job, attempt, walks)
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
                 f"another invocation walks the ladder for {last.intent.held_until - self.now():.0f} s at most"
             )
+        if self.waiter is not None and self._given_up(job, last.intent):
+            return self._planned(job, attempt, walks, going_on=True)
         claimed = replace(last.intent, held_by=self.holder, held_until=self.now() + self.left())
         return self.state.replace_intent(job, claimed, last)
 
     def _release(self, job: Job, held: Held) -> Held:
         return self.state.replace_intent(job, replace(held.intent, held_until=0.0), held)
 
-    def _new(self, job: Job, attempt: int, before: Intent | None) -> Intent:
-        now = self.now()
-        if before is not None and not isinstance(error := policy.ending(before, now), CapacityPending):
+    def give_back(self, job: Job, attempt: int) -> None:
+        """Gives back the security groups that the attempt took: of a thousand jobs that wait, none may hold one."""
+        for region in sorted({rung.region for rung in job.ladder}):
+            self._taker().give_back(job, attempt, region)
+
+    def _planned(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
+        """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
+        `going_on`: it begins where the one before stopped."""
+        intent = self._new(job, attempt, [held.intent for held in walks])
+        if going_on:
+            intent = policy.carried(intent, walks[-1].intent)
+        if walks and walks[-1].intent.waiting:
+            return self.state.replace_intent(job, intent, walks[-1])
+        return self.state.create_intent(job, intent)
+
+    def _given_up(self, job: Job, intent: Intent) -> bool:
+        """Whether an unfinished walk is old, and EC2 shows nothing that it launched. What it would launch now had a deadline of then."""
+        place = policy.next_step(intent)
+        if place is None:
+            return False
+        step, timing = intent.steps[place], job.timing
+        asked_at = max(intent.held_until, step.answer.at if step.answer else 0.0)
+        if self.now() < max(intent.started_at + timing.trouble_patience_s, asked_at + timing.visibility_s):
+            return False
+        shown = self.ec2(step.rung.region).of_job(job.deployment, job.id)
+        return all(one.attempt != intent.attempt for one in shown)
+
+    def _new(self, job: Job, attempt: int, walks: Sequence[Intent]) -> Intent:
+        now, before = self.now(), walks[-1] if walks else None
+        if before is not None and not isinstance(error := policy.ending(self._patient(before), now), CapacityPending):
             raise error
         walk = policy.Walk(
             number=before.walk + 1 if before else 1,
             started_at=now,
-            patience_until=before.patience_until if before else now + job.timing.launch_patience_s,
+            patience_until=self._patient(before).patience_until if before else now + job.timing.launch_patience_s,
             holder=self.holder,
             held_until=now + self.left(),
             profile=self.profile,
             user_data=self.user_data,
+            waiting=self.waiter is not None,
+            waited_s=self._waited_s(job, attempt, walks, now),
         )
         return policy.plan(job, attempt, walk)
 
@@ -118,30 +167,57 @@ class Walker:
         if self.left() < RESERVE_S:
             raise self._out_of_time(job, held)
         intent = held.intent
+        if self.waiter is not None and region in self.waiter.silent:
+            return self._not_asked(job, held, region, "NoAnswer", "it did not answer another job a moment ago")
         try:
             groups = self._groups(job, intent.attempt, region)
         except (ClientError, BotoCoreError) as problem:
             code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
-            logger.warning("a region could not be asked", job=job.id, region=region, problem=str(problem))
-            answer = LaunchAnswer(
-                outcome=LaunchOutcome.NO_CAPACITY,
-                at=self.now(),
-                code=f"NotAsked: {code}",
-                message=str(problem)[:MOST_MESSAGE],
-            )
-            return self.state.replace_intent(job, policy.unreachable(intent, region, answer), held)
+            return self._not_asked(job, held, region, code, str(problem))
         planned = policy.prepared(job, intent, region, groups, profile=self.profile)
         return self.state.replace_intent(job, planned, held)
+
+    def _not_asked(self, job: Job, held: Held, region: str, code: str, message: str) -> Held:
+        logger.warning("a region could not be asked", job=job.id, region=region, problem=message)
+        answer = LaunchAnswer(
+            outcome=LaunchOutcome.NO_CAPACITY,
+            at=self.now(),
+            code=f"NotAsked: {code}",
+            message=message[:MOST_MESSAGE],
+        )
+        return self.state.replace_intent(job, policy.unreachable(held.intent, region, answer), held)
+
+    def _patient(self, intent: Intent) -> Intent:
+        """The intent with the patience of this walk."""
+        return intent if self.waiter is None else replace(intent, patience_until=self.waiter.until)
+
+    def _waited_s(self, job: Job, attempt: int, walks: Sequence[Intent], now: float) -> float:
+        """How long the job has waited. Launch's patience counts too, once the job waits, and else does not."""
+        if walks and self.waiter is not None:
+            return walks[0].waited_s + now - walks[0].started_at
+        if walks:
+            return walks[-1].waited_s
+        for number in range(attempt - 1, 0, -1):
+            if earlier := self.state.intents(job.id, number):
+                return earlier[-1].intent.waited_s
+        return 0.0
 
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
-        look = Look(region=region, at=at, instances=tuple(self.ec2(region).every(job.deployment)))
-        taker = Taker(state=self.state, now=self.now, sleep=self.sleep, reserved=lambda: self.left() < RESERVE_S)
-        choice = taker.take(job, attempt, look)
+        try:
+            look = Look(region=region, at=at, instances=tuple(self.ec2(region).every(job.deployment)))
+        except BotoCoreError:
+            if self.waiter is not None:
+                self.waiter.silent.add(region)
+            raise
+        choice = self._taker().take(job, attempt, look)
         return policy.Groups(
             busy=policy.busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
         )
+
+    def _taker(self) -> Taker:
+        return Taker(state=self.state, now=self.now, sleep=self.sleep, reserved=lambda: self.left() < RESERVE_S)
 
     def _ask(self, job: Job, held: Held, place: int) -> Held:
         """Asks one rung until its answer is final; after an unknown outcome it sends the same bytes again."""
@@ -149,11 +225,15 @@ class Walker:
         while True:
             if self.left() < RESERVE_S:
                 raise self._out_of_time(job, held)
+            if self.waiter is not None and (region := held.intent.steps[place].rung.region) in self.waiter.silent:
+                self._release(job, held)
+                raise CapacityPending(f"EC2 of {region} does not answer")
             answer = self._run(held.intent, held.intent.steps[place])
             if answer.outcome is LaunchOutcome.RENEW:
                 self._check_all_gone(job, held, place)
             intent = held.intent
-            recovering = intent.attempt > 1 and self.now() < intent.started_at + job.timing.quota_patience_s
+            young = self.now() < intent.started_at + job.timing.quota_patience_s
+            recovering = intent.attempt > 1 and young and not intent.waiting
             held = self.state.replace_intent(job, policy.answered(intent, place, answer, recovering=recovering), held)
             logger.info(
                 "asked",
@@ -166,6 +246,9 @@ class Walker:
             )
             if answer.outcome is not LaunchOutcome.UNKNOWN:
                 return held
+            if self.waiter is not None:
+                self._release(job, held)
+                raise CapacityPending("whether a rung launched is not known; the next try sends the same bytes again")
             if self.now() >= intent.patience_until:
                 closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
                 return self.state.replace_intent(
@@ -190,6 +273,8 @@ class Walker:
 
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
+        if self.waiter is not None:
+            self.waiter.before_call(step.rung.region)
         try:
             instances = self.ec2(step.rung.region).run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:
@@ -201,6 +286,8 @@ class Walker:
                 message=error.get("Message", "")[:MOST_MESSAGE],
             )
         except BotoCoreError as problem:  # time-outs and broken connections: the call may have launched instances
+            if self.waiter is not None:
+                self.waiter.silent.add(step.rung.region)
             return LaunchAnswer(
                 outcome=LaunchOutcome.UNKNOWN,
                 at=self.now(),

@@ -49,9 +49,17 @@ def read_attempts(rights: Rights) -> list[Right]:
 def launch(rights: Rights) -> list[Right]:
     """For the launcher: few statements, because with many regions its policy nearly fills what IAM takes."""
     return [
-        item_right(rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS),
-        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*"),
-        item_right(rights, "WriteLaunches", ["PutItem"], f"{items.LAUNCHES}*", items.REGIONS, items.GROUPS),
+        item_right(
+            rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS, items.TURN
+        ),
+        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", items.CAPACITY),
+        item_right(
+            rights,
+            "WriteLaunches",
+            ["PutItem"],
+            *(f"{items.LAUNCHES}*", items.REGIONS, items.GROUPS, items.CAPACITY, items.TURN),
+        ),
+        item_right(rights, "ForgetWaits", ["DeleteItem"], items.CAPACITY),
     ]
 
 

@@ -59,6 +59,23 @@ PROBLEM = _expression(
 """The same for a working step. A step that times out after the deadline fails because the job's hours are over."""
 
 
+WAITED_CAUSE = (
+    "The job waited for capacity as long as it may, and nobody answered in the end; waiting.json has the last answers."
+)
+WAITED = _expression(
+    f"""{_OUTPUT} $late := $error = 'States.Timeout';
+    {{'error': $late ? '{errors.CapacityUnavailable.__name__}' : $error, 'cause': $late ? '{WAITED_CAUSE}' : $cause}}"""
+)
+"""The same for a state that waits for capacity: the time that it has is that of the wait, and not the job's hours."""
+WAIT_BEGINS = "{% $floor($millis() / 1000) + $wait_left_s %}"
+"""Until when an attempt that begins to wait now may wait, UTC epoch seconds; the launcher knows it better, and ends it sooner."""
+
+
+def wait_left(after_s: float, *, least: int) -> str:
+    """Returns the whole seconds until `after_s` after the end of the wait, never fewer than `least`."""
+    return f"{{% $max([$waits_until + {math.ceil(after_s)} - $floor($millis() / 1000), {least}]) %}}"
+
+
 def _left(warning: str) -> str:
     """Keeps the earlier error as the error, and adds `warning` and the newer error to its cause."""
     return _expression(

@@ -1,5 +1,7 @@
 """The Train machine: Admit, Launch, Train, Sync, Terminate, Decide. Every way out after Admit leads through Terminate.
 
+A job that may wait for capacity goes from Launch to "Wait for capacity", and from there to Train, as if it had been launched at once.
+
 Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. For these there are the cleanup queue
 and the reaper.
 """
@@ -41,6 +43,9 @@ FAILED_CALLS = 100
 VERDICTS = sorted(errors.BY_NAME)
 """The attendant's answers about an attempt. Any other error of Train is the attendant's own, and says nothing about the nodes."""
 
+AWAITED = errors.CapacityAwaited.__name__
+WAIT_AGAIN_S, WAIT_CALLS = 60, 60
+"""How often the launcher is called that keeps the token of a wait, when calls fail: for an hour, while nothing runs."""
 PENDING = errors.CapacityPending.__name__
 LOST_HEARTBEAT = "States.HeartbeatTimeout"
 ANSWER = "{% $states.result.Payload %}"
@@ -65,13 +70,22 @@ class TrainMachine(Construct):
     """`machine` is the state machine; the id of a job is the name of its execution."""
 
     def __init__(
-        self, scope: Construct, name: str, *, physical_name: str, steps: Steps, max_hours: float, timing: Timing
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        physical_name: str,
+        steps: Steps,
+        max_hours: float,
+        max_wait_hours: float,
+        timing: Timing,
     ):
         super().__init__(scope, name)
         self._timing = timing
 
         admit = self._admit(steps.admission)
         launch = self._launch(steps.launcher)
+        wait = self._wait(steps.launcher)
         train = self._train(steps.attendant)
         sync = self._sync(steps.artifact_check)
         terminate = self._terminate(steps.terminator)
@@ -79,6 +93,9 @@ class TrainMachine(Construct):
         end = failed(self, "The first error of the attempt that could not be mended, and its reason.", jsonata.TOLD)
 
         train.add_catch(lost, errors=[LOST_HEARTBEAT], assign={"problem": jsonata.PROBLEM})
+        launch.add_catch(wait, errors=[AWAITED], assign={"waits_until": jsonata.WAIT_BEGINS})
+        wait.add_catch(wait, errors=[LOST_HEARTBEAT])
+        wait.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.WAITED})
         for step in (launch, train, sync):
             step.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM})
         admit.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
@@ -91,6 +108,7 @@ class TrainMachine(Construct):
             assign={"problem": "{% null %}"},
         )
         lost.otherwise(terminate)
+        wait.next(train)
         admit.next(launch).next(train).next(sync).next(terminate).next(decide)
         decide.when(sfn.Condition.jsonata(jsonata.NO_PROBLEM), done, comment="Everything went well")
         decide.when(
@@ -107,7 +125,9 @@ class TrainMachine(Construct):
             physical_name=physical_name,
             begins_with=admit,
             comment="Trains one job: launch, train, sync, terminate. The name of the execution is the name of the job.",
-            timeout=cdk.Duration.seconds(math.ceil(max_hours * 3600) + self._after_the_deadline_s(steps)),
+            timeout=cdk.Duration.seconds(
+                math.ceil((max_hours + max_wait_hours) * 3600) + self._after_the_deadline_s(steps)
+            ),
             runs_as=machine_role(
                 self,
                 "The Train machine: invokes its functions",
@@ -125,11 +145,12 @@ class TrainMachine(Construct):
             told_s=self._launch_told_s,
             again_s=whole(timing.launch_again_s),
         )
+        wait_s = self._wait_margin_s(steps.launcher) + WAIT_CALLS * (try_s(steps.launcher) + WAIT_AGAIN_S)
         train_s = math.ceil(timing.power_off_after_deadline_s) + 2 * (heartbeat + 1)
         train_s += FAILED_CALLS * (try_s(steps.attendant) + whole(heartbeat / CALLS))
         sync_s = outlived_s(steps.artifact_check, patience_s=timing.sync_patience_s, told_s=timing.sync_patience_s)
         again, attempts = self._terminate_again
-        return launch_s + train_s + sync_s + attempts * again + (1 + attempts) * try_s(steps.terminator)
+        return launch_s + wait_s + train_s + sync_s + attempts * again + (1 + attempts) * try_s(steps.terminator)
 
     @property
     def _launch_told_s(self) -> float:
@@ -155,6 +176,7 @@ class TrainMachine(Construct):
                 "links": "{% $states.result.Payload.links %}",
                 "deadline": "{% $states.result.Payload.deadline %}",
                 "recoveries": "{% $states.result.Payload.recoveries %}",
+                "wait_left_s": "{% $states.result.Payload.wait_left_s %}",
                 "attempt": 1,
                 "rungs": [],
                 "problem": "{% null %}",
@@ -170,11 +192,7 @@ class TrainMachine(Construct):
             "launch patience is over.",
             payload={"job": "{% $job %}", "attempt": "{% $attempt %}", **jsonata.patience(self._launch_told_s)},
             outputs=ANSWER,
-            assign={
-                "region": "{% $states.result.Payload.region %}",
-                "instances": "{% $states.result.Payload.instances %}",
-                "rungs": "{% $append($rungs, $states.result.Payload.rungs) %}",
-            },
+            assign=_launched("$states.result.Payload"),
         )
         # The launcher itself ends the patience; the five extra retries are for walks that end early.
         attempts = math.ceil(self._timing.launch_patience_s / again) + 5
@@ -186,6 +204,38 @@ class TrainMachine(Construct):
             patience_s=self._timing.trouble_patience_s,
         )
         return launch
+
+    def _wait(self, function: lambda_.Function) -> tasks.LambdaInvoke:
+        wait = self._task(
+            "Wait for capacity",
+            function,
+            "Waits, for days if it must, until a rung of the ladder has capacity. The launcher tries for all jobs that wait, in turn; "
+            "waiting.json (in the links) has the answers and the next try.",
+            payload={
+                "job": "{% $job %}",
+                "attempt": "{% $attempt %}",
+                "token": "{% $states.context.Task.Token %}",
+                "look_here": "{% $links.waiting %}",
+            },
+            assign=_launched("$states.result"),
+            integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
+            heartbeat_timeout=sfn.Timeout.duration(cdk.Duration.seconds(whole(self._timing.wait_heartbeat_s))),
+            task_timeout=_computed(jsonata.wait_left(self._wait_margin_s(function), least=try_s(function))),
+        )
+        wait.add_retry(errors=VERDICTS, max_attempts=0)
+        wait.add_retry(errors=[LOST_HEARTBEAT], max_attempts=0)
+        wait.add_retry(
+            errors=[*SERVICE_ERRORS, "States.TaskFailed"],
+            interval=cdk.Duration.seconds(WAIT_AGAIN_S),
+            max_attempts=WAIT_CALLS,
+            backoff_rate=1,
+        )
+        return wait
+
+    @staticmethod
+    def _wait_margin_s(function: lambda_.Function) -> int:
+        """How much later than the wait its state may end: the launcher's verdict comes with a turn of the clock, behind one that runs."""
+        return 2 * try_s(function) + 2 * WAIT_AGAIN_S
 
     def _train(self, function: lambda_.Function) -> tasks.LambdaInvoke:
         heartbeat = whole(self._timing.heartbeat_s)
@@ -287,6 +337,17 @@ class TrainMachine(Construct):
         if patience_s is not None:
             outlive(step, function, verdicts=VERDICTS, patience_s=patience_s)
         return step
+
+
+def _launched(result: str) -> dict[str, str]:
+    """What the machine remembers of a launch, at `result` of the state. The deadline is later by what the job has waited."""
+    return {
+        "region": f"{{% {result}.region %}}",
+        "instances": f"{{% {result}.instances %}}",
+        "deadline": f"{{% {result}.deadline %}}",
+        "wait_left_s": f"{{% {result}.wait_left_s %}}",
+        "rungs": f"{{% $append($rungs, {result}.rungs) %}}",
+    }
 
 
 def _computed(expression: str) -> sfn.Timeout:

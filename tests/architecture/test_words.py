@@ -107,6 +107,7 @@ def test_the_patterns_for_permissions_fit_the_keys_that_they_stand_for() -> None
         keys.ANY_CODE: prefix.code("code.zip"),
         keys.ANY_LIST: prefix.artifacts(2),
         keys.ANY_RESULT: prefix.result,
+        keys.ANY_WAIT: prefix.wait,
         keys.ANY_AGENT: keys.agent("0" * 64),
     }
     for pattern, key in made.items():

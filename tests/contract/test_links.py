@@ -86,3 +86,8 @@ def test_links_of_the_longest_names_have_the_length_that_is_promised() -> None:
     )
     words = sum(len(f"\n{what}: ") for what in ("", "Execution", "Log", "Artifacts", "Report"))
     assert sum(map(len, of_job(job).values())) + words < LINKS_AT_MOST
+
+
+def test_a_job_that_may_wait_for_capacity_says_where_to_see_what_it_waits_for() -> None:
+    links = of_job(replace(JOB, max_wait_hours=1.0))
+    assert parse_qs(urlsplit(links["waiting"]).query)["prefix"] == ["jobs/job-1/waiting.json"]

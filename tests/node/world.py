@@ -117,6 +117,7 @@ class Site:
         now = time.time()
         facts = {"admitted_at": now, "deadline": int(now) + 3600, "command": command, **changes}
         self.job = replace(self.job, **facts)  # type: ignore[arg-type]
+        self.imds.values[f"tags/instance/{tags.DEADLINE}"] = str(self.job.deadline)
         home = self.job.home_bucket
         self.aws.s3.objects[home, self.job.code.key] = archive({"train.py": script, **files})  # type: ignore[dict-item]
         self.aws.s3.objects[home, JobPrefix(self.job.id).description] = encode(self.job)

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from contract import errors, patience
 from contract.jobs import Job
@@ -36,12 +37,14 @@ LAMBDAS_OWN = (
     KILLED,
 )
 MENDABLE = {error.__name__ for error in errors.NEW_ATTEMPT}
-STATE_OF = {
-    "admission": "Admit",
-    "launcher": "Launch",
-    "attendant": "Train",
-    "artifact_check": "Sync",
-    "terminator": "Terminate",
+WAIT = "Wait for capacity"
+FUNCTION_OF = {
+    "Admit": "admission",
+    "Launch": "launcher",
+    WAIT: "launcher",
+    "Train": "attendant",
+    "Sync": "artifact_check",
+    "Terminate": "terminator",
 }
 ENDS = frozenset({"Done", "Failed", "Aborted"})
 
@@ -103,11 +106,8 @@ def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
             ),
             *outliving(timing, function_s=300.0),
         ),
-        "Train": (
-            Retrier(frozenset(errors.BY_NAME), 0),
-            Retrier(frozenset({LOST_HEARTBEAT}), 0),
-            Retrier(frozenset({*LAMBDAS_OWN, "States.TaskFailed"}), 100, interval_s=timing.heartbeat_s / 5),
-        ),
+        "Train": waiting_for_a_token(100, timing.heartbeat_s / 5),
+        WAIT: waiting_for_a_token(60, 60.0),
         "Terminate": (
             Retrier(
                 frozenset({"States.ALL"}),
@@ -116,6 +116,12 @@ def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
             ),
         ),
     }
+
+
+def waiting_for_a_token(most: int, interval_s: float) -> tuple[Retrier, ...]:
+    """Verdicts are final, a lost heartbeat is caught, and a function that fails says nothing."""
+    troubles = Retrier(frozenset({*LAMBDAS_OWN, "States.TaskFailed"}), most, interval_s=interval_s)
+    return Retrier(frozenset(errors.BY_NAME), 0), Retrier(frozenset({LOST_HEARTBEAT}), 0), troubles
 
 
 def retriers_around(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
@@ -159,6 +165,11 @@ class Execution:
     ended: Callable[[], None] = lambda: None
     deadline: float = 0.0
     recoveries: int = 0
+    wait_left_s: float = 0.0
+    waits_until: float = 0.0
+    transitions: int = 0
+    events: int = 0
+    """Of the history, as AWS counts them: two a state, and three a try of a task, four where it waits for a token."""
     _used: dict[Retrier, int] = field(default_factory=dict)
     """How often each retrier of the state at hand was used."""
     _chance: random.Random = field(default_factory=lambda: random.Random(0))
@@ -182,6 +193,7 @@ class Execution:
         self.started_at = self.aws.clock.now
         if self.admitted:
             self.deadline, self.recoveries = self.admitted.deadline, self.admitted.recoveries
+            self.wait_left_s = self.admitted.max_wait_hours * 3600
         self.state = "Launch" if self.admitted else "Admit"
         self._entered_at = self.aws.clock.now + 5.0
         self._soon(5.0, self._launch if self.admitted else self._admit)
@@ -202,7 +214,7 @@ class Execution:
         if self._running is not None:
             ends, self._running = self._running, None
             self._turn += 1
-            self.throttle(next(name for name, state in STATE_OF.items() if state == self.state), throttled_s)
+            self.throttle(FUNCTION_OF[self.state], throttled_s)
             ends(Outcome(error=KILLED, cause="the answer was lost"))
 
     def throttle(self, function: str, seconds: float) -> None:
@@ -212,6 +224,7 @@ class Execution:
     def _run(self, name: str, event: dict[str, object], ends: Callable[[Outcome], None]) -> None:
         """Invokes a function; an answer that nobody waits for any more is dropped."""
         self._turn += 1
+        self.events += 4 if "token" in event else 3
         turn, self._running = self._turn, ends
 
         def answered(outcome: Outcome) -> None:
@@ -231,6 +244,7 @@ class Execution:
     def _enter(self, state: str, action: Callable[[], None]) -> None:
         self.state, self.wait, self._entered_at = state, None, self.aws.clock.now
         self._used.clear()
+        self.transitions, self.events = self.transitions + 1, self.events + 2
         self._soon(0.05, action)
 
     def _failed(self, error: str, cause: str, again: Callable[[], None]) -> None:
@@ -239,6 +253,7 @@ class Execution:
         used = self._used.get(retrier, 0) if retrier else 0
         if retrier and used < retrier.most:
             self._used[retrier] = used + 1
+            self.transitions += 1
             self._soon(retrier.pause_s(used, self._chance), again)
         elif self.state == "Admit":
             self.problem = (error, cause)
@@ -246,6 +261,11 @@ class Execution:
         elif self.state == "Terminate":
             self.problem = self.problem or (error, cause)
             self._end("Failed")
+        elif self.state == "Launch" and error == errors.CapacityAwaited.__name__:
+            self.waits_until = self.aws.clock.now + self.wait_left_s
+            self._enter(WAIT, self._await)
+        elif self.state == WAIT and error == LOST_HEARTBEAT:
+            self._enter(WAIT, self._await)
         elif error == LOST_HEARTBEAT and self.aws.clock.now < self.deadline + self.timing.power_off_after_deadline_s:
             self._enter("Train", self._train)
         elif (
@@ -256,7 +276,8 @@ class Execution:
             self.problem = (errors.DeadlineReached.__name__, cause)
             self._go_to_terminate()
         else:
-            self.problem = (error, cause)
+            late = self.state == WAIT and error == "States.Timeout"
+            self.problem = (errors.CapacityUnavailable.__name__ if late else error, cause)
             self._go_to_terminate()
 
     def _told(self, patience_s: float) -> dict[str, object]:
@@ -275,6 +296,7 @@ class Execution:
             self._failed(outcome.error, outcome.cause, self._admit)
         else:
             self.deadline, self.recoveries = outcome.value["deadline"], outcome.value["recoveries"]
+            self.wait_left_s = outcome.value["wait_left_s"]
             self._enter("Launch", self._launch)
 
     def _launch(self) -> None:
@@ -285,25 +307,35 @@ class Execution:
         if outcome.error:
             self._failed(outcome.error, outcome.cause, self._launch)
         else:
-            self.launched[self.attempt] = tuple(outcome.value["instances"])
-            self._enter("Train", self._train)
+            self._go_on_with(outcome.value)
+
+    def _go_on_with(self, launched: Mapping[str, Any]) -> None:
+        self.launched[self.attempt] = tuple(launched["instances"])
+        self.deadline, self.wait_left_s = launched["deadline"], launched["wait_left_s"]
+        self._enter("Train", self._train)
+
+    def _await(self) -> None:
+        left = self.waits_until + 2 * (330 + 60) - self.aws.clock.now
+        self._for_token(max(left, 330), self.timing.wait_heartbeat_s, self._await)
 
     def _train(self) -> None:
-        """A new token with every try; the function keeps it, and its answer is none of the task's."""
-        timing, now = self.timing, self.aws.clock.now
-        left = self.deadline + timing.power_off_after_deadline_s - now
-        wait = self.aws.states.wait(heartbeat_s=timing.heartbeat_s, timeout_s=max(left, timing.heartbeat_s + 1))
-        wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
-        self.wait = wait
-        event: dict[str, object] = {"action": "token", "job": self.id, "attempt": self.attempt, "token": wait.token}
-        self._run("attendant", event, lambda outcome: self._after_look(wait, outcome))
+        left = self.deadline + self.timing.power_off_after_deadline_s - self.aws.clock.now
+        self._for_token(max(left, self.timing.heartbeat_s + 1), self.timing.heartbeat_s, self._train)
 
-    def _after_look(self, wait: Wait, outcome: Outcome) -> None:
+    def _for_token(self, timeout_s: float, heartbeat_s: float, again: Callable[[], None]) -> None:
+        """A new token with every try; the function keeps it, and its answer is none of the task's."""
+        wait = self.aws.states.wait(heartbeat_s=heartbeat_s, timeout_s=timeout_s)
+        wait.answered = lambda: self._soon(0.05, lambda: self._watch(wait))
+        self.wait, action = wait, {"action": "token"} if self.state == "Train" else {}
+        event: dict[str, object] = {"job": self.id, "attempt": self.attempt, "token": wait.token, **action}
+        self._run(FUNCTION_OF[self.state], event, lambda outcome: self._after_keeping(wait, outcome, again))
+
+    def _after_keeping(self, wait: Wait, outcome: Outcome, again: Callable[[], None]) -> None:
         if self.wait is not wait:
             return
         if outcome.error and wait.waits(self.aws.clock.now):
             wait.closed = True
-            self._failed(outcome.error, outcome.cause, self._train)
+            self._failed(outcome.error, outcome.cause, again)
         else:
             self._watch(wait)
 
@@ -312,13 +344,13 @@ class Execution:
         late = wait.timed_out(self.aws.clock.now)
         if self.wait is not wait or wait.closed:
             pass
+        elif wait.output is not None and self.state == WAIT:
+            self._go_on_with(wait.output)
         elif wait.output is not None:
             self._enter("Sync", self._sync)
-        elif wait.error is not None:
-            self._failed(*wait.error, self._train)
-        elif late:
+        elif wait.error is not None or late:
             wait.closed = True
-            self._failed(late, "", self._train)
+            self._failed(*(wait.error or (late, "")), self._await if self.state == WAIT else self._train)
         else:
             self.aws.clock.at(min(wait.until, wait.beaten_at + wait.heartbeat_s), lambda: self._watch(wait))
 
@@ -352,6 +384,7 @@ class Execution:
 
     def _decide(self) -> None:
         now = self.aws.clock.now
+        self.transitions, self.events = self.transitions + 2, self.events + 4  # Decide, and an end
         if self.problem is None:
             self._end("Done")
         elif self.problem[0] in MENDABLE and self.attempt <= self.recoveries and now < self.deadline:

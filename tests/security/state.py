@@ -19,8 +19,11 @@ JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
     )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
-GROUPS = items.GROUPS
-PARTITIONS = (MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS)
+GROUPS, CAPACITY, TURN = items.GROUPS, items.CAPACITY, items.TURN
+PARTITIONS = (
+    *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS),
+    *(CAPACITY, TURN),
+)
 WITH_KEYS = (
     "GetItem",
     "PutItem",
@@ -40,7 +43,12 @@ ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
     "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
-    "Launcher": {"GetItem": {JOB, CLOSED, GROUPS}, "Query": {LAUNCHES}, "PutItem": {LAUNCHES, REGIONS, GROUPS}},
+    "Launcher": {
+        "GetItem": {JOB, CLOSED, GROUPS, TURN},
+        "Query": {LAUNCHES, CAPACITY},
+        "PutItem": {LAUNCHES, REGIONS, GROUPS, CAPACITY, TURN},
+        "DeleteItem": {CAPACITY},
+    },
     "Attendant": {
         "GetItem": {JOB, ORDER, PASS, SESSION},
         "Query": {LAUNCHES, WAITING},

@@ -120,7 +120,7 @@ MAY: dict[str, set[str]] = {
     "GridCollect": WRITES,
     "GridPlan": WRITES | TABLE,
     "ImageBuild": READS,
-    "Launcher": TABLE | {"make volumes", "grant"},
+    "Launcher": WRITES | TABLE | {"make volumes", "grant"},
     "Job": READS | {"read bytes", "write bytes"},
     "Node": READS | TABLE,
     "OwnImages": WRITES,

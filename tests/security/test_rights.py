@@ -78,6 +78,11 @@ ALLOWED = [
     Ask("Launcher", "iam:PassRole", NODE_ROLE, {"iam:PassedToService": "ec2.amazonaws.com"}),
     Ask("Launcher", "iam:CreateServiceLinkedRole", SPOT_ROLE, {"iam:AWSServiceName": "spot.amazonaws.com"}),
     Ask("Launcher", "ec2:DescribeInstances", "*", HERE),
+    *(
+        Ask("Launcher", f"states:SendTask{one}", f"{STATES}:trainyard-train")
+        for one in ("Success", "Failure", "Heartbeat")
+    ),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.wait}"),
     Ask("Attendant", "states:SendTaskSuccess", f"{STATES}:trainyard-train"),
     Ask("Attendant", "states:SendTaskFailure", f"{STATES}:trainyard-train"),
     Ask("Attendant", "ec2:DescribeInstances", "*", HERE),
@@ -129,6 +134,12 @@ DENIED = [
     Ask("Cleanup", "sqs:ReceiveMessage", queue("Endings")),
     Ask("Node", "sqs:SendMessage", queue("Endings")),
     Ask("Launcher", "s3:ListBucket", HOME),
+    Ask("Launcher", "s3:GetObject", f"{HOME}/{JOB.wait}"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.result}"),
+    Ask("Launcher", "s3:PutObject", f"{HOME}/{JOB.artifacts(1)}"),
+    Ask("Launcher", "states:SendTaskSuccess", f"{STATES}:trainyard-grid"),
+    Ask("Launcher", "states:StartExecution", f"{STATES}:trainyard-train"),
+    *(Ask(who, "s3:PutObject", f"{HOME}/{JOB.wait}") for who in ("Node", "Attendant", "Terminator", "Admission")),
     Ask("Attendant", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Node", "s3:PutObject", f"{HOME}/{JOB.code('code.zip')}"),
     Ask("Node", "s3:GetObject", f"{HOME}/{keys.UPLOADS}ann/code.zip"),

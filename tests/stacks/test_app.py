@@ -30,6 +30,7 @@ TIMING_STATES = {
     ("Launch", "Arguments"),
     ("Launch", "Retry"),
     ("Lost heartbeat", "Choices"),
+    ("Wait for capacity", "HeartbeatSeconds"),
     ("Train", "HeartbeatSeconds"),
     ("Train", "Retry"),
     ("Train", "TimeoutSeconds"),

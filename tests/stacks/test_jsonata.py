@@ -198,3 +198,31 @@ def test_rungs_of_all_attempts_are_kept() -> None:
     result = {"result": {"Payload": {"rungs": [{"zone": "b"}]}}}
     assert value(expression, rungs=[], states=result) == [{"zone": "b"}]
     assert value(expression, rungs=[{"zone": "a"}], states=result) == [{"zone": "a"}, {"zone": "b"}]
+
+
+def waited(error: object = None, cause: object = None) -> Any:
+    output = {key: given for key, given in (("Error", error), ("Cause", cause)) if given is not None}
+    return value(jsonata.WAITED, states={"errorOutput": output}, deadline=PAST)
+
+
+def test_a_wait_whose_state_times_out_ends_for_want_of_capacity_and_not_because_the_hours_are_over() -> None:
+    told = waited("States.Timeout")
+    assert (told["error"], told["cause"]) == (errors.CapacityUnavailable.__name__, jsonata.WAITED_CAUSE)
+
+
+@pytest.mark.parametrize("error", ["QuotaExceeded", "InvalidRequest", "CapacityUnavailable"])
+def test_another_end_of_a_wait_keeps_its_name_and_its_cause(error: str) -> None:
+    assert waited(error, raised("told")) == {"error": error, "cause": "told"}
+
+
+@pytest.mark.parametrize("error", [None, "", 7])
+def test_a_wait_that_ends_without_a_name_breaks_nothing(error: object) -> None:
+    assert isinstance(waited(error)["error"], str)
+
+
+def test_a_wait_has_the_time_that_is_left_and_never_less_than_a_try_takes() -> None:
+    now = int(time.time())
+    left = value(jsonata.wait_left(780, least=330), waits_until=now + 1000)
+    assert 1775 <= left <= 1780
+    assert value(jsonata.wait_left(780, least=330), waits_until=PAST) == 330
+    assert abs(value(jsonata.WAIT_BEGINS, wait_left_s=3600) - now - 3600) <= 5

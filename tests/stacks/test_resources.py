@@ -248,13 +248,25 @@ def test_the_attendant_looks_every_minute_and_no_missed_minute_is_made_up(deploy
     )
 
 
-def test_events_wake_nothing_but_the_attendant_and_the_cleanups(deployment: Synthesised) -> None:
+def test_the_launcher_tries_every_minute_for_jobs_that_wait_and_no_missed_minute_is_made_up(
+    deployment: Synthesised,
+) -> None:
+    rules = [
+        rule for _, rule in every(deployment, "AWS::Events::Rule") if "Launcher" in plain(rule["Targets"][0]["Arn"])
+    ]
+    (rule,) = rules
+    assert (rule["ScheduleExpression"], "EventPattern" in rule) == ("rate(1 minute)", False)
+    assert rule["Targets"][0]["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+
+
+def test_events_wake_nothing_but_the_attendant_the_launcher_and_the_cleanups(deployment: Synthesised) -> None:
     targets = [plain(target["Arn"]) for _, rule in every(deployment, "AWS::Events::Rule") for target in rule["Targets"]]
     assert sorted(target[1:].partition(".")[0].rstrip("0123456789ABCDEF") for target in targets) == [
         "Attendant",
         "CleanupQueue",
         "Endings",
         "GridQueue",
+        "Launcher",
     ]
 
 

@@ -20,6 +20,7 @@ SECTIONS = [
     "A deploy failed",
     "Take over kept buckets",
     "Restore the table",
+    "A job waits for capacity",
     "Protect an instance",
     "Alarms",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,10 @@ from tools.diagrams import transitions
 from tools.synthesis import Synthesised
 
 Machine = dict[str, Any]
-WORKING = {"Launch", "Train", "Sync"}
+WAIT = "Wait for capacity"
+WORKING = {"Launch", WAIT, "Train", "Sync"}
+LONGEST_S = (72 + 336) * 3600
+"""The hours of the longest job, and those that it may wait."""
 LONGEST_LAMBDA_S = 900
 
 
@@ -121,6 +125,7 @@ TIMING = Timing()
 PATIENCE = {
     "Admit": TIMING.trouble_patience_s,
     "Launch": TIMING.trouble_patience_s,
+    WAIT: 3600.0,
     "Train": 20 * TIMING.heartbeat_s,
     "Sync": TIMING.sync_patience_s,
     "Terminate": TIMING.terminate_patience_s,
@@ -184,6 +189,11 @@ def longest(state: str, machine: Machine) -> float:
     """How long a state may take at most after the job's deadline, with any mixture of errors. Of a state whose function ends its
     patience only those count later that the function does not raise; before, all of them together are the patience."""
     task = machine["States"][state]
+    if (
+        state == WAIT
+    ):  # after the hours that it may wait only the margin of its time-out, and tries that keep no token, are left
+        margin = int(re.findall(r"\+ (\d+)", task["TimeoutSeconds"])[0])
+        return float(margin) + sum(wholly(retry, LAUNCHER_S) for retry in task["Retry"])
     if state not in OUTLIVING:
         first_s = float(task["HeartbeatSeconds"] + 1 if state == "Train" else task["TimeoutSeconds"])
         return first_s + sum(wholly(retry, _longest_try(retry, task)) for retry in task["Retry"])
@@ -205,11 +215,13 @@ def _longest_try(retry: dict[str, Any], task: dict[str, Any]) -> float:
 
 ATTENDANT_S = 90.0
 """The attendant's own time-out, and the margin of a state."""
-AFTER_THE_DEADLINE = ("Launch", "Train", "Sync", "Terminate")
+LAUNCHER_S = 330.0
+"""The launcher's."""
+AFTER_THE_DEADLINE = ("Launch", WAIT, "Train", "Sync", "Terminate")
 
 
 def test_every_state_ends_before_the_machine_does_whatever_errors_it_meets(machine: Machine) -> None:
-    margin = machine["TimeoutSeconds"] - 72 * 3600
+    margin = machine["TimeoutSeconds"] - LONGEST_S
     assert sum(longest(state, machine) for state in AFTER_THE_DEADLINE) <= margin
     assert longest("Admit", machine) <= margin
 
@@ -238,7 +250,8 @@ def test_a_step_that_is_tried_again_and_again_costs_a_bounded_number_of_transiti
 
 def test_a_states_output_is_the_functions_answer_alone(machine: Machine) -> None:
     told = {name: state.get("Output") for name, state in tasks(machine).items()}
-    assert told.pop("Train") is None  # its answer comes by the token, and is the whole result
+    for by_token in ("Train", WAIT):  # the answer that comes by the token is the whole result
+        assert told.pop(by_token) is None
     assert set(told.values()) == {"{% $states.result.Payload %}"}
 
 
@@ -301,9 +314,43 @@ def test_no_state_polls(machine: Machine) -> None:
     assert {state["Type"] for state in machine["States"].values()} == {"Task", "Choice", "Succeed", "Fail"}
 
 
-def test_no_state_has_the_token_but_train(machine: Machine) -> None:
-    holders = [name for name, state in machine["States"].items() if "Task.Token" in json.dumps(state)]
-    assert holders == ["Train"]
+def test_no_state_has_a_token_but_the_two_that_wait(machine: Machine) -> None:
+    holders = {name for name, state in machine["States"].items() if "Task.Token" in json.dumps(state)}
+    assert holders == {"Train", WAIT}
+    for name in holders:
+        assert machine["States"][name]["Resource"].endswith(":lambda:invoke.waitForTaskToken")
+        assert machine["States"][name]["HeartbeatSeconds"] > 0
+
+
+def test_a_job_waits_only_where_launch_says_so_and_goes_on_as_if_it_had_been_launched_at_once(machine: Machine) -> None:
+    launch, wait = machine["States"]["Launch"], machine["States"][WAIT]
+    assert [(one["ErrorEquals"], one["Next"]) for one in launch["Catch"]] == [
+        (["CapacityAwaited"], WAIT),
+        (["States.ALL"], "Terminate"),
+    ]
+    assert wait["Next"] == launch["Next"] == "Train"
+    assert {name: text.replace(".Payload", "") for name, text in launch["Assign"].items()} == wait["Assign"]
+
+
+def test_a_wait_that_loses_its_heartbeat_is_entered_again_and_any_other_end_falls_into_terminate(
+    machine: Machine,
+) -> None:
+    wait = machine["States"][WAIT]
+    assert [(one["ErrorEquals"], one["Next"]) for one in wait["Catch"]] == [
+        (["States.HeartbeatTimeout"], WAIT),
+        (["States.ALL"], "Terminate"),
+    ]
+    assert "Assign" not in wait["Catch"][0]  # until when it waits stays as it was
+
+
+def test_a_wait_costs_the_same_whether_it_lasts_a_minute_or_two_weeks(machine: Machine) -> None:
+    """A retry of a wait is an error's, never the clock's: its verdicts and its time-out are final."""
+    wait = machine["States"][WAIT]
+    for error in (*errors.BY_NAME, "States.Timeout", "States.HeartbeatTimeout"):
+        retry = used(wait, error)
+        assert retry is None or retry["MaxAttempts"] == 0, error
+    most = 14 * 86400 / wait["HeartbeatSeconds"]
+    assert most <= 60  # entered so often even where the clock never ticks
 
 
 def test_every_state_says_what_it_does(machine: Machine) -> None:
@@ -334,4 +381,4 @@ def test_what_done_says_was_assigned_on_every_way_to_it(machine: Machine) -> Non
     on_the_way = {name for state in ("Admit", "Launch", "Train", "Sync") for name in states[state]["Assign"]}
     used = {word.strip("{%$ }") for word in states["Done"]["Output"].values()}
     assert used <= on_the_way
-    assert on_the_way <= assigned | {"recoveries"}
+    assert on_the_way <= assigned | {"recoveries", "wait_left_s"}

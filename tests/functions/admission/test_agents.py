@@ -10,7 +10,7 @@ from admission.policy import Care, care
 from contract import agents, items, keys
 from contract.codec import decode
 from contract.intents import Intent
-from stacks.settings import STEP_FUNCTIONS_LONGEST_H
+from stacks.settings import LONGEST_WAIT_H, STEP_FUNCTIONS_LONGEST_H
 from tests.builders import ADMISSION, JOB
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
@@ -69,7 +69,7 @@ def test_what_an_agent_needs_depends_on_its_age(age_days: float | None, wanted: 
 
 def test_no_agent_goes_before_the_longest_job_that_was_admitted_with_it_is_over() -> None:
     """S3 rounds up to the next midnight, which is later still."""
-    assert agents.FRESH_DAYS * 24 + STEP_FUNCTIONS_LONGEST_H + 7 * 24 <= agents.KEPT_DAYS * 24
+    assert agents.FRESH_DAYS * 24 + STEP_FUNCTIONS_LONGEST_H + LONGEST_WAIT_H + 7 * 24 <= agents.KEPT_DAYS * 24
 
 
 @pytest.fixture

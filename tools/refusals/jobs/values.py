@@ -168,6 +168,23 @@ VALUES = (
         ),
     ),
     Section(
+        "max_wait_hours",
+        "a number from 0 to 336 (limits.max_wait_hours in cdk.json)",
+        taken=48,
+        left_out=0,
+        rows=(
+            ("negative", -1, "-1 is too small"),
+            ("null", None, "null is not a number"),
+            ("NaN", float("nan"), "NaN is not a finite number"),
+            ("for ever", float("inf"), "Infinity is not a finite number"),
+            ("a number as text", "48", '"48" is not a number (numbers stand without quotes)'),
+            ("true", True, "true is not a number"),
+            ("a number of days with its unit", "14d", '"14d" is not a number (numbers stand without quotes)'),
+            ("more than the settings allow", 337, "337 is too large"),
+            ("huge", 1e300, "1e+300 is too large"),
+        ),
+    ),
+    Section(
         "max_cost_usd",
         "nothing yet; leave it out and limit max_hours",
         rows=(

@@ -1,0 +1,145 @@
+"""Decides about jobs that wait for capacity: whether a job waits on, whose turn it is, when the next try is, what people are told.
+
+Facts and the time in, verdicts out: no call of AWS.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from contract.errors import CapacityAwaited, CapacityUnavailable, JobError
+from contract.intents import Intent
+from contract.jobs import Job
+from contract.timing import Timing
+from contract.waits import CapacityWait
+from launcher.policy import next_step, rungs_told, shown
+
+BEATS = 6
+"""How often a token gets a heartbeat within the time of one, so that five may be missed."""
+VARIES = 0.5
+"""By which share of itself a pause is longer or shorter, so that jobs that began to wait together get apart."""
+MOST_DOUBLED = 20
+"""Doubling further changes no pause, and makes large numbers."""
+
+
+def since(walks: Sequence[Intent]) -> float:
+    """When the attempt was first asked for capacity: from then on it waits, the launch patience included."""
+    return walks[0].started_at
+
+
+def until(job: Job, walks: Sequence[Intent]) -> float:
+    """When the attempt has waited for all that the job has left of its `max_wait_hours`. A walk keeps what was used up before its own
+    attempt in `waited_s`, so the first walk of the attempt says what is left."""
+    return since(walks) + wait_left_s(job, walks[0].waited_s)
+
+
+def wait_left_s(job: Job, waited_s: float) -> float:
+    """Seconds that the job may still wait once it has waited for `waited_s`."""
+    return max(0.0, job.max_wait_hours * 3600 - waited_s)
+
+
+def after_patience(job: Job, walks: Sequence[Intent], problem: CapacityUnavailable, *, now: float) -> JobError:
+    """What Launch ends with where its patience is over: the job waits if it may."""
+    if not walks or now >= until(job, walks):
+        return problem
+    return CapacityAwaited(f"{problem} The job waits for capacity until {_utc(until(job, walks))} at most.")
+
+
+def pause_s(tries: int, timing: Timing, chance: float) -> float:
+    """Seconds until the next try after so many; `chance` is from 0 to 1."""
+    whole = min(timing.wait_again_s * 2 ** min(tries, MOST_DOUBLED), timing.wait_longest_s)
+    return whole * (1 - VARIES + 2 * VARIES * chance)
+
+
+def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float) -> CapacityWait:
+    """The wait of a state that was entered now."""
+    return CapacityWait(
+        job=job.id,
+        attempt=attempt,
+        token=token,
+        since=since(walks),
+        until=until(job, walks),
+        next_try_at=now + pause_s(0, job.timing, chance),
+    )
+
+
+def tried(
+    wait: CapacityWait, timing: Timing, *, now: float, chance: float, trouble: str = "", soon: bool = False
+) -> CapacityWait:
+    """The wait after one more try. One that met trouble may have launched, so the next comes soon, and their pauses grow. `soon`: the
+    function's time did not suffice for the whole ladder."""
+    troubles = wait.troubles + 1 if trouble else 0
+    doubled = troubles - 1 if trouble else 0 if soon else wait.tries
+    pause = pause_s(doubled, timing, chance)
+    return replace(wait, tries=wait.tries + 1, next_try_at=now + pause, trouble=trouble, troubles=troubles)
+
+
+def due(waits: Iterable[CapacityWait], *, now: float) -> list[CapacityWait]:
+    """Those whose try is due, or whose time is over, the longest overdue first: none comes last again and again."""
+    ready = [wait for wait in waits if min(wait.next_try_at, wait.until) <= now]
+    return sorted(ready, key=lambda wait: (min(wait.next_try_at, wait.until), wait.job))
+
+
+def beats_now(job: str, *, now: float, heartbeat_s: float, every_s: float) -> bool:
+    """Whether the tokens of this job get their heartbeat in this tick of a clock that ticks every `every_s`: each BEATS times within the
+    time of a heartbeat, and never all in the same tick."""
+    ticks = max(1, int(heartbeat_s / BEATS / every_s))
+    return int(now / every_s) % ticks == zlib.crc32(job.encode()) % ticks
+
+
+def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -> CapacityUnavailable | None:
+    """The end of a wait whose time is over; None where its last walk launched, and only the answer is missing. It says how long the job
+    waited, and what every rung answered last."""
+    if walks and walks[-1].launched:
+        return None
+    answers = rungs_told(walks[-1]) if walks else "no walk is on record"
+    trouble = f" The last try did not get through: {wait.trouble}." if wait.trouble else ""
+    return CapacityUnavailable(
+        f"no capacity on any rung for {(now - wait.since) / 3600:.1f} h (since {_utc(wait.since)}, {wait.tries} tries while it waited); "
+        f"max_wait_hours is {job.max_wait_hours:g}, for all attempts of the job together. The last answers: {answers}.{trouble}"
+    )
+
+
+def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: float) -> dict[str, Any]:
+    """What people read while the job waits (`keys.JobPrefix.wait`), and afterwards how the wait ended."""
+    last = walks[-1] if walks else None
+    return {
+        "job": wait.job,
+        "attempt": wait.attempt,
+        "state": state,
+        "written_at": _utc(now),
+        "waits_since": _utc(wait.since),
+        "waits_until": _utc(wait.until),
+        "tries": wait.tries,
+        "next_try_at": _utc(wait.next_try_at) if state == WAITS else None,
+        "trouble": wait.trouble or None,
+        "rungs": shown(last) if last else [],
+    }
+
+
+WAITS, LAUNCHED = "waits for capacity", "launched"
+"""What the document says while the job waits, and once it has capacity; otherwise it has the name of the error."""
+
+
+def rest(intent: Intent) -> bool:
+    """Whether rungs are left that nobody has asked yet, and none is in doubt."""
+    place = next_step(intent)
+    return place is not None and intent.steps[place].answer is None
+
+
+def doubted(intent: Intent) -> str:
+    """The rung of which nobody knows whether it launched, with the last answer; empty where there is none."""
+    place = next_step(intent)
+    step = None if place is None else intent.steps[place]
+    if step is None or step.answer is None:
+        return ""
+    said = step.answer.code or step.answer.outcome.value
+    return f"{step.rung.instance_type} in {step.rung.zone}: {said}"
+
+
+def _utc(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,107 @@
+"""Jobs that wait for capacity on the deployed machine: its JSONata, its tokens, its clock, and the rights of the launcher."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract import keys, tags
+from contract.timing import Timing
+from localaws.conditions import Conditions
+from rehearsal.faults import parse_faults
+from rehearsal.yard import StartedJob, Yard
+from tests.rehearsal.jobs import ONE, failed, instances, left, stored, succeeded, train
+from tests.waiting import HANG_S, until
+
+pytestmark = [pytest.mark.rehearsal]
+TRAINER = Path(__file__).with_name("trainer")
+SPEED = 10.0
+QUICK = {
+    "launch_patience_s": 6.0,
+    "launch_again_s": 2.0,
+    "launch_pace_s": 0.2,
+    "wait_again_s": 2.0,
+    "wait_longest_s": 6.0,
+}
+"""In seconds of the rehearsal: a minute of the real clock is six of them."""
+WAIT = "Wait for capacity"
+
+
+@pytest.fixture(scope="module")
+def scarce(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
+    """A deployment of its own, so that no capacity is nobody else's trouble."""
+    timing = asdict(Timing().divided(SPEED)) | QUICK
+    work = tmp_path_factory.mktemp("scarce") / "work"
+    with Yard(work, Conditions(speed=SPEED), settings={"timing": timing}, wanted=["workflow"]) as yard:
+        yield yard
+
+
+@pytest.fixture(scope="module")
+def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
+    """Started while there is no capacity: for forty seconds, or for ever."""
+    code = scarce.upload(TRAINER, "trainer")
+    waits: dict[str, Any] = {**ONE, "code": code, "command": train(2, 0.1), "max_wait_hours": 24}
+    requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
+    faults = [
+        "capacity-away:seconds=400,job=patient",
+        *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
+    ]
+    with scarce.faults(parse_faults(faults)):
+        yield {name: scarce.start(request, name) for name, request in requests.items()}
+
+
+def document(scarce: Yard, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stored(scarce, keys.JobPrefix(name).wait))
+    return found
+
+
+def test_a_job_waits_for_its_capacity_and_is_trained(scarce: Yard, jobs: dict[str, StartedJob]) -> None:
+    job = jobs["patient"]
+    until(lambda: WAIT in job.states(), HANG_S)
+    execution = succeeded(job)
+    assert job.states() == ["Admit", "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
+    told = document(scarce, job.name)
+    assert (told["state"], told["tries"] > 0) == ("launched", True)
+    links = json.loads(execution["output"])["links"]
+    assert links["waiting"].endswith("waiting.json")
+
+
+def test_the_hours_of_the_job_began_when_it_had_waited(jobs: dict[str, StartedJob]) -> None:
+    job = jobs["patient"]
+    succeeded(job)
+    (one,) = instances(job)
+    (deadline,) = (float(tag["Value"]) for tag in one["Tags"] if tag["Key"] == tags.DEADLINE)
+    began = job.describe()["startDate"].timestamp()
+    assert deadline - began > 3600 + 25
+
+
+def test_while_it_waits_its_history_does_not_grow(jobs: dict[str, StartedJob]) -> None:
+    """The events of a state that waits for a token: entered, scheduled, started, submitted, succeeded, left."""
+    job = jobs["patient"]
+    succeeded(job)
+    events = job.history()
+    names = [one.get("stateEnteredEventDetails", {}).get("name") for one in events]
+    begin, end = names.index(WAIT), names.index("Train")
+    assert end - begin <= 8
+
+
+def test_an_execution_that_is_stopped_while_it_waits_ends_with_nothing(
+    scarce: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    job = jobs["stopped"]
+    until(lambda: WAIT in job.states(), HANG_S)
+    scarce.client("stepfunctions").stop_execution(executionArn=job.arn, error="Stopped", cause="somebody pressed Stop")
+    assert job.wait(HANG_S)["status"] == "ABORTED"
+    job.settle()
+    assert (instances(job), left(job)) == ([], [])
+
+
+def test_a_wait_that_is_over_fails_the_job_and_says_what_every_rung_answered(jobs: dict[str, StartedJob]) -> None:
+    cause = failed(jobs["hasty"], "CapacityUnavailable")
+    assert "max_wait_hours is 0.008" in cause
+    assert "InsufficientInstanceCapacity" in cause
