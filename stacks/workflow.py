@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from contract import items, keys, names
+from contract import keys, names
 from contract.environments import (
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
@@ -25,7 +25,7 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import ec2_rights, interfaces, item_rights, job_rights
+from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
 from stacks.parts.asked import asked
@@ -40,7 +40,6 @@ from stacks.parts.node_rights import read_consoles
 from stacks.parts.outputs import shown, started_here
 from stacks.parts.queue import FEWEST_RECEIVES, DeadLetters, Queue
 from stacks.parts.right import Right
-from stacks.parts.rights import READ
 from stacks.parts.train_machine import Steps, TrainMachine
 from stacks.parts.wakes import Wakes
 
@@ -161,28 +160,7 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
-            rights=[
-                rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
-                rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
-                rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
-                item_rights.read_admission(rights),
-                item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
-                rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
-                Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
-                rights.list_home(),
-                *rights.data(data_buckets),
-                rights.look_at(
-                    "DescribeTypesAndImages",
-                    "ec2:DescribeInstanceTypes",
-                    "ec2:DescribeInstanceTypeOfferings",
-                    "ec2:DescribeImages",
-                    "ec2:DescribeSpotPriceHistory",
-                    "ec2:GetEbsDefaultKmsKeyId",
-                ),
-                rights.prices(),
-                rights.parameters(sorted(images.values())),
-                rights.describe_secrets(),
-            ],
+            rights=admission_rights.admit(rights, agent, images=images.values(), data_buckets=data_buckets),
         )
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -21,23 +16,32 @@ from pydantic import (
 )
 
 from admission.efa import EFA_MAY_BE, Mode
-from admission.shell import shell_syntax
-from contract import training
+from admission.values import (
+    AUTO,
+    MOST_BYTES,
+    Accelerators,
+    Buying,
+    JobRole,
+    Location,
+    Passable,
+    Secret,
+    TrainingRegion,
+    TypeName,
+    Variable,
+    one_of,
+    read_efa,
+    read_regions,
+    read_words,
+)
 from contract.environments import Limits
-from contract.jobs import Market, Scope, Selection
-from contract.names import JOB_ROLE_PATTERN
-from refusals.addresses import Address
-from refusals.fields import ARCHIVE_MAY_BE, MOST_ADDRESS, OWNER_MAY_BE, REGION, ArchiveAddress, Owner, without_nul
-from refusals.wording import line, plain, what
+from contract.jobs import Scope, Selection
+from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, REGION, ArchiveAddress, Owner
+from refusals.wording import line
 
 MOST_ARGUMENTS = 1000
 """The most arguments of the command."""
-MOST_BYTES = 128_000
-"""The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
 MOST_TYPES = 10
 MOST_REGIONS = 30
-AUTO = "auto"
-"""In place of a list of regions: all training regions."""
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
@@ -45,114 +49,6 @@ LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
-INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
-ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
-JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
-SHELL_SHOWN = 3
-"""How many pieces of shell syntax a refusal names."""
-LIST_SHOWN = 300
-"""How many characters of the corrected command, as a list, a refusal shows."""
-
-
-def _words(value: object) -> object:
-    """Splits a command given as text into words as a shell does; no shell ever runs it."""
-    if not isinstance(value, str):
-        return value
-    try:
-        words = shlex.split(value)
-    except ValueError as problem:
-        raise ValueError(
-            f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
-        ) from None
-    if found := shell_syntax(value):
-        rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
-        form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
-        raise ValueError(
-            f"has what only a shell understands, and no shell runs it: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
-            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to see as it stands"
-        )
-    return words
-
-
-def _passable(value: str) -> str:
-    if (size := len(without_nul(value).encode())) > MOST_BYTES:
-        raise ValueError(f"has {size:,} bytes")
-    return value
-
-
-def _address(value: str) -> str:
-    Address.parse(value)
-    return value
-
-
-def _variable(name: str) -> str:
-    if not VARIABLE.fullmatch(name):
-        raise ValueError("is not a variable name; allowed: up to 128 letters, digits and _, not beginning with a digit")
-    if name in training.RESERVED:
-        raise ValueError(f"is set by Trainyard; allowed: any name but {', '.join(sorted(training.RESERVED))}")
-    return name
-
-
-def _one_of(kind: type[Enum], word: str) -> Callable[[object], object]:
-    """Reads the text of a choice."""
-    texts = {one.value: one for one in kind}
-
-    def read(value: object) -> object:
-        if isinstance(value, kind):
-            return value
-        if not isinstance(value, str) or value not in texts:
-            raise ValueError(f"{what(value)} is not a {word}")
-        return texts[value]
-
-    return read
-
-
-def _regions(value: object) -> object:
-    """Reads the word that stands for all regions as a list of none."""
-    if value == AUTO:
-        return []
-    if not isinstance(value, list):
-        raise ValueError(f"{what(value)} is neither {AUTO} nor a list")
-    if not value:
-        raise ValueError("is empty")
-    return value
-
-
-def _efa(value: object) -> object:
-    """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
-    if isinstance(value, bool):
-        return Mode.TRUE if value else Mode.FALSE
-    return Mode.AUTO if value == Mode.AUTO.value else value
-
-
-def _secret(arn: str) -> str:
-    if not SECRET.fullmatch(arn):
-        raise ValueError(f"{plain(arn)} is not the ARN of a secret")
-    return arn
-
-
-# A constraint makes pydantic check the characters: a bare `str` accepts half of a surrogate pair, which later fails to be written.
-Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
-Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
-Variable = Annotated[str, AfterValidator(_variable)]
-TrainingRegion = Annotated[str, Field(pattern=REGION)]
-
-
-class Buying(str, Enum):
-    """In which markets the nodes may be bought."""
-
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"
-
-    @property
-    def markets(self) -> tuple[Market, ...]:
-        """In the order in which they are tried."""
-        if self is Buying.SPOT_THEN_ON_DEMAND:
-            return (Market.SPOT, Market.ON_DEMAND)
-        return (Market(self.value),)
 
 
 class JobRequest(BaseModel):
@@ -170,7 +66,7 @@ class JobRequest(BaseModel):
         description="S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node.",
         examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
     )
-    command: Annotated[list[Passable], BeforeValidator(_words)] = Field(
+    command: Annotated[list[Passable], BeforeValidator(read_words)] = Field(
         min_length=1,
         max_length=MOST_ARGUMENTS,
         description=(
@@ -186,7 +82,7 @@ class JobRequest(BaseModel):
             "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
         },
     )
-    instance_types: list[Annotated[str, Field(pattern=INSTANCE_TYPE)]] = Field(
+    instance_types: list[TypeName] = Field(
         default_factory=list,
         min_length=1,
         max_length=MOST_TYPES,
@@ -194,7 +90,7 @@ class JobRequest(BaseModel):
         examples=[["g5.12xlarge", "g4dn.12xlarge"]],
         json_schema_extra={"uniqueItems": True},
     )
-    accelerators: Annotated[str, Field(pattern=ACCELERATORS)] | None = Field(
+    accelerators: Accelerators | None = Field(
         default=None,
         description=(
             "Name and number of a machine's GPUs or Neuron devices, in place of instance_types: every type of the region that has exactly "
@@ -207,31 +103,38 @@ class JobRequest(BaseModel):
         description="Where to train: one of the deployment's training regions, its home region where none is named.",
         examples=["eu-central-1"],
     )
-    regions: Annotated[list[TrainingRegion] | None, Field(max_length=MOST_REGIONS), BeforeValidator(_regions)] = Field(
-        default=None,
-        description=(
-            "Where to train, in place of region: several of the deployment's training regions, or auto for all of them. All nodes of "
-            "an attempt run in one zone; another attempt may run in another region."
-        ),
-        examples=[["eu-central-1", "eu-west-1"], AUTO],
-        json_schema_extra={
-            "anyOf": [
-                {"type": "array", "items": {"type": "string", "pattern": REGION}, "minItems": 1, "uniqueItems": True},
-                {"const": AUTO},
-            ]
-        },
+    regions: Annotated[list[TrainingRegion] | None, Field(max_length=MOST_REGIONS), BeforeValidator(read_regions)] = (
+        Field(
+            default=None,
+            description=(
+                "Where to train, in place of region: several of the deployment's training regions, or auto for all of them. All nodes of "
+                "an attempt run in one zone; another attempt may run in another region."
+            ),
+            examples=[["eu-central-1", "eu-west-1"], AUTO],
+            json_schema_extra={
+                "anyOf": [
+                    {
+                        "type": "array",
+                        "items": {"type": "string", "pattern": REGION},
+                        "minItems": 1,
+                        "uniqueItems": True,
+                    },
+                    {"const": AUTO},
+                ]
+            },
+        )
     )
     nodes: int = Field(
         default=1, ge=1, description="Machines that train together; the deployment's limits.max_nodes at most."
     )
-    efa: Annotated[Mode, BeforeValidator(_efa), WithJsonSchema({"enum": ["auto", True, False]})] = Field(
+    efa: Annotated[Mode, BeforeValidator(read_efa), WithJsonSchema({"enum": ["auto", True, False]})] = Field(
         default=Mode.AUTO,
         description=(
             "Whether nodes talk over EFA: true (every type must have it), false, or auto (where a type has it and there is more than one "
             "node)."
         ),
     )
-    market: Annotated[Buying, BeforeValidator(_one_of(Buying, "market"))] = Field(
+    market: Annotated[Buying, BeforeValidator(one_of(Buying, "market"))] = Field(
         default=Buying.ON_DEMAND,
         description=(
             "How capacity is bought: on-demand; spot (cheaper, and AWS may take the nodes back: the job goes on from its newest "
@@ -264,14 +167,14 @@ class JobRequest(BaseModel):
         allow_inf_nan=False,
         description="Minutes between two commits of the checkpoint and artifact folders.",
     )
-    checkpoint_scope: Annotated[Scope, BeforeValidator(_one_of(Scope, "scope"))] = Field(
+    checkpoint_scope: Annotated[Scope, BeforeValidator(one_of(Scope, "scope"))] = Field(
         default=Scope.AUTO,
         description=(
             "Whose files in CHECKPOINT_DIR are the checkpoint: rank0 (of rank 0 alone), shards (of every rank, and none may be missing), "
             "or auto (of every rank that has any)."
         ),
     )
-    checkpoint_restore: Annotated[Selection, BeforeValidator(_one_of(Selection, "selection"))] = Field(
+    checkpoint_restore: Annotated[Selection, BeforeValidator(one_of(Selection, "selection"))] = Field(
         default=Selection.ALL,
         description=(
             "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."
@@ -280,7 +183,7 @@ class JobRequest(BaseModel):
     environment: dict[Variable, Passable] = Field(
         default_factory=dict, description="Environment variables of the command.", max_length=MOST_VARIABLES
     )
-    secrets: dict[Variable, Annotated[str, AfterValidator(_secret)]] = Field(
+    secrets: dict[Variable, Secret] = Field(
         default_factory=dict,
         max_length=MOST_SECRETS,
         description="Environment variable to the ARN of a Secrets Manager secret under the deployment's path; the node reads the value.",
@@ -297,7 +200,7 @@ class JobRequest(BaseModel):
             "GiB of each node's root volume, the image included (the deployment's default, or more where image and code need it)."
         ),
     )
-    job_role: Annotated[str, Field(pattern=JOB_ROLE, max_length=20)] | None = Field(
+    job_role: JobRole | None = Field(
         default=None,
         description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
         examples=["datasets"],

@@ -1,0 +1,138 @@
+"""Reads the values of a request's fields: what a text, a list or a word of each kind may be."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from enum import Enum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from admission.efa import Mode
+from admission.shell import shell_syntax
+from contract import training
+from contract.jobs import Market
+from contract.names import JOB_ROLE_PATTERN
+from refusals.addresses import Address
+from refusals.fields import MOST_ADDRESS, REGION, without_nul
+from refusals.wording import plain, what
+
+MOST_BYTES = 128_000
+"""The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
+AUTO = "auto"
+"""In place of a list of regions: all training regions."""
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
+INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
+ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
+JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
+SHELL_SHOWN = 3
+"""How many pieces of shell syntax a refusal names."""
+LIST_SHOWN = 300
+"""How many characters of the corrected command, as a list, a refusal shows."""
+
+
+def read_words(value: object) -> object:
+    """Splits a command given as text into words as a shell does; no shell ever runs it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        split = shlex.split(value)
+    except ValueError as problem:
+        raise ValueError(
+            f"cannot be split into words ({problem}); allowed: a list of texts, or words quoted as for a shell"
+        ) from None
+    if found := shell_syntax(value):
+        rest = f" and {len(found) - SHELL_SHOWN} more" if len(found) > SHELL_SHOWN else ""
+        form = json.dumps(["bash", "-c", value.strip()], ensure_ascii=False)
+        raise ValueError(
+            f"has what only a shell understands, and no shell runs it: {' '.join(map(plain, found[:SHELL_SHOWN]))}{rest}; "
+            f"allowed: {plain(form, LIST_SHOWN)}, or quotes around what the program is to see as it stands"
+        )
+    return split
+
+
+def _passable(value: str) -> str:
+    if (size := len(without_nul(value).encode())) > MOST_BYTES:
+        raise ValueError(f"has {size:,} bytes")
+    return value
+
+
+def _address(value: str) -> str:
+    Address.parse(value)
+    return value
+
+
+def _variable(name: str) -> str:
+    if not VARIABLE.fullmatch(name):
+        raise ValueError("is not a variable name; allowed: up to 128 letters, digits and _, not beginning with a digit")
+    if name in training.RESERVED:
+        raise ValueError(f"is set by Trainyard; allowed: any name but {', '.join(sorted(training.RESERVED))}")
+    return name
+
+
+def one_of(kind: type[Enum], word: str) -> Callable[[object], object]:
+    """Reads the text of a choice."""
+    texts = {one.value: one for one in kind}
+
+    def read(value: object) -> object:
+        if isinstance(value, kind):
+            return value
+        if not isinstance(value, str) or value not in texts:
+            raise ValueError(f"{what(value)} is not a {word}")
+        return texts[value]
+
+    return read
+
+
+def read_regions(value: object) -> object:
+    """Reads the word that stands for all regions as a list of none."""
+    if value == AUTO:
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"{what(value)} is neither {AUTO} nor a list")
+    if not value:
+        raise ValueError("is empty")
+    return value
+
+
+def read_efa(value: object) -> object:
+    """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
+    if isinstance(value, bool):
+        return Mode.TRUE if value else Mode.FALSE
+    return Mode.AUTO if value == Mode.AUTO.value else value
+
+
+def _secret(arn: str) -> str:
+    if not SECRET.fullmatch(arn):
+        raise ValueError(f"{plain(arn)} is not the ARN of a secret")
+    return arn
+
+
+# A constraint makes pydantic check the characters: a bare `str` accepts half of a surrogate pair, which later fails to be written.
+Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
+Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
+Variable = Annotated[str, AfterValidator(_variable)]
+Secret = Annotated[str, AfterValidator(_secret)]
+TypeName = Annotated[str, Field(pattern=INSTANCE_TYPE)]
+Accelerators = Annotated[str, Field(pattern=ACCELERATORS)]
+JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
+TrainingRegion = Annotated[str, Field(pattern=REGION)]
+
+
+class Buying(str, Enum):
+    """In which markets the nodes may be bought."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    SPOT_THEN_ON_DEMAND = "spot-then-on-demand"
+
+    @property
+    def markets(self) -> tuple[Market, ...]:
+        """In the order in which they are tried."""
+        if self is Buying.SPOT_THEN_ON_DEMAND:
+            return (Market.SPOT, Market.ON_DEMAND)
+        return (Market(self.value),)

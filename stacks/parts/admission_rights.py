@@ -1,0 +1,37 @@
+"""What Admit may do: look things up, and write what a job is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from contract import items, keys
+from stacks.parts import item_rights
+from stacks.parts.agent import Agent
+from stacks.parts.right import Right
+from stacks.parts.rights import READ, Rights
+
+
+def admit(rights: Rights, agent: Agent, *, images: Iterable[str], data_buckets: tuple[str, ...]) -> list[Right]:
+    """Returns the rights of the admission. `images`: names of the parameters that hold image ids."""
+    return [
+        rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
+        rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
+        rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
+        item_rights.read_admission(rights),
+        item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
+        rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
+        Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
+        rights.list_home(),
+        *rights.data(data_buckets),
+        rights.look_at(
+            "DescribeTypesAndImages",
+            "ec2:DescribeInstanceTypes",
+            "ec2:DescribeInstanceTypeOfferings",
+            "ec2:DescribeImages",
+            "ec2:DescribeSpotPriceHistory",
+            "ec2:GetEbsDefaultKmsKeyId",
+        ),
+        rights.prices(),
+        rights.parameters(sorted(images)),
+        rights.describe_secrets(),
+    ]
