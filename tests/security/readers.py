@@ -57,6 +57,7 @@ _J, _B, _G = JobPrefix(OWNER), BytesPrefix(OWNER), GridPrefix(A_GRID)
 S3_READERS = (
     Reader("job description", HOME, _J.description),
     Reader("job result", HOME, _J.result),
+    Reader("wait of a job", HOME, _J.wait),
     Reader("list of artifacts", HOME, _J.artifacts(A_NUMBER)),
     Reader("code of a job", HOME, _J.code(A_NAME)),
     Reader("upload", HOME, keys.UPLOADS + ANYTHING),
@@ -105,6 +106,8 @@ TABLE_READERS = (
     _item("order", items.order(OWNER, A_NUMBER)),
     _item("session", items.session(OWNER, A_NUMBER)),
     Reader("waiting Train state", TABLE, items.WAITING, ANYTHING),
+    Reader("wait for capacity", TABLE, items.CAPACITY, ANYTHING),
+    _item("turn of the launcher", items.LAUNCH_TURN),
     _item("admission closed", items.ADMISSION_CLOSED),
     _item("last pass", items.LAST_PASS),
     _item("error that waits", items.awaiting(0)),
@@ -117,7 +120,7 @@ TABLE_READERS = (
 
 
 READ_BY = {
-    JobPrefix: {"description", "result", "artifacts", "code"},
+    JobPrefix: {"description", "result", "wait", "artifacts", "code"},
     BytesPrefix: {
         *("commit", "commits", "of_set", "plan", "part", "closed", "unusable"),
         *("checkpoints", "checkpoint", "pack", "artifacts", "artifact"),
@@ -130,6 +133,6 @@ READ_BY = {
 }
 """What makes keys in the contract; each is in the table above."""
 ITEMS = {
-    *("job", "launch", "closed", "order", "session", "waiting", "awaiting", "region", "marks", "groups"),
+    *("job", "launch", "closed", "order", "session", "waiting", "awaited", "awaiting", "region", "marks", "groups"),
     *("node_report", "node_order", "node_keys"),
 }
