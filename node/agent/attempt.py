@@ -156,10 +156,10 @@ class Attempt:
         """Restores the newest checkpoint of earlier attempts, in whichever region they ran."""
         if self._node.attempt == 1:
             return
-        regions = sorted(self._job.places, key=lambda region: region != self._node.region)
-        stores = [self._bucket(region) for region in regions]
+        stores = [self._bucket(one) for one in sorted(self._job.places, key=lambda one: one != self._node.region)]
         folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
-        found = restore(stores, Position(self._job, self._node.attempt, self._node.rank), folder, staging, self._note)
+        place = Position(self._job, self._node.attempt, self._node.rank)
+        found = restore(stores, place, folder, staging, self._note, now=self._now, pause=self._pause)
         if found is None:
             self._note("no checkpoint of an earlier attempt: training starts from the beginning")
             return

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from agent.bringing import Bringing
 from agent.engine.engine import Engine
-from agent.engine.wanted import Unusable
+from agent.engine.wanted import Unusable, check
 from agent.failures import CannotStart, is_full
 from agent.position import Position
 from agent.retention import RestoreSet, history
@@ -41,9 +43,12 @@ class Restored:
 
 
 def restore(
-    stores: Sequence[Store], place: Position, folder: Path, staging: Path, note: Callable[[str], None]
-) -> Restored | None:
+    stores: Sequence[Store], place: Position, folder: Path, staging: Path, note: Callable[[str], None],
+    *, now: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep,
+) -> Restored | None:  # fmt: skip
     """Restores the newest usable set of all earlier attempts in every bucket; None where no set was ever closed.
+
+    `stores`: the bucket of the node's own region first. What lies in another one is brought there once for all nodes.
 
     A rank that reads its own part alone writes down which set it cannot use, because others do not see what is wrong with it: the next
     attempt starts from one that all can use.
@@ -57,7 +62,14 @@ def restore(
         try:
             step, commits = _opened(store, chosen, place, {0, place.rank} if own else None)
             files = union(commits, place.rank)
-            _fetch(store, [file for owned in files.values() for file in owned], folder, staging)
+            brought = frozenset[str]()
+            if store.bucket != stores[0].bucket:
+                brought = Bringing(near=stores[0], far=store, place=place, now=now, pause=pause, note=note).bring(
+                    commits
+                )
+            _fetch(
+                store, [file for owned in files.values() for file in owned], folder, staging, stores[0], brought, note
+            )
         except Unusable as problem:
             note(f"the checkpoint of attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}")
             if own and chosen.closed:
@@ -143,10 +155,21 @@ def _document(kind: type[T], store: Store, key: str) -> T:
         raise Unusable(str(problem)) from None
 
 
-def _fetch(store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path) -> None:
-    """Fetches all files or none: they move into `folder` once every one of them has been checked."""
+def _fetch(
+    store: Store, files: Sequence[CommittedFile], folder: Path, staging: Path, near: Store, brought: Collection[str],
+    note: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Fetches all files or none: they move into `folder` once every one of them has been checked. Those whose objects were `brought` come
+    from the bucket `near`; where one of these is not what was committed, all come from `store`."""
+    check(files)
     try:
-        Engine(store).fetch(files, staging)
+        try:
+            Engine(near).fetch([file for file in files if file.key in brought], staging)
+        except Unusable as problem:
+            note(f"the copy in {near.bucket} cannot be used: {problem}")
+            shutil.rmtree(staging, ignore_errors=True)
+            brought = ()
+        Engine(store).fetch([file for file in files if file.key not in brought], staging)
     except OSError as problem:
         if is_full(problem):
             raise CannotStart("the disk is full of the restored checkpoint: ask for a larger volume_gb") from problem

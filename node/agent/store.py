@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError
 from contract.aws_errors import code_of
 
 MIB = 1024 * 1024
+COPIED, COPIED_AT_ONCE = 64 * MIB, 8
+"""Bytes of a part that S3 copies, which it has to do within a read's time-out, and how many of an object at once."""
 ABSENT, FORBIDDEN = ("NoSuchKey", "404"), ("AccessDenied", "403")
 TAKEN = ("PreconditionFailed", "ConditionalRequestConflict")
 """S3 answers the second where another write of the key is under way."""
@@ -94,6 +96,14 @@ class Store:
             if errors := answer.get("Errors"):
                 first = errors[0]
                 raise NotDeleted(f"{len(errors)} objects stay, {first['Key']} among them: {first['Code']}")
+
+    def copy_from(self, other: Store, key: str) -> None:
+        """Has S3 copy the object of the same key out of another bucket, in parts where it is large; no byte passes through this machine."""
+        from boto3.s3.transfer import TransferConfig
+
+        parts = TransferConfig(multipart_threshold=COPIED, multipart_chunksize=COPIED, max_concurrency=COPIED_AT_ONCE)
+        source = {"Bucket": other.bucket, "Key": key}
+        self.client.copy(source, self.bucket, key, SourceClient=other.client, Config=parts)
 
     def fetch(self, key: str, file: Path) -> None:
         """Downloads the object, a large one in parts side by side. Raises Missing."""

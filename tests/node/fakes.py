@@ -115,6 +115,16 @@ class FakeS3:
             raise refusal("403")
         Path(Filename).write_bytes(self.objects[Bucket, Key])
 
+    def copy(self, CopySource: dict[str, str], Bucket: str, Key: str, SourceClient: FakeS3, Config: Any) -> None:  # noqa: N803
+        """boto3's: in one call or many."""
+        assert Config.multipart_chunksize <= 5 * 1024**3, "S3 copies no larger part"
+        self._enter("copy", Key)
+        if (CopySource["Bucket"], CopySource["Key"]) not in SourceClient.objects:
+            raise refusal("403", "HeadObject")
+        content = SourceClient.objects[CopySource["Bucket"], CopySource["Key"]]
+        with self._lock:
+            self.objects[Bucket, Key], self._modified[Bucket, Key] = content, self.now()
+
     def get_paginator(self, _name: str) -> FakeS3:
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -46,6 +47,15 @@ def test_a_spot_node_that_is_taken_back_goes_on_from_its_last_checkpoint_in_anot
     assert restored >= max(one.closed_step for one in first.values())
     assert restored > 0
     assert left(job) == []
+
+
+def test_each_object_of_the_checkpoint_went_to_the_other_region_once(yard: Yard, jobs: dict[str, StartedJob]) -> None:
+    job = jobs["moved"]
+    ended(job)
+    calls = [call for name in ("s3:CopyObject", "s3:UploadPartCopy") for call in yard.aws.recorder.of(name=name)]
+    crossed = Counter(call.parameters["Key"] for call in calls if f"/{job.name}/checkpoints/" in call.parameters["Key"])
+    assert crossed
+    assert set(crossed.values()) == {1}
 
 
 def test_the_bytes_of_an_attempt_are_in_its_region_and_the_decisions_at_home(
