@@ -43,12 +43,12 @@ def scarce(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
 
 @pytest.fixture(scope="module")
 def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
-    """Started while there is no capacity: for forty seconds, or for ever."""
+    """Started while there is no capacity: for fifteen seconds, or for ever."""
     code = scarce.upload(TRAINER, "trainer")
     waits: dict[str, Any] = {**ONE, "code": code, "command": train(2, 0.1), "max_wait_hours": 24}
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
     faults = [
-        "capacity-away:seconds=400,job=patient",
+        "capacity-away:seconds=150,job=patient",
         *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
     ]
     with scarce.faults(parse_faults(faults)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +13,7 @@ from contract.codec import decode
 from contract.groups import TakenGroups
 from contract.jobs import Job
 from contract.keys import JobPrefix
+from contract.places import Place
 from contract.timing import Timing
 from contract.waits import CapacityWait
 from localaws.services.ec2_instance import Machine
@@ -96,12 +97,16 @@ class WaitingYard:
             self.run(tick + 0.5 - self.aws.clock.now)
 
     def fill(self) -> None:
-        """No rung has capacity."""
-        for rung in JOB.ladder:
-            home(self.aws).capacity[rung.instance_type, rung.zone] = 0
+        """No zone of any region has capacity, in no market."""
+        for ec2 in self.aws.ec2.values():
+            none = {(rung.instance_type, zone): 0 for rung in JOB.ladder for zone in ec2.catalogue.zones}
+            ec2.capacity |= none
+            ec2.spot_capacity |= none
 
-    def free(self) -> None:
-        home(self.aws).capacity.clear()
+    def free(self, region: str = PLACE.region) -> None:
+        """The zones of a region have capacity again, in both markets."""
+        self.aws.ec2[region].capacity.clear()
+        self.aws.ec2[region].spot_capacity.clear()
 
     def running(self) -> list[Machine]:
         return home(self.aws).running()
@@ -131,9 +136,9 @@ class WaitingYard:
 
 
 @contextmanager
-def waiting(tick_s: float = CLOCK_S) -> Iterator[WaitingYard]:
+def waiting(tick_s: float = CLOCK_S, *, places: Sequence[Place] = (PLACE,)) -> Iterator[WaitingYard]:
     """A deployment without capacity, whose clock ticks every `tick_s`."""
-    aws = deployed()
+    aws = deployed(places=tuple(places))
     made = WaitingYard(aws, Functions(aws))
     made.fill()
     made.functions.clean_up()
