@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from enum import Enum
 
 from contract.fabric import PLAIN, Interface, InterfaceType
@@ -12,11 +13,21 @@ from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 
+def utc(moment: float) -> str:
+    """A time for people, in UTC."""
+    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+
+
 class Market(str, Enum):
     """How capacity is bought."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
+    RESERVATION = "reservation"
+    """Of an On-Demand Capacity Reservation."""
+    CAPACITY_BLOCK = "capacity-block"
+    INTERRUPTIBLE = "interruptible-capacity-reservation"
+    """Of a reservation whose owner may ask for its capacity back."""
 
 
 class Scope(str, Enum):
@@ -66,11 +77,21 @@ class Rung:
     usd: float | None = None
     """An hour of one node when the job was admitted; None where that was not known, or nothing was chosen by it."""
 
+    reservation: str = ""
+    """Id of the Capacity Reservation or Capacity Block; empty for none."""
+    begins_at: float = 0.0
+    """From when on the reservation can be used, UTC epoch seconds."""
+    ends_at: float | None = None
+    """When AWS begins to end the nodes of a Capacity Block, UTC epoch seconds; None for never."""
+
     @property
     def words(self) -> str:
         """For people."""
         price = "" if self.usd is None else f", ${self.usd:.4f} an hour"
-        return f"{self.instance_type} in {self.zone}, {self.market.value}{price}"
+        reserved = f" {self.reservation}" if self.reservation else ""
+        begins = f", from {utc(self.begins_at)}" if self.begins_at else ""
+        ends = "" if self.ends_at is None else f", until {utc(self.ends_at)}"
+        return f"{self.instance_type} in {self.zone}, {self.market.value}{reserved}{price}{begins}{ends}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +180,14 @@ class Job:
         hours_s = self.deadline - self.waited_s - self.admitted_at
         return self.deadline - min(self.timing.deadline_notice_s, hours_s / 2)
 
-    def extended(self, waited_s: float) -> Job:
-        """The admitted job once it has waited so long for capacity: the hours of a job do not count while it waits."""
-        whole = max(0, math.floor(waited_s))
-        return replace(self, deadline=self.deadline + whole, waited_s=float(whole))
+    def extended(self, waited_s: float, rung: Rung | None = None) -> Job:
+        """The admitted job once it has waited so long for capacity: the hours of a job do not count while it waits. On a `rung` whose
+        nodes AWS ends, the job ends before."""
+        deadline = self.deadline + max(0, math.floor(waited_s))
+        if rung is not None and rung.ends_at is not None:
+            deadline = min(deadline, math.floor(rung.ends_at))
+        return self.due(deadline)
+
+    def due(self, deadline: int) -> Job:
+        """The admitted job with the deadline of a launch."""
+        return replace(self, deadline=deadline, waited_s=float(max(0, deadline - self.deadline)))

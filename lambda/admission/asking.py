@@ -11,7 +11,7 @@ from admission.images import family
 from admission.ladder import RegionFacts
 from admission.policy import RequestQuestions
 from admission.request import JobRequest
-from aws import prices
+from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
 from aws.facts import InstanceType
@@ -44,7 +44,8 @@ def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEn
 
 
 def _region(region: str, request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
-    ec2 = Ec2(region, BRISK if asked.auto else PATIENT)
+    config = BRISK if asked.auto else PATIENT
+    ec2 = Ec2(region, config)
     described = parameter(names.region_parameter(env.deployment, region), region)
     accelerated = ec2.accelerated() if asked.accelerators else []
     types = ec2.types(asked.instance_types) if asked.instance_types else {}
@@ -55,6 +56,7 @@ def _region(region: str, request: JobRequest, asked: RequestQuestions, env: Admi
         accelerated=tuple(accelerated),
         zones=ec2.zones_offering(types) if types else {},
         images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
+        reservations=tuple(reservations.found(region, asked.reservation, config)) if asked.reservation else (),
         volume_key=ec2.default_volume_key(),
         on_demand=_on_demand(region, types) if len(asked.regions) > 1 and Market.ON_DEMAND in asked.markets else {},
         spot=ec2.spot_prices(types) if types and Market.SPOT in asked.markets else {},

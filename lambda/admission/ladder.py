@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from admission import volumes
 from admission.images import family, is_allowed
 from admission.request import JobRequest
-from aws.facts import InstanceType
+from aws.facts import InstanceType, Reservation
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Market, Rung
@@ -35,6 +35,8 @@ class RegionFacts:
     zones: Mapping[str, set[str]] = field(default_factory=dict)
     images: Mapping[str, Ami | None] = field(default_factory=dict)
     """Image by family."""
+    reservations: tuple[Reservation, ...] = ()
+    """Those that the request names."""
     volume_key: str = ""
     """Default key of EBS volumes; empty where EC2 does not say."""
     on_demand: Mapping[str, float] = field(default_factory=dict)
@@ -70,10 +72,10 @@ def ladder(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admission
     are left out.
     """
     regions, auto = asked_regions(request, env), request.anywhere
-    against = {region: _region_problems(request, region, facts.get(region), env) for region in regions}
+    against = {region: region_problems(request, region, facts.get(region), env) for region in regions}
     good = [region for region in regions if not against[region]]
     answered = [region for region in regions if region in facts and not facts[region].silent]
-    views = [_View(request, region, facts[region], env, usable=region in good) for region in answered]
+    views = [View(request, region, facts[region], env, usable=region in good) for region in answered]
     rungs, problems, useful = list[Rung](), list[str](), set[str]()
     for name in request.instance_types:
         if not is_allowed(name, env.limits):
@@ -126,7 +128,7 @@ def _bounded(request: JobRequest, rungs: Sequence[Rung]) -> list[Rung]:
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class View:
     """A region in which the deployment trains, as the request sees it."""
 
     request: JobRequest
@@ -141,7 +143,7 @@ class _View:
         kind, place = self.facts.types.get(name), self.facts.place
         if not self.usable or kind is None or place is None or not self._has_image(kind):
             return []
-        image = self.facts.images[family(kind)]
+        image = self.image(name)
         assert image is not None
         return [
             Rung(
@@ -160,6 +162,11 @@ class _View:
 
     def _usd(self, name: str, zone: str, market: Market) -> float | None:
         return self.facts.spot.get((name, zone)) if market is Market.SPOT else self.facts.on_demand.get(name)
+
+    def image(self, name: str) -> Ami | None:
+        """The image of nodes of the type."""
+        kind = self.facts.types.get(name)
+        return self.facts.images.get(family(kind)) if kind else None
 
     def _has_image(self, kind: InstanceType) -> bool:
         image = self.facts.images.get(family(kind))
@@ -186,7 +193,7 @@ class _View:
         return problems
 
 
-def _region_problems(
+def region_problems(
     request: JobRequest, region: str, facts: RegionFacts | None, env: AdmissionEnvironment
 ) -> list[str]:
     where = "region" if request.regions is None else "regions"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 
-from admission import accelerators, efa, roles, volumes
+from admission import accelerators, efa, reservations, roles, volumes
 from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
@@ -55,6 +55,8 @@ class RequestQuestions:
     """Whether a region that cannot be asked is left out."""
     markets: tuple[Market, ...]
     instance_types: tuple[str, ...]
+    reservation: str
+    """Id or ARN; empty for none."""
     accelerators: bool
     """Whether the request names accelerators, of a region where the deployment trains."""
     code: str
@@ -88,7 +90,8 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
     return RequestQuestions(
         regions=regions,
         auto=request.anywhere,
-        markets=request.market.markets,
+        markets=request.market.markets if request.reservation is None else (),
+        reservation=request.reservation or "",
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
         code=request.code if request.code and not _foreign(request.code, env) else "",
@@ -109,7 +112,13 @@ def admit(
     trained = [region for region in asked_regions(request, env) if region in env.regions]
     accelerated = _accelerated(facts)
     request = accelerators.resolved(request, accelerated, _offered(facts), env.limits)
-    made = ladder(request, facts.regions, env)
+    hours = request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours)
+    wish = reservations.Wish(account=execution.account, hours=hours, now=execution.started_at)
+    made = (
+        ladder(request, facts.regions, env)
+        if request.reservation is None
+        else reservations.reserved(request, facts.regions, env, wish)
+    )
     brought = volumes.brought(facts.code, facts.archive)
     found = [
         *_name_problems(execution, facts),
@@ -117,6 +126,7 @@ def admit(
         *_limit_problems(request, env),
         *accelerators.problems(request, accelerated, trained, env),
         *accelerators.named(request, made.problems),
+        *reservations.problems(request),
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
@@ -129,7 +139,6 @@ def admit(
         raise refusal(found)
     assert facts.code is not None
     disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
-    hours = request.max_hours if request.max_hours is not None else min(DEFAULT_HOURS, env.limits.max_hours)
     return Job(
         id=execution.name,
         deployment=env.deployment,

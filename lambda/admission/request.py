@@ -24,6 +24,7 @@ from admission.values import (
     JobRole,
     Location,
     Passable,
+    ReservationName,
     Secret,
     TrainingRegion,
     TypeName,
@@ -38,6 +39,9 @@ from contract.jobs import Scope, Selection
 from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, REGION, ArchiveAddress, Owner
 from refusals.wording import line
 
+RESERVATION_MAY_BE = (
+    "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
+)
 MOST_ARGUMENTS = 1000
 """The most arguments of the command."""
 MOST_TYPES = 10
@@ -141,6 +145,14 @@ class JobRequest(BaseModel):
             "checkpoint); or spot-then-on-demand (of each type on-demand where no place has spot capacity)."
         ),
     )
+    reservation: ReservationName | None = Field(
+        default=None,
+        description=(
+            "Id of a Capacity Reservation or a Capacity Block, or ARN of a resource group of such: nodes run there and nowhere else. It "
+            "has to carry the deployment's tag. A block that begins later is waited for (max_wait_hours)."
+        ),
+        examples=["cr-0123456789abcdef0"],
+    )
     max_hours: float | None = Field(
         default=None,
         ge=LEAST_HOURS,
@@ -239,6 +251,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
         "efa": EFA_MAY_BE,
         "market": ", ".join(Buying),
+        "reservation": RESERVATION_MAY_BE,
         "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
         "max_wait_hours": f"a number from 0 to {limits.max_wait_hours:g} (limits.max_wait_hours in cdk.json)",
         "max_cost_usd": "nothing yet; leave it out and limit max_hours",

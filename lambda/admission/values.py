@@ -28,6 +28,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]{1,512}")
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
 ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
+RESERVATION = r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/[A-Za-z0-9_./-]{1,300})$"
 JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
 SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
@@ -119,6 +120,7 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Secret = Annotated[str, AfterValidator(_secret)]
 TypeName = Annotated[str, Field(pattern=INSTANCE_TYPE)]
 Accelerators = Annotated[str, Field(pattern=ACCELERATORS)]
+ReservationName = Annotated[str, Field(pattern=RESERVATION)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
 

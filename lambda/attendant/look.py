@@ -106,7 +106,7 @@ class Looker:
         step = walk.launched if walk else None
         if walk is None or step is None or step.answer is None:
             return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
-        job = job.extended(walk.waited_s)
+        job = job.extended(walk.waited_s, step.rung)
         answer, timing, region = step.answer, job.timing, step.rung.region
         job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
         instances, (reports, now) = (

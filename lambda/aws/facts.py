@@ -44,6 +44,32 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """One line of DescribeCapacityReservations."""
+
+    id: str
+    region: str
+    zone: str
+    instance_type: str
+    state: str
+    total: int
+    """Instances, used ones included."""
+    owner: str
+    """Account."""
+    platform: str
+    tenancy: str
+    deployment: str
+    """The deployment whose jobs may use it (its tag); empty for none."""
+    block: bool
+    """Whether it is a Capacity Block."""
+    interruptible: bool
+    begins_at: float
+    """UTC epoch seconds; 0 where EC2 does not say."""
+    ends_at: float | None
+    """When EC2 begins to end its nodes, UTC epoch seconds; None for never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """What Step Functions says of an execution."""
 

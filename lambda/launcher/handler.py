@@ -118,7 +118,7 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "master_address": step.answer.master_address,
         "network": network(job, step),
         "rungs": shown(intent),
-        "deadline": job.extended(intent.waited_s).deadline,
+        "deadline": job.extended(intent.waited_s, step.rung).deadline,
         "wait_left_s": round(waits.wait_left_s(job, intent.waited_s)),
     }
 

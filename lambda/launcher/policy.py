@@ -10,7 +10,7 @@ from typing import Any
 from aws.facts import Instance
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job, Rung
+from contract.jobs import Job, Rung, utc
 from contract.places import Zone
 from launcher.groups import named, told
 from launcher.requests import request, security_group
@@ -69,7 +69,8 @@ def busy(instances: Iterable[Instance]) -> frozenset[str]:
 
 
 def plan(job: Job, attempt: int, walk: Walk) -> Intent:
-    """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region."""
+    """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region. A reservation that begins
+    later has its answer without a call."""
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -79,17 +80,36 @@ def plan(job: Job, attempt: int, walk: Walk) -> Intent:
         user_data=walk.user_data,
         held_by=walk.holder,
         held_until=walk.held_until,
-        steps=tuple(Step(rung=rung, request={}) for rung in job.ladder),
+        steps=tuple(Step(rung=rung, request={}, answer=_too_early(rung, walk.started_at)) for rung in job.ladder),
         waiting=walk.waiting,
         waited_s=walk.waited_s,
     )
 
 
+def _too_early(rung: Rung, now: float) -> LaunchAnswer | None:
+    if now >= rung.begins_at:
+        return None
+    return LaunchAnswer(
+        outcome=LaunchOutcome.NO_CAPACITY,
+        at=now,
+        code=f"NotAsked: begins {utc(rung.begins_at)}",
+        message="the reservation begins later",
+    )
+
+
+def begins_at(job: Job) -> float:
+    """From when on any rung of the ladder can be used, UTC epoch seconds."""
+    return min((rung.begins_at for rung in job.ladder), default=0.0)
+
+
 def prepared(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
     """The intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline counts
     what the job has waited."""
-    job = job.extended(intent.waited_s)
-    return _with_steps(intent, lambda step: _step(job, intent.attempt, step, groups, profile), region)
+
+    def asked(step: Step) -> Step:
+        return _step(job.extended(intent.waited_s, step.rung), intent.attempt, step, groups, profile)
+
+    return _with_steps(intent, asked, region)
 
 
 def unreachable(intent: Intent, region: str, answer: LaunchAnswer) -> Intent:
@@ -99,7 +119,7 @@ def unreachable(intent: Intent, region: str, answer: LaunchAnswer) -> Intent:
 
 def _with_steps(intent: Intent, changed: Callable[[Step], Step], region: str) -> Intent:
     """Changes the steps of the region that have no request yet."""
-    new = (step.rung.region == region and not step.request for step in intent.steps)
+    new = (step.rung.region == region and not step.request and not step.answer for step in intent.steps)
     steps = [changed(step) if is_new else step for step, is_new in zip(intent.steps, new, strict=True)]
     return replace(intent, steps=tuple(steps))
 
@@ -185,6 +205,8 @@ def ending(intent: Intent, now: float) -> JobError:
         return QuotaExceeded(
             f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
         )
+    if intent.steps and all(step.rung.begins_at > now for step in intent.steps):
+        return CapacityUnavailable(f"no reservation of the job has begun: {told}")
     if now >= intent.patience_until:
         return CapacityUnavailable(
             f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"

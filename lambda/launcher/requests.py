@@ -40,7 +40,7 @@ def request(job: Job, attempt: int, rung: Rung, *, group: str, security_group: s
         "LaunchTemplate": {"LaunchTemplateId": place.launch_template, "Version": place.launch_template_version},
         "IamInstanceProfile": {"Arn": profile},
         "InstanceInitiatedShutdownBehavior": "terminate",
-        **(SPOT if rung.market is Market.SPOT else {}),
+        **(SPOT if rung.market is Market.SPOT else _reserved(rung)),
         "Placement": {"AvailabilityZone": rung.zone} | ({"GroupName": group} if group else {}),
         "NetworkInterfaces": interfaces.asked(
             job.interfaces_of(rung.instance_type),
@@ -81,6 +81,18 @@ def _performance(job: Job) -> dict[str, int]:
     return ({"Iops": job.volume_iops} if job.volume_iops > LEAST_IOPS else {}) | (
         {"Throughput": job.volume_throughput} if job.volume_throughput > LEAST_THROUGHPUT else {}
     )
+
+
+def _reserved(rung: Rung) -> dict[str, Any]:
+    """Targets one reservation: EC2 then launches nothing elsewhere. With a group in its place it would launch on demand whatever the
+    group has no room for."""
+    if not rung.reservation:
+        return {}
+    of_its_own = (
+        {} if rung.market is Market.RESERVATION else {"InstanceMarketOptions": {"MarketType": rung.market.value}}
+    )
+    target = {"CapacityReservationTarget": {"CapacityReservationId": rung.reservation}}
+    return {**of_its_own, "CapacityReservationSpecification": target}
 
 
 def _tagged(rung: Rung) -> tuple[str, ...]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from contract.errors import CapacityAwaited, CapacityUnavailable, JobError
 from contract.intents import Intent
-from contract.jobs import Job
+from contract.jobs import Job, utc
 from contract.timing import Timing
 from contract.waits import CapacityWait
-from launcher.policy import next_step, rungs_told, shown
+from launcher.policy import begins_at, next_step, rungs_told, shown
 
 BEATS = 6
 """How often a token gets a heartbeat within the time of one, so that five may be missed."""
@@ -46,7 +45,7 @@ def after_patience(job: Job, walks: Sequence[Intent], problem: CapacityUnavailab
     """What Launch ends with where its patience is over: the job waits if it may."""
     if not walks or now >= until(job, walks):
         return problem
-    return CapacityAwaited(f"{problem} The job waits for capacity until {_utc(until(job, walks))} at most.")
+    return CapacityAwaited(f"{problem} The job waits for capacity until {utc(until(job, walks))} at most.")
 
 
 def pause_s(tries: int, timing: Timing, chance: float) -> float:
@@ -63,7 +62,7 @@ def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: f
         token=token,
         since=since(walks),
         until=until(job, walks),
-        next_try_at=now + pause_s(0, job.timing, chance),
+        next_try_at=begins_at(job) if begins_at(job) > now else now + pause_s(0, job.timing, chance),
     )
 
 
@@ -99,7 +98,7 @@ def over(wait: CapacityWait, job: Job, walks: Sequence[Intent], *, now: float) -
     answers = rungs_told(walks[-1]) if walks else "no walk is on record"
     trouble = f" The last try did not get through: {wait.trouble}." if wait.trouble else ""
     return CapacityUnavailable(
-        f"no capacity on any rung for {(now - wait.since) / 3600:.1f} h (since {_utc(wait.since)}, {wait.tries} tries while it waited); "
+        f"no capacity on any rung for {(now - wait.since) / 3600:.1f} h (since {utc(wait.since)}, {wait.tries} tries while it waited); "
         f"max_wait_hours is {job.max_wait_hours:g}, for all attempts of the job together. The last answers: {answers}.{trouble}"
     )
 
@@ -111,11 +110,11 @@ def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: fl
         "job": wait.job,
         "attempt": wait.attempt,
         "state": state,
-        "written_at": _utc(now),
-        "waits_since": _utc(wait.since),
-        "waits_until": _utc(wait.until),
+        "written_at": utc(now),
+        "waits_since": utc(wait.since),
+        "waits_until": utc(wait.until),
         "tries": wait.tries,
-        "next_try_at": _utc(wait.next_try_at) if state == WAITS else None,
+        "next_try_at": utc(wait.next_try_at) if state == WAITS else None,
         "trouble": wait.trouble or None,
         "rungs": shown(last) if last else [],
     }
@@ -139,7 +138,3 @@ def doubted(intent: Intent) -> str:
         return ""
     said = step.answer.code or step.answer.outcome.value
     return f"{step.rung.instance_type} in {step.rung.zone}: {said}"
-
-
-def _utc(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

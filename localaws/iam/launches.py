@@ -11,6 +11,7 @@ from localaws.recorder import Call
 
 SPOT_ROLE = "aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 SPOT = "spot-instances-request"
+TARGET = "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"
 OF_DEVICE = re.compile(r"BlockDeviceMapping\.(\d+)\.(DeviceName|Ebs\.\w+)")
 OF_INTERFACE = re.compile(r"NetworkInterface\.(\d+)\.(\w+)")
 
@@ -67,6 +68,7 @@ def _used(call: Call, account: Account) -> Asked:
         *(("security-group", value) for key, value in given.items() if ".SecurityGroupId." in key),
         *(("launch-template", given[key]) for key in ("LaunchTemplate.LaunchTemplateId",) if key in given),
         *(("placement-group", given[key]) for key in ("Placement.GroupName",) if key in given),
+        *(("capacity-reservation", given[key]) for key in (TARGET,) if key in given),
         *(("key-pair", given[key]) for key in ("KeyName",) if key in given),
     ]
     for kind, one in used:

@@ -32,6 +32,7 @@ OF_THE_MODEL = frozenset(OPERATIONS) | {
     "TerminateInstances",
     "GetConsoleOutput",
     "DescribeSpotPriceHistory",
+    "DescribeCapacityReservations",
     "DescribeAvailabilityZones",
     *ec2_groups.OPERATIONS,
 }

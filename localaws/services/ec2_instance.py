@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localaws.model import ACCOUNT, moment
+from localaws.services.ec2_reservations import target
 from localaws.services.ec2_spot import is_spot
 
 CODES = {"pending": 0, "running": 16, "shutting-down": 32, "terminated": 48, "stopping": 64, "stopped": 80}
@@ -135,6 +136,9 @@ class Machine:
         if self.is_spot:
             request = next((one for one in self.parts if one.startswith("sir-")), "")
             entry |= {"InstanceLifecycle": "spot", "SpotInstanceRequestId": request}
+        if reserved := target(self.request):
+            market = (self.request.get("InstanceMarketOptions") or {}).get("MarketType")
+            entry |= {"CapacityReservationId": reserved} | ({"InstanceLifecycle": market} if market else {})
         if self.profile:
             entry["IamInstanceProfile"] = {"Arn": self.profile, "Id": "AIPA0123456789ABCDEF0"}
         if self.options:

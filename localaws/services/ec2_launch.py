@@ -12,6 +12,7 @@ from localaws.model import ACCOUNT, Refused
 from localaws.services.ec2_catalogue import Kind
 from localaws.services.ec2_checks import check
 from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_reservations import MARKETS, target
 from localaws.services.ec2_spot import check_market, check_quota, is_spot
 
 if TYPE_CHECKING:
@@ -49,10 +50,15 @@ def run_instances(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
     request = with_template(params, ec2.catalogue.template(named) if named else {})
     kind, zone = check(ec2.catalogue, request)
     check_market(request)
+    if (request.get("InstanceMarketOptions") or {}).get("MarketType") in MARKETS and not target(request):
+        raise Refused("InvalidParameterCombination", "The market type requires a Capacity Reservation target.")
     if params.get("DryRun"):
         raise Refused("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", 412)
     _quota(ec2, request, kind)  # EC2 checks the quota before the capacity
-    ec2.check_capacity(request, zone)
+    if target(request):
+        ec2.check_reservation(request, zone)
+    else:
+        ec2.check_capacity(request, zone)
     machines = _launch(ec2, request, zone)
     if token:
         ec2.launches[token] = (digest, machines)

@@ -17,6 +17,8 @@ from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
+from localaws.services.ec2_reservations import ENDING_S as BLOCK_ENDING_S
+from localaws.services.ec2_reservations import full, target
 from localaws.services.ec2_zones import described
 
 if TYPE_CHECKING:
@@ -119,6 +121,10 @@ class Region(Ec2):
     @property
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S / self._aws.conditions.speed
+
+    @property
+    def block_ending_s(self) -> float:
+        return BLOCK_ENDING_S / self._aws.conditions.speed
 
     def zone_names(self) -> list[str]:
         return [one["ZoneName"] for one in zones(self.region)]
@@ -229,6 +235,13 @@ class Region(Ec2):
         if fault and found not in known and len(known) < fault.number("rungs"):
             known.add(found)
             raise no_capacity(kind, zone)
+
+    def check_reservation(self, request: Mapping[str, Any], zone: str) -> None:
+        """Applies the fault `reservation-full`: another job has taken all that is left of it."""
+        fault = self._aws.conditions.now_under("reservation-full")
+        if fault and fault.meets(tags_for(request, "instance")):
+            raise full(target(request))
+        super().check_reservation(request, zone)
 
     def protected(self, machine: Machine) -> bool:
         """Applies the fault `terminate-refused`: acts as if the instance's termination protection were on."""

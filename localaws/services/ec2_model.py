@@ -15,6 +15,8 @@ from localaws.services.ec2_describe import describe_instances, describe_profiles
 from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_launch import no_capacity, run_instances
 from localaws.services.ec2_parts import OPERATIONS, Part, Parts
+from localaws.services.ec2_reservations import ENDING_S as BLOCK_ENDING_S
+from localaws.services.ec2_reservations import CapacityReservation, check_reservation, describe_reservations
 from localaws.services.ec2_spot import is_spot, price_history
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8}([0-9a-f]{9})?")
@@ -47,6 +49,8 @@ class Ec2(ABC):
         """The same of the spot market."""
         self.spot_prices: dict[tuple[str, str], float] = {}
         """USD an hour by type and zone, where a test wants others than ec2_spot.price."""
+        self.reservations: dict[str, CapacityReservation] = {}
+        """By id; a person makes them (`ec2_reservations.reserve`)."""
         self.vcpu_quota: int | None = None
         self.spot_vcpu_quota: int | None = None
 
@@ -91,6 +95,11 @@ class Ec2(ABC):
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S
 
+    @property
+    def block_ending_s(self) -> float:
+        """How long before its end a Capacity Block's nodes are ended."""
+        return BLOCK_ENDING_S
+
     # for whoever runs the machines
 
     @abstractmethod
@@ -130,6 +139,10 @@ class Ec2(ABC):
         if free is not None and here + request["MinCount"] > free:
             raise no_capacity(kind, zone)
 
+    def check_reservation(self, request: Mapping[str, Any], zone: str) -> None:
+        """Raises Refused if the reservation that a launch names does not take it."""
+        check_reservation(self, request, zone)
+
     def protected(self, machine: Machine) -> bool:
         """Whether its termination protection is on."""
         return machine.protected
@@ -156,6 +169,8 @@ class Ec2(ABC):
                 return self._terminate(params)
             case "DescribeSpotPriceHistory":
                 return price_history(self, params)
+            case "DescribeCapacityReservations":
+                return describe_reservations(self, params)
             case "GetConsoleOutput":
                 return self._console(params)
             case "CreateTags":

@@ -85,9 +85,8 @@ def work(world: World) -> Exit:
         world.aws.use(JobKeys(keys, items.renewed_keys, now=now))
         home = world.aws.store(world.home_region, world.home_bucket)
         job = patience.wait_for("the description of its job", lambda: read_job(home, node))
-        job = job.extended(
-            node.deadline - job.deadline
-        )  # the hours in which it waited for capacity, which the launch added
+        # Later by the hours in which it waited for capacity, or earlier because its reservation ends.
+        job = job.due(node.deadline)
         attempt = Attempt(
             job, node, first,
             root=world.root, place=place, home=home, items=items, aws=world.aws, metadata=world.metadata,

@@ -50,7 +50,7 @@ def launch(rights: Rights, *, instance_profile: str, image_owners: Sequence[str]
         Right(
             "LaunchIntoOurNetwork",
             ["ec2:RunInstances"],
-            _arns("subnet", "security-group", "launch-template", "placement-group"),
+            _arns("subnet", "security-group", "launch-template", "placement-group", "capacity-reservation"),
             KNOWN,
             {"StringEquals": _ours(rights)},
         ),

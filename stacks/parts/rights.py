@@ -105,6 +105,12 @@ class Rights:
         reason = "Describe calls know no resources; the condition keeps them to our regions."
         return Right(name, actions, ["*"], reason, self._here())
 
+    def resource_groups(self) -> Right:
+        """Allows to read which reservations a resource group of the account holds."""
+        reason = "Groups come and go; of their reservations only those with our tag are used."
+        groups = arn_of("resource-groups", "*", cdk.Aws.ACCOUNT_ID, "group/*")
+        return Right("ListGroupsOfReservations", ["resource-groups:ListGroupResources"], [groups], reason, self._here())
+
     def look_everywhere(self, *actions: str) -> Right:
         """Allows Describe calls in every region: instances may run in a region that the settings no longer name."""
         reason = "Describe calls know no resources, and what was launched in a region outlives the region's settings."

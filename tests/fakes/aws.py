@@ -167,6 +167,8 @@ class Aws:
                 return self.directory.cloudformation(call)
             case "iam":
                 return self.directory.iam(call)
+            case "resource-groups":
+                return self.directory.resource_groups(call)
             case "secretsmanager":
                 return self.directory.secretsmanager(call)
             case "logs":

@@ -22,6 +22,8 @@ class Directory:
     """ARNs of secrets that are scheduled for deletion: they can be described, and not read."""
     stacks: dict[str, str] = field(default_factory=dict)
     """To the status."""
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Resource groups by ARN: ids of what is in them."""
     roles: set[str] = field(default_factory=set)
     """Names of service-linked roles."""
 
@@ -34,6 +36,21 @@ class Directory:
             raise Refused("ValidationError", f"Stack with id {stack} does not exist")
         name, status = stack.split("/")[1], self.stacks[stack]
         return {"Stacks": [{"StackName": name, "StackId": stack, "CreationTime": 0, "StackStatus": status}]}
+
+    def resource_groups(self, call: Call) -> dict[str, Any]:
+        """Pages of five."""
+        if call.operation != "ListGroupResources":
+            raise Refused("BadRequestException", f"The fake has no {call.name}")
+        group = call.params["Group"]
+        if group not in self.groups:
+            raise Refused("NotFoundException", f"Cannot find group: {group}", 404)
+        _, _, _, region, account, _ = group.split(":", 5)
+        first = int(call.params.get("NextToken", 0))
+        page = self.groups[group][first : first + 5]
+        kinds = {"cr": "capacity-reservation", "i": "instance"}
+        arns = [f"arn:aws:ec2:{region}:{account}:{kinds[one.split('-')[0]]}/{one}" for one in page]
+        following = {"NextToken": str(first + 5)} if first + 5 < len(self.groups[group]) else {}
+        return {"Resources": [{"Identifier": {"ResourceArn": arn}} for arn in arns], **following}
 
     def iam(self, call: Call) -> dict[str, Any]:
         """IAM makes a service-linked role once, and names it itself."""

@@ -9,15 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from admission.handler import handler
-from contract import keys
+from contract import keys, tags
 from contract.codec import decode, encode
 from contract.jobs import Job
+from localaws.services.ec2_reservations import CapacityReservation
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
 from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import ABROAD, admits, deployed, home
+from tools.refusals.jobs import reservation
 from tools.refusals.jobs.table import SECRET
 
 ADMITTING = replace(
@@ -65,10 +67,19 @@ class Account(Aws):
             self.upload(key, body)
         self.upload("large.zip", GOOD, size=6 * 1024**3)
         self.upload("frozen.zip", zipped("train.py"), storage_class="GLACIER")
+        self._reserve()
         past = {TAKEN: replace(JOB, id=TAKEN, execution=f"{ARN}another")}
         past[FORGOTTEN] = replace(JOB, id=FORGOTTEN, execution=f"{ARN}{FORGOTTEN}", admitted_at=1_788_249_600.0)
         for name, job in past.items():
             self.put(keys.JobPrefix(name).description, encode(job))
+
+    def _reserve(self) -> None:
+        """What people reserved: each differs from the first in one thing."""
+        ours: dict[str, Any] = {"instance_type": "g5.xlarge", "zone": "eu-central-1a", "total": 4, "begins_at": NOW - 3600}
+        ours["tags"] = {tags.DEPLOYMENT: ADMISSION.deployment}
+        for identity, different in RESERVED.items():
+            home(self).reservations[identity] = CapacityReservation(**(ours | different), id=identity)
+        self.directory.groups[f"{reservation.GROUP}h100s"] = (*RESERVED, "i-0123456789abcdef0")
 
     def put(self, key: str, body: bytes, **facts: Any) -> None:
         """Into the home bucket."""
@@ -91,6 +102,23 @@ class Account(Aws):
     def regions(self, service: str) -> set[str]:
         """In which a service was called."""
         return {call.region for call in self.calls if call.service == service}
+
+
+HOUR = 3600.0
+RESERVED: dict[str, dict[str, Any]] = {
+    reservation.OURS: {},
+    reservation.BLOCK: {"kind": "capacity-block", "ends_at": NOW + 12.5 * HOUR},
+    reservation.LATER: {"kind": "capacity-block", "begins_at": NOW + 10 * HOUR, "ends_at": NOW + 58 * HOUR},
+    reservation.UNTAGGED: {"tags": {}},
+    reservation.FOREIGN: {"owner": "999999999999"},
+    reservation.CANCELLED: {"cancelled": True},
+    reservation.WINDOWS: {"platform": "Windows"},
+    reservation.DEDICATED: {"tenancy": "dedicated"},
+    reservation.OTHER_TYPE: {"instance_type": "g4dn.xlarge"},
+    reservation.OTHER_ZONE: {"zone": "eu-central-1z"},
+    reservation.INTERRUPTIBLE: {"interruptible": True},
+}
+"""Reservations at home, by id."""
 
 
 @contextmanager

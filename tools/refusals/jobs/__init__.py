@@ -5,10 +5,11 @@ from __future__ import annotations
 from admission.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.looked_up import LOOKED_UP
+from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.values import VALUES
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
-SECTIONS = tuple(sorted((COMMAND, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
+SECTIONS = tuple(sorted((COMMAND, RESERVATION, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
 
 __all__ = ["LEAST", "SECTIONS", "Row", "Section"]
