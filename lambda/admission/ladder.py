@@ -79,7 +79,7 @@ def ladder(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admission
     rungs, problems, useful = list[Rung](), list[str](), set[str]()
     for name in request.instance_types:
         if not is_allowed(name, env.limits):
-            problems.append(_not_allowed(name, env))
+            problems.append(not_allowed(name, env))
             continue
         found = [view.rungs(name) for view in views]
         problems += _of_type([view.problems(name) for view in views], any_found=any(found))
@@ -223,7 +223,7 @@ def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:
     return (names.AWS_IMAGES, account, *env.image_owners)
 
 
-def _not_allowed(name: str, env: AdmissionEnvironment) -> str:
+def not_allowed(name: str, env: AdmissionEnvironment) -> str:
     patterns = ", ".join(env.limits.instance_types)
     return f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
 

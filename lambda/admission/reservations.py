@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admission.ladder import Ladder, RegionFacts, View, asked_regions, region_problems
+from admission.images import is_allowed
+from admission.ladder import Ladder, RegionFacts, View, asked_regions, not_allowed, region_problems
 from admission.request import JobRequest
 from admission.values import Buying
 from aws.facts import Reservation
@@ -43,8 +44,11 @@ def reserved(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admissi
     every = [(region, one) for region in regions for one in facts[region].reservations]
     for region, one in every:
         view = View(request, region, facts[region], env, usable=True)
-        problems = region_problems(request, region, facts[region], env) or view.problems(one.instance_type)
-        problems = _against(one, request, facts[region], env, wish) or problems
+        problems = (
+            region_problems(request, region, facts[region], env)
+            or _against(one, request, facts[region], env, wish)
+            or _against_its_type(one.instance_type, view, env)
+        )
         against += problems
         if not problems:
             rungs.append(_rung(one, view, wish))
@@ -131,6 +135,10 @@ def _against_its_time(one: Reservation, request: JobRequest, wish: Wish) -> list
         f"lets {_down(fits)} hours fit before {utc(one.ends_at)}, when AWS begins to end its nodes, half an hour before the block ends; "
         f"allowed: max_hours of {_down(fits)} at most, or a block that ends later"
     ]
+
+
+def _against_its_type(name: str, view: View, env: AdmissionEnvironment) -> list[str]:
+    return view.problems(name) if is_allowed(name, env.limits) else [not_allowed(name, env)]
 
 
 def _down(hours: float) -> str:

@@ -75,7 +75,12 @@ class Account(Aws):
 
     def _reserve(self) -> None:
         """What people reserved: each differs from the first in one thing."""
-        ours: dict[str, Any] = {"instance_type": "g5.xlarge", "zone": "eu-central-1a", "total": 4, "begins_at": NOW - 3600}
+        ours: dict[str, Any] = {
+            "instance_type": "g5.xlarge",
+            "zone": "eu-central-1a",
+            "total": 4,
+            "begins_at": NOW - 3600,
+        }
         ours["tags"] = {tags.DEPLOYMENT: ADMISSION.deployment}
         for identity, different in RESERVED.items():
             home(self).reservations[identity] = CapacityReservation(**(ours | different), id=identity)
