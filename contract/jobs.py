@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from enum import Enum
 
 from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
-
-
-def utc(moment: float) -> str:
-    """A time for people, in UTC."""
-    return f"{datetime.fromtimestamp(moment, timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
 
 
 class Market(str, Enum):
@@ -83,15 +77,6 @@ class Rung:
     """From when on the reservation can be used, UTC epoch seconds."""
     ends_at: float | None = None
     """When AWS begins to end the nodes of a Capacity Block, UTC epoch seconds; None for never."""
-
-    @property
-    def words(self) -> str:
-        """For people."""
-        price = "" if self.usd is None else f", ${self.usd:.4f} an hour"
-        reserved = f" {self.reservation}" if self.reservation else ""
-        begins = f", from {utc(self.begins_at)}" if self.begins_at else ""
-        ends = "" if self.ends_at is None else f", until {utc(self.ends_at)}"
-        return f"{self.instance_type} in {self.zone}, {self.market.value}{reserved}{price}{begins}{ends}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,6 +97,12 @@ FAULTS: dict[str, FaultKind] = {
         {**LASTING, "how": HOW_DEAD},
         handlers="cleanup.",
     ),
+    "block-ends": FaultKind(
+        "AWS ends every node of the job's Capacity Block, long before its time and without a notice",
+        "NodeLost: a new attempt in the block from the newest checkpoint, if the block still takes launches. At its own time a block ends "
+        "no job without a checkpoint: the deadline is before it.",
+        {"step": number("5", "once rank 0 reports so many steps"), "attempts": ATTEMPTS, "job": JOB},
+    ),
     "cleanup-event-lost": FaultKind(
         "the event that tells of the execution's end never arrives",
         "The reaper ends what is left at the second look after its grace period.",
@@ -202,6 +208,11 @@ FAULTS: dict[str, FaultKind] = {
             "how": choice("silent", "as if its schedule were off, an error, or a time-out", "silent", "fails", "hangs"),
         },
         handlers="reaper.",
+    ),
+    "reservation-full": FaultKind(
+        "somebody else has taken what was left of the reservation that the launch names (ReservationCapacityExceeded)",
+        "The job waits as long as it may, and launches nothing elsewhere.",
+        {**LASTING, "job": JOB},
     ),
     "response-lost": FaultKind(
         "the answer to the first RunInstances is lost after the instances exist",

@@ -17,6 +17,7 @@ from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth, Losses
 from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_reservations import target
 from rehearsal.fault_keys import MOMENTS
 from rehearsal.faults import FAULTS
 from rehearsal.state import reports
@@ -30,10 +31,23 @@ BROKEN = {"fails": b"false", "killed": b"kill -KILL $$"}
 AGENTS_COMMAND = b"\0-m\0agent\0"
 
 
+def _any(_machine: Machine) -> bool:
+    return True
+
+
+MARKETS: Mapping[str, Callable[[Machine], bool]] = {
+    "node-interrupted": lambda machine: machine.is_spot,
+    "block-ends": lambda machine: bool(target(machine.request)),
+}
+"""Which machines a fault can befall at all."""
+
+
 class NodeFaults:
     """Applies the faults of `rehearsal.faults` to single nodes of a job."""
 
-    striking = frozenset({"agent-crash", "disk-full", "freeze", "no-network", "node-interrupted", "node-lost"})
+    striking = frozenset(
+        {"agent-crash", "block-ends", "disk-full", "freeze", "no-network", "node-interrupted", "node-lost"}
+    )
 
     def birth(self, machine: Machine, conditions: Conditions) -> Birth:
         """Returns what the requested faults change about a machine that boots now."""
@@ -57,7 +71,7 @@ class NodeFaults:
     def befalls(self, fault: Fault, node: Node) -> bool:
         """Whether the fault's moment has come for a node that it applies to."""
         machine = node.machine
-        if not fault.meets(machine.marks) or (fault.name == "node-interrupted" and not machine.is_spot):
+        if not fault.meets(machine.marks) or not MARKETS.get(fault.name, _any)(machine):
             return False
         when = fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
         if when == BOOT:
@@ -74,6 +88,7 @@ class NodeFaults:
         """Carries the fault out, once."""
         strikes: Mapping[str, Callable[[], None]] = {
             "agent-crash": lambda: _kill_agent(node.pid),
+            "block-ends": lambda: losses.end_block(node.machine),
             "disk-full": lambda: fill_disk(node.pid),
             "freeze": lambda: freeze(node.pid),
             "no-network": node.cut_off,

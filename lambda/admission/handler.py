@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from admission import efa
 from admission.archive import Listing, listing
 from admission.asking import regions_asked
+from admission.ladder import told
 from admission.policy import (
     Care,
     Execution,
@@ -73,7 +74,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         "nodes": job.nodes,
         "links": links.of_job(job),
         "network": efa.told(job),
-        "ladder": [rung.words for rung in job.ladder],
+        "ladder": [told(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
     }
 

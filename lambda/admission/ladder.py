@@ -11,6 +11,7 @@ from admission import volumes
 from admission.images import family, is_allowed
 from admission.request import JobRequest
 from aws.facts import InstanceType, Reservation
+from aws.times import utc
 from contract import names
 from contract.environments import AdmissionEnvironment
 from contract.jobs import Ami, Market, Rung
@@ -54,6 +55,15 @@ class Ladder:
     rungs: tuple[Rung, ...]
     problems: tuple[str, ...]
     left_out: tuple[str, ...]
+
+
+def told(rung: Rung) -> str:
+    """A rung for people."""
+    price = "" if rung.usd is None else f", ${rung.usd:.4f} an hour"
+    reserved = f" {rung.reservation}" if rung.reservation else ""
+    begins = f", from {utc(rung.begins_at)}" if rung.begins_at else ""
+    ends = "" if rung.ends_at is None else f", until {utc(rung.ends_at)}"
+    return f"{rung.instance_type} in {rung.zone}, {rung.market.value}{reserved}{price}{begins}{ends}"
 
 
 def asked_regions(request: JobRequest, env: AdmissionEnvironment) -> tuple[str, ...]:

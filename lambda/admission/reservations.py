@@ -11,9 +11,10 @@ from admission.ladder import Ladder, RegionFacts, View, asked_regions, not_allow
 from admission.request import JobRequest
 from admission.values import Buying
 from aws.facts import Reservation
+from aws.times import utc
 from contract import tags
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Market, Rung, utc
+from contract.jobs import Market, Rung
 from refusals.wording import plain
 
 COMING = frozenset({"active", "scheduled", "pending", "assessing", "delayed"})

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aws.facts import Instance
+from aws.times import utc
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
-from contract.jobs import Job, Rung, utc
+from contract.jobs import Job, Rung
 from contract.places import Zone
 from launcher.groups import named, told
 from launcher.requests import request, security_group

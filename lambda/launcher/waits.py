@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from aws.times import utc
 from contract.errors import CapacityAwaited, CapacityUnavailable, JobError
 from contract.intents import Intent
-from contract.jobs import Job, utc
+from contract.jobs import Job
 from contract.timing import Timing
 from contract.waits import CapacityWait
 from launcher.policy import begins_at, next_step, rungs_told, shown

@@ -38,6 +38,9 @@ class Losses(Protocol):
     def interrupt(self, machine: Machine, *, notice: bool) -> None:
         """AWS takes a spot machine back, two minutes after a notice or at once."""
 
+    def end_block(self, machine: Machine) -> None:
+        """AWS ends everything that runs in the machine's reservation."""
+
 
 class Mischief(Protocol):
     """Applies the faults of single nodes."""

@@ -274,6 +274,10 @@ class Nodes:
         """AWS takes a spot node back, with a notice or without one."""
         self.machines.interrupt(machine, notice=notice)
 
+    def end_block(self, machine: Machine) -> None:
+        """AWS ends everything that runs in the node's reservation."""
+        self.machines.end_block(machine)
+
     def vanish(self, machine: Machine, running_s: float) -> None:
         """Loses the node without notice; EC2 reports it after that many real-world seconds."""
         told_after_s = running_s / self._aws.conditions.speed

@@ -17,8 +17,7 @@ from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_launch import no_capacity, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
-from localaws.services.ec2_reservations import ENDING_S as BLOCK_ENDING_S
-from localaws.services.ec2_reservations import full, target
+from localaws.services.ec2_reservations import end_nodes, full, target
 from localaws.services.ec2_zones import described
 
 if TYPE_CHECKING:
@@ -84,6 +83,12 @@ class Machines:
             region = self.regions[machine.region]
             ec2_spot.interrupt(region, machine, notice=notice, notice_s=ec2_spot.NOTICE_S / self.aws.conditions.speed)
 
+    def end_block(self, machine: Machine) -> None:
+        """Ends everything that runs in the machine's reservation."""
+        with self.lock:
+            region = self.regions[machine.region]
+            end_nodes(region, region.reservations[target(machine.request)])
+
     def vanish(self, machine: Machine, code: str, why: str, told_after_s: float = 0.0) -> None:
         """Loses the machine without notice: nothing on it runs when this returns. EC2 shows it as running for `told_after_s` more."""
         machine.lost = True
@@ -121,10 +126,6 @@ class Region(Ec2):
     @property
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S / self._aws.conditions.speed
-
-    @property
-    def block_ending_s(self) -> float:
-        return BLOCK_ENDING_S / self._aws.conditions.speed
 
     def zone_names(self) -> list[str]:
         return [one["ZoneName"] for one in zones(self.region)]

@@ -15,12 +15,11 @@ from localaws.services.ec2_describe import describe_instances, describe_profiles
 from localaws.services.ec2_instance import NEVER, Machine
 from localaws.services.ec2_launch import no_capacity, run_instances
 from localaws.services.ec2_parts import OPERATIONS, Part, Parts
-from localaws.services.ec2_reservations import ENDING_S as BLOCK_ENDING_S
 from localaws.services.ec2_reservations import CapacityReservation, check_reservation, describe_reservations
 from localaws.services.ec2_spot import is_spot, price_history
 
 INSTANCE_ID = re.compile(r"i-[0-9a-f]{8}([0-9a-f]{9})?")
-OURS = re.compile(r"(i|vol|eni|sir)-[0-9a-f]+")
+OURS = re.compile(r"(i|vol|eni|sir|cr)-[0-9a-f]+")
 """Forms of the ids that the model knows."""
 TERMINATE_AT_ONCE = 1000
 KEPT_BYTES = 64 * 1024
@@ -94,11 +93,6 @@ class Ec2(ABC):
     @property
     def forgotten_s(self) -> float:
         return FORGOTTEN_AFTER_S
-
-    @property
-    def block_ending_s(self) -> float:
-        """How long before its end a Capacity Block's nodes are ended."""
-        return BLOCK_ENDING_S
 
     # for whoever runs the machines
 
@@ -303,9 +297,15 @@ class Ec2(ABC):
                 "InvalidParameterValue", f"The model takes the filter resource-id and no other: {sorted(unknown)}"
             )
         wanted = filters["resource-id"]
-        every: list[Machine | Part] = [*self.machines.values(), *self.parts.things.values()]
+        every: list[Machine | Part | CapacityReservation] = [
+            *self.machines.values(),
+            *self.parts.things.values(),
+            *self.reservations.values(),
+        ]
         found = [(one.id, key, value) for one in every if one.id in wanted for key, value in one.tags.items()]
         return {"Tags": [{"ResourceId": id_, "Key": key, "Value": value} for id_, key, value in found]}
 
-    def _tagged(self, identity: str) -> Machine | Part:
+    def _tagged(self, identity: str) -> Machine | Part | CapacityReservation:
+        if identity in self.reservations:
+            return self.reservations[identity]
         return self.known(identity) if identity.startswith("i-") else self.parts.known(identity)

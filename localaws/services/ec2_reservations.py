@@ -71,7 +71,7 @@ def reserve(
     )
     ec2.reservations[made.id] = made
     if made.kind == BLOCK and made.ends_at is not None:
-        ec2.at(made.ends_at - ec2.block_ending_s, lambda: end_nodes(ec2, made))
+        ec2.at(made.ends_at - ENDING_S, lambda: end_nodes(ec2, made))
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,13 +14,18 @@ import pytest
 from contract import keys, tags
 from contract.timing import Timing
 from localaws.conditions import Conditions
+from localaws.iam.permissions import judge
+from localaws.services import ec2
+from localaws.services.ec2_reservations import CapacityReservation, reserve
+from rehearsal.account import DeployedAccount
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ONE, failed, instances, left, stored, succeeded, train
+from tests.rehearsal.jobs import DENIALS, ONE, failed, instances, left, stored, succeeded, train
 from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")
+HOME = "eu-central-1"
 SPEED = 10.0
 QUICK = {
     "launch_patience_s": 6.0,
@@ -41,14 +47,29 @@ def scarce(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
         yield yard
 
 
+def reserved(scarce: Yard, **more: Any) -> CapacityReservation:
+    """What a person reserved for one node, and gave the deployment's tag."""
+    scarce.client("ec2").describe_instances()  # which opens the region
+    with ec2.machines().lock:
+        region = ec2.machines().regions[HOME]
+        return reserve(region, "t3.large", f"{HOME}a", 1, tags={tags.DEPLOYMENT: "trainyard"}, **more)
+
+
 @pytest.fixture(scope="module")
 def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
-    """Started while there is no capacity: for fifteen seconds, or for ever."""
+    """Started while there is no capacity: for thirty seconds, or for ever."""
     code = scarce.upload(TRAINER, "trainer")
     waits: dict[str, Any] = {**ONE, "code": code, "command": train(2, 0.1), "max_wait_hours": 24}
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
+    requests["reserved"] = {**waits, "reservation": reserved(scarce).id}
+    block = reserved(scarce, kind="capacity-block", ends_at=time.time() + 7200.0)
+    requests["block"] = {**waits, "reservation": block.id, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
     faults = [
-        "capacity-away:seconds=150,job=patient",
+        "reservation-full:seconds=300,job=reserved",
+        "capacity-away:job=reserved",
+        "capacity-away:job=block",
+        "block-ends:step=10,job=block",
+        "capacity-away:seconds=300,job=patient",
         *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
     ]
     with scarce.faults(parse_faults(faults)):
@@ -105,3 +126,41 @@ def test_a_wait_that_is_over_fails_the_job_and_says_what_every_rung_answered(job
     cause = failed(jobs["hasty"], "CapacityUnavailable")
     assert "max_wait_hours is 0.008" in cause
     assert "InsufficientInstanceCapacity" in cause
+
+
+def test_a_full_reservation_is_waited_for_and_then_used(jobs: dict[str, StartedJob]) -> None:
+    job = jobs["reserved"]
+    succeeded(job)
+    assert WAIT in job.states()
+    assert "ReservationCapacityExceeded" in json.dumps(job.history(), default=str)
+    (one,) = instances(job)
+    assert one["CapacityReservationId"].startswith("cr-")
+
+
+def test_a_job_whose_block_is_ended_under_it_goes_on_in_the_block_from_its_checkpoint(
+    jobs: dict[str, StartedJob],
+) -> None:
+    job = jobs["block"]
+    succeeded(job)
+    first, second = instances(job)
+    assert {first["InstanceLifecycle"], second["InstanceLifecycle"]} == {"capacity-block"}
+    (restored,) = {one.restored_step for one in job.reports(2).values()}
+    assert restored > 0
+
+
+def test_no_call_of_a_wait_or_of_a_launch_into_a_reservation_would_be_denied(
+    scarce: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    for name in ("patient", "reserved", "block"):
+        succeeded(jobs[name])
+    account = DeployedAccount(scarce)
+    policies = account.policies()
+    roles = {role for role in policies if "Launcher" in role or "Admission" in role}
+    made = [call for call in list(scarce.aws.recorder.calls) if call.role in roles and call.error not in DENIALS]
+    verdicts = judge(made, policies, account)
+    assert [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed] == []
+    assert {"states:SendTaskSuccess", "dynamodb:DeleteItem"} <= {one.call.name for one in verdicts}
+    launched = {
+        one.request.resource.split(":")[5].split("/")[0] for one in verdicts if one.call.action == "RunInstances"
+    }
+    assert "capacity-reservation" in launched
