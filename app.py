@@ -67,6 +67,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         foundation=foundation.exports,
         drain=reaper.exports.drain,
         images={str(family): image for family, image in settings.images.items()},
+        machine_images=settings.machine_images,
         image_owners=settings.image_owners,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,

@@ -108,6 +108,8 @@ class AdmissionEnvironment(JobsEnvironment):
     """Where jobs may run."""
     images: dict[str, str]
     """Family (`x86_64`, `arm64`, `p3`, `neuron`) to an AMI id or an SSM parameter's name."""
+    machine_images: dict[str, str]
+    """Name that a request may use to an AMI id or an SSM parameter's name."""
     image_owners: tuple[str, ...]
     """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
     data_buckets: tuple[str, ...]

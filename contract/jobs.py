@@ -55,6 +55,8 @@ class Ami:
     """As EC2 calls it: `amazon`, `aws-marketplace`, or the id of an account."""
     further_devices: tuple[str, ...] = ()
     """Names of the devices, beside the root, for which the image has a snapshot."""
+    architecture: str = ""
+    """`x86_64` or `arm64`; empty where EC2 does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ REGION_PATTERN = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]")
 """The form of a region's name; `eusc-de-east-1` has the longest beginning so far."""
 BUCKET_PATTERN = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """The form of a bucket's name; S3 also forbids two dots in a row."""
+MACHINE_IMAGE_PATTERN = re.compile(r"[a-z](-?[a-z0-9]){1,39}")
 JOB_ROLE_PATTERN = re.compile(r"[a-z](-?[a-z0-9]){1,19}")
 """The form of the names in the setting `job_roles`, 20 characters at most."""
 

@@ -168,6 +168,14 @@ JobRoleName = Annotated[
         longest=20,
     ),
 ]
+MachineImageName = Annotated[
+    str,
+    Form(
+        f"^{names.MACHINE_IMAGE_PATTERN.pattern}$",
+        "2 to 40 lower-case letters, digits and single hyphens, a letter first",
+        longest=40,
+    ),
+]
 RoleArn = Annotated[
     str,
     Form(

@@ -35,6 +35,7 @@ from stacks.forms import (
     InstanceTypes,
     JobRoleName,
     MachineImage,
+    MachineImageName,
     Network,
     Organization,
     Region,
@@ -231,6 +232,9 @@ class Settings(Block):
         min_length=1,
     )
     """Family to an AMI id or the name of an SSM parameter that holds one. `neuron` is for Trainium and Inferentia, `p3` for P3."""
+    machine_images: dict[MachineImageName, MachineImage] = Field(default={}, max_length=20)
+    """Name to an AMI id or the name of an SSM parameter that holds one: what a request may name as `machine_image`, in place of the image
+    of its instance types' family."""
     image_owners: tuple[ImageOwner, ...] = Field(default=(), max_length=20)
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()

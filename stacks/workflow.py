@@ -63,6 +63,7 @@ class WorkflowStack(cdk.Stack):
         foundation: FoundationExports,
         drain: lambda_.IFunction,
         images: dict[str, str],
+        machine_images: dict[str, str],
         image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
         job_roles: Mapping[str, str],
@@ -90,7 +91,9 @@ class WorkflowStack(cdk.Stack):
             "Train",
             physical_name=names.machine(deployment),
             steps=Steps(
-                admission=self._admission(images, image_owners, data_buckets, tuple(job_roles), master_port, limits),
+                admission=self._admission(
+                    images, machine_images, image_owners, data_buckets, tuple(job_roles), master_port, limits
+                ),
                 launcher=launcher,
                 attendant=attendant,
                 artifact_check=self._artifact_check(),
@@ -129,6 +132,7 @@ class WorkflowStack(cdk.Stack):
     def _admission(
         self,
         images: dict[str, str],
+        machine_images: dict[str, str],
         image_owners: tuple[str, ...],
         data_buckets: tuple[str, ...],
         job_roles: tuple[str, ...],
@@ -148,6 +152,7 @@ class WorkflowStack(cdk.Stack):
                 home_region=rights.home_region,
                 regions=rights.regions,
                 images=images,
+                machine_images=machine_images,
                 image_owners=image_owners,
                 data_buckets=data_buckets,
                 job_roles=job_roles,
@@ -160,7 +165,9 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
-            rights=admission_rights.admit(rights, agent, images=images.values(), data_buckets=data_buckets),
+            rights=admission_rights.admit(
+                rights, agent, images={*images.values(), *machine_images.values()}, data_buckets=data_buckets
+            ),
         )
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:

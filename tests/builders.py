@@ -14,7 +14,9 @@ NODE_ROLE = "AROAEXAMPLENODE"
 """Id of the nodes' role."""
 JOB_ROLE = "arn:aws:iam::123456789012:role/yard-job-eu-central-1"
 JOB_ROLES = {"corpus": "arn:aws:iam::444455556666:role/corpus", "datasets": "arn:aws:iam::123456789012:role/datasets"}
-IMAGE = Ami(id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75, owner=names.AWS_IMAGES)
+IMAGE = Ami(
+    id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75, owner=names.AWS_IMAGES, architecture="x86_64"
+)
 ZONES = tuple(
     Zone(
         name=f"eu-central-1{letter}",
@@ -76,6 +78,7 @@ ADMISSION = AdmissionEnvironment(
     home_region="eu-central-1",
     regions=("eu-central-1",),
     images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
+    machine_images={"digits": "/aws/service/x", "graviton": "/aws/service/a"},
     image_owners=("444455556666",),
     data_buckets=("datasets",),
     job_roles=tuple(JOB_ROLES),

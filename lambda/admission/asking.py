@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from admission import accelerators
-from admission.images import family
+from admission.images import family, setting
 from admission.ladder import RegionFacts
 from admission.policy import RequestQuestions
 from admission.request import JobRequest
@@ -55,12 +56,21 @@ def _region(region: str, request: JobRequest, asked: RequestQuestions, env: Admi
         types=types,
         accelerated=tuple(accelerated),
         zones=ec2.zones_offering(types) if types else {},
-        images={one: _image(env.images.get(one, ""), ec2) for one in {family(kind) for kind in types.values()}},
+        images=_images(request, types.values(), ec2, env),
         reservations=tuple(reservations.found(region, asked.reservation, config)) if asked.reservation else (),
         volume_key=ec2.default_volume_key(),
         on_demand=_on_demand(region, types) if len(asked.regions) > 1 and Market.ON_DEMAND in asked.markets else {},
         spot=ec2.spot_prices(types) if types and Market.SPOT in asked.markets else {},
     )
+
+
+def _images(
+    request: JobRequest, types: Iterable[InstanceType], ec2: Ec2, env: AdmissionEnvironment
+) -> dict[str, Ami | None]:
+    """By family; every setting is looked up once."""
+    settings = {family(kind): setting(request, kind, env) for kind in types}
+    found = {one: _image(one, ec2) for one in set(settings.values())}
+    return {name: found[one] for name, one in settings.items()}
 
 
 def _on_demand(region: str, types: dict[str, InstanceType]) -> dict[str, float]:

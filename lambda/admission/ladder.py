@@ -180,7 +180,8 @@ class View:
 
     def _has_image(self, kind: InstanceType) -> bool:
         image = self.facts.images.get(family(kind))
-        return image is not None and image.owner in _image_owners(self.env)
+        fits = image is not None and (not image.architecture or image.architecture in kind.architectures)
+        return fits and image is not None and image.owner in _image_owners(self.env)
 
     def problems(self, name: str) -> list[str]:
         """What stands against the type in this region."""
@@ -189,7 +190,9 @@ class View:
             return [f"instance_types: {name} does not exist in {region}; allowed: EC2 types that the region has"]
         image = self.facts.images.get(family(kind))
         if image is None:
-            return [_no_image(kind, region, self.env)]
+            return [_no_image(self.request, kind, region, self.env)]
+        if image.architecture and image.architecture not in kind.architectures:
+            return [_other_architecture(self.request, image, kind)]
         if not self._has_image(kind):
             owners = ", ".join(_image_owners(self.env))
             return [
@@ -215,9 +218,9 @@ def region_problems(
     if facts is not None and facts.silent:
         return [f"{where}: {region} could not be asked ({facts.silent}); allowed: regions that answer"]
     place = facts.place if facts else None
-    if facts is None or place is None or not place.zones:
+    if facts is None or place is None or not place.zones or not place.security_groups:
         parameter = names.region_parameter(env.deployment, region)
-        what = "is missing" if place is None else "has no zones"
+        what = "is missing" if place is None else "names no security group" if place.zones else "has no zones"
         return [f"{where}: {region} has no Region stack that trains ({parameter} {what}); allowed: deploy it first"]
     if place.volume_key and Market.SPOT in request.market.markets:
         return [
@@ -238,7 +241,18 @@ def not_allowed(name: str, env: AdmissionEnvironment) -> str:
     return f"instance_types: {name} is not for this deployment; allowed: {patterns} (limits.instance_types in cdk.json)"
 
 
-def _no_image(kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
+def _other_architecture(request: JobRequest, image: Ami, kind: InstanceType) -> str:
+    field = "instance_types" if request.machine_image is None else "machine_image"
+    return (
+        f"{field}: {kind.name} would start from {image.id}, an image for {image.architecture}; allowed: images for "
+        f"{' or '.join(kind.architectures)}"
+    )
+
+
+def _no_image(request: JobRequest, kind: InstanceType, region: str, env: AdmissionEnvironment) -> str:
+    if request.machine_image is not None:
+        told = env.machine_images.get(request.machine_image, "")
+        return f"machine_image: {request.machine_image} ({told}) is no image in {region}; allowed: an image that the region has"
     name = family(kind)
     setting = f"{env.images[name]} names none" if name in env.images else "none is set"
     return (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 
-from admission import accelerators, efa, reservations, roles, volumes
+from admission import accelerators, efa, images, reservations, roles, volumes
 from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
@@ -133,6 +133,7 @@ def admit(
         *archive_problems(request.code, request.command, facts.archive),
         *_data_problems(request, facts, env),
         *_secret_problems(request, execution, facts, env),
+        *images.problems(request, env),
         *roles.problems(request, env),
     ]
     if found:

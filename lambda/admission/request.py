@@ -23,6 +23,7 @@ from admission.values import (
     Buying,
     JobRole,
     Location,
+    MachineImageName,
     Passable,
     ReservationName,
     Secret,
@@ -212,6 +213,11 @@ class JobRequest(BaseModel):
             "GiB of each node's root volume, the image included (the deployment's default, or more where image and code need it)."
         ),
     )
+    machine_image: MachineImageName | None = Field(
+        default=None,
+        description="Name, in the deployment's setting machine_images, of the image that nodes start from; that of the type without it.",
+        examples=["digits"],
+    )
     job_role: JobRole | None = Field(
         default=None,
         description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
@@ -262,6 +268,7 @@ def allowed(limits: Limits) -> dict[str, str]:
         "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
         "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",
         "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
+        "machine_image": "the name of an image (machine_images in cdk.json has them), as in digits",
         "job_role": "the name of a role (job_roles in cdk.json has them), as in datasets",
         "owner": OWNER_MAY_BE,
     }

@@ -15,7 +15,7 @@ from admission.efa import Mode
 from admission.shell import shell_syntax
 from contract import training
 from contract.jobs import Market
-from contract.names import JOB_ROLE_PATTERN
+from contract.names import JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what
@@ -29,6 +29,7 @@ SECRET = re.compile(r"arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-
 INSTANCE_TYPE = r"^[a-z][a-z0-9-]{0,19}\.[a-z0-9-]{1,20}$"
 ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
 RESERVATION = r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/[A-Za-z0-9_./-]{1,300})$"
+MACHINE_IMAGE = f"^{MACHINE_IMAGE_PATTERN.pattern}$"
 JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
 SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
@@ -121,6 +122,7 @@ Secret = Annotated[str, AfterValidator(_secret)]
 TypeName = Annotated[str, Field(pattern=INSTANCE_TYPE)]
 Accelerators = Annotated[str, Field(pattern=ACCELERATORS)]
 ReservationName = Annotated[str, Field(pattern=RESERVATION)]
+MachineImageName = Annotated[str, Field(pattern=MACHINE_IMAGE, max_length=40)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
 

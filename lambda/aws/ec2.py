@@ -182,6 +182,7 @@ class Ec2:
             snapshot_gb=sizes.pop(root, 0),
             owner=found[0].get("ImageOwnerAlias") or found[0].get("OwnerId", ""),
             further_devices=tuple(sizes),
+            architecture=found[0].get("Architecture", ""),
         )
 
     def _described(self, **arguments: Any) -> Iterator[Instance]:

@@ -132,7 +132,7 @@ class FakeEc2(Ec2):
         if image is None:
             raise Refused("InvalidAMIID.NotFound", f"The image id '[{identity}]' does not exist")
         ebs = {"VolumeSize": image.snapshot_gb, "VolumeType": "gp3"}
-        root = {"RootDeviceName": image.root_device, "State": "available"}
+        root = {"RootDeviceName": image.root_device, "State": "available", "Architecture": image.architecture}
         owner = self.catalogue.image_owners.get(identity, names.AWS_IMAGES)
         whose = {"OwnerId": owner} if owner.isdecimal() else {"OwnerId": "898082745236", "ImageOwnerAlias": owner}
         devices = (image.root_device, *self.catalogue.further_devices.get(identity, ()))

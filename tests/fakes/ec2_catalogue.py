@@ -105,6 +105,8 @@ class Catalogue:
     kinds: dict[str, Kind] = field(default_factory=lambda: {kind.name: kind for kind in KINDS})
     image_owners: dict[str, str] = field(default_factory=dict)
     """Image to its owner's account or alias; all others are AWS's."""
+    architectures: dict[str, str] = field(default_factory=dict)
+    """Of images that are not for x86_64."""
     further_devices: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Image to the devices, beside the root, for which it has a snapshot."""
     not_offered: set[tuple[str, str]] = field(default_factory=set)
@@ -140,7 +142,9 @@ class Catalogue:
         return found.data
 
     def image(self, identity: str) -> Image | None:
-        return Image(*self.images[identity]) if identity in self.images else None
+        if identity not in self.images:
+            return None
+        return Image(*self.images[identity], architecture=self.architectures.get(identity, "x86_64"))
 
     def offers(self, kind: str, zone: str) -> bool:
         return (kind, zone) not in self.not_offered

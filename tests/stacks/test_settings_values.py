@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -49,6 +50,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "https://public.ecr.aws/x:1",
         "public.ecr.aws/x:1 ",
     ),
+    "MachineImageName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 41),
     "JobRoleName": ("", "a", "A1", "1a", "a--b", "a-", "ab\n", "a" * 21),
     "RoleArn": (
         "",
@@ -93,7 +95,8 @@ def refused(one: dict[str, Any]) -> Iterator[tuple[object, str]]:
     elif patterns := one.get("patternProperties"):
         (of_name,) = patterns.values()
         yield from (({"name": value}, may_be) for value, may_be in refused(of_name))
-        example = of_name["patternErrorMessage"].rpartition(" ")[2]
+        examples = (of_name["patternErrorMessage"].rpartition(" ")[2], "ami-12345678")
+        example = next(one for one in examples if re.match(of_name["pattern"], one))
         yield {"No Name": example}, one["propertyNames"]["patternErrorMessage"]
     elif one["type"] == "object":
         yield from (

@@ -25,8 +25,10 @@ from tools.refusals.jobs.table import SECRET
 ADMITTING = replace(
     ADMISSION,
     data_buckets=("datasets", "partner", "retired"),
+    machine_images={"digits": "/aws/service/x", "graviton": "/aws/service/g", "gone": "/aws/service/gone"},
     limits=replace(ADMISSION.limits, instance_types=("g*", "t4g.*", "p3.*", "trn1.2xlarge")),
 )
+GRAVITON = "ami-0123456789abcdef1"
 ARN = "arn:aws:states:eu-central-1:123456789012:execution:yard-train:"
 TAKEN = "taken"
 """The name of a job of another execution."""
@@ -56,6 +58,9 @@ class Account(Aws):
         for place in places:
             values = {(place.region, "/aws/service/x"): IMAGE.id, (place.region, "/aws/service/a"): "ami-gone"}
             self.directory.parameters |= values
+            self.directory.parameters[place.region, "/aws/service/g"] = GRAVITON
+        home(self).catalogue.images[GRAVITON] = (IMAGE.root_device, IMAGE.snapshot_gb)
+        home(self).catalogue.architectures[GRAVITON] = "arm64"
         nowhere = {("g4ad.xlarge", zone.name) for zone in PLACE.zones}
         home(self).catalogue.not_offered = {("g5.xlarge", "eu-central-1b"), *nowhere}
         self.directory.secrets = {(PLACE.region, SECRET + name): SECRET + name for name in SECRETS}

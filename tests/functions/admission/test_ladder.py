@@ -127,6 +127,7 @@ def test_a_region_of_the_request_in_which_nothing_can_run_is_refused_and_auto_le
     [
         ({"place": None}, "has no Region stack that trains"),
         ({"place": Place(region=AWAY, bucket="b")}, "has no zones"),
+        ({"place": replace(ABROAD, security_groups=(), security_group="")}, "names no security group"),
         ({"volume_key": "arn:aws:kms:eu-west-1:1:key/own"}, "encrypts volumes under a key of its own"),
         ({"place": None, "silent": "EndpointConnectionError"}, "could not be asked (EndpointConnectionError)"),
     ],

@@ -5,11 +5,14 @@ from __future__ import annotations
 from admission.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.looked_up import LOOKED_UP
+from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.reservation import RESERVATION
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.values import VALUES
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
-SECTIONS = tuple(sorted((COMMAND, RESERVATION, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field)))
+SECTIONS = tuple(
+    sorted((COMMAND, MACHINE_IMAGE, RESERVATION, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field))
+)
 
 __all__ = ["LEAST", "SECTIONS", "Row", "Section"]
