@@ -26,7 +26,7 @@ EXPIRES = "expires"
 JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS = "job#", "launch#", "closed#", "order#", "session#"
 """Beginnings of the partition keys that end with a job's id."""
 WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS = "waiting", "admission", "regions", "marks", "pass", "groups"
-CAPACITY, TURN = "capacity", "turn"
+CAPACITY, TURN, EMPTY = "capacity", "turn", "empty"
 """Whole partition keys."""
 REPORT, ORDER, KEYS = "report", "order", "keys"
 """Sort keys of a node's own items."""
@@ -128,6 +128,11 @@ def awaiting(slot: int) -> ItemKey:
 def region(region: str) -> ItemKey:
     """Exists once anything was launched in the region: from then on the reaper reads the region, whatever the settings say."""
     return ItemKey(REGIONS, region)
+
+
+def empty(region: str, zone: str, instance_type: str, market: str) -> ItemKey:
+    """The newest launch that found no capacity in the place (`empties.EmptyPlace`)."""
+    return ItemKey(EMPTY, f"{region}#{zone}#{instance_type}#{market}")
 
 
 def groups(region: str) -> ItemKey:

@@ -58,6 +58,8 @@ class Timing:
     """How long after an attempt's first walk over the ladder Launch keeps trying; then missing capacity ends the job."""
     launch_again_s: float = 60.0
     """Between two walks over the ladder."""
+    empty_place_s: float = 120.0
+    """How long a place that had no capacity for one job is not asked for another one."""
     launch_pace_s: float = 2.0
     """Between two launch calls in a region for jobs that wait for capacity, of all of them together. EC2 allows an account two calls a
     second in a region, and five at once; three quarters of that stay for new jobs."""

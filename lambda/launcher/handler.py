@@ -14,6 +14,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from aws.clients import BRISK, PATIENT
 from aws.ec2 import Ec2
+from aws.empties import EmptyPlaces
 from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
@@ -93,6 +94,7 @@ def _walker(
 ) -> Walker:
     return Walker(
         state=state,
+        empty_places=EmptyPlaces(env.table),
         ec2=cache(lambda region: Ec2(region, BRISK if len(job.places) > 1 else PATIENT)),
         holder=context.aws_request_id,
         profile=env.instance_profile,

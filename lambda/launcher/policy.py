@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,9 +69,9 @@ def busy(instances: Iterable[Instance]) -> frozenset[str]:
     return frozenset(one.placement_group for one in instances if one.state in STARTED) - {""}
 
 
-def plan(job: Job, attempt: int, walk: Walk) -> Intent:
+def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, LaunchAnswer]) -> Intent:
     """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region. A reservation that begins
-    later has its answer without a call."""
+    later has its answer without a call, and so have places that are `passed_over`."""
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -81,7 +81,10 @@ def plan(job: Job, attempt: int, walk: Walk) -> Intent:
         user_data=walk.user_data,
         held_by=walk.holder,
         held_until=walk.held_until,
-        steps=tuple(Step(rung=rung, request={}, answer=_too_early(rung, walk.started_at)) for rung in job.ladder),
+        steps=tuple(
+            Step(rung=rung, request={}, answer=_too_early(rung, walk.started_at) or passed_over.get(rung))
+            for rung in job.ladder
+        ),
         waiting=walk.waiting,
         waited_s=walk.waited_s,
     )

@@ -9,15 +9,17 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.ec2 import Ec2
+from aws.empties import EmptyPlaces
 from aws.errors import Raced
 from aws.facts import ENDING
 from aws.state import Held, State
 from contract import tags
 from contract.aws_errors import code_of
+from contract.empties import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
-from launcher import policy, requests
+from launcher import empties, policy, requests
 from launcher.answers import meaning
 from launcher.requests import token
 from launcher.taking import Look, Taker
@@ -50,6 +52,7 @@ class Walker:
     """One invocation. `left` is what remains of its time in seconds."""
 
     state: State
+    empty_places: EmptyPlaces
     ec2: Callable[[str], Ec2]
     """EC2 of a region."""
     holder: str
@@ -160,7 +163,27 @@ class Walker:
             waiting=self.waiter is not None,
             waited_s=self._waited_s(job, attempt, walks, now),
         )
-        return policy.plan(job, attempt, walk)
+        passed_over = empties.passed_over(
+            job, self._known_empties(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
+        )
+        return policy.plan(job, attempt, walk, passed_over=passed_over)
+
+    def _known_empties(self) -> list[EmptyPlace]:
+        """What other jobs found. Without it every place is asked."""
+        try:
+            return self.empty_places.all()
+        except (ClientError, BotoCoreError):
+            logger.exception("what others found empty is not known")
+            return []
+
+    def _note(self, job: Job, step: Step) -> None:
+        """Tells other jobs of a place without capacity. It does not matter if they do not hear of it."""
+        if (place := empties.found(job, step)) is None:
+            return
+        try:
+            self.empty_places.note(place)
+        except (ClientError, BotoCoreError):
+            logger.exception("other jobs do not hear that a place is empty", job=job.id)
 
     def _prepare(self, job: Job, held: Held, region: str) -> Held:
         """Writes down what will be sent in a region. One that cannot be asked does not keep the walk from the others."""
@@ -245,6 +268,7 @@ class Walker:
                 code=answer.code,
             )
             if answer.outcome is not LaunchOutcome.UNKNOWN:
+                self._note(job, held.intent.steps[place])
                 return held
             if self.waiter is not None:
                 self._release(job, held)

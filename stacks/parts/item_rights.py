@@ -52,12 +52,12 @@ def launch(rights: Rights) -> list[Right]:
         item_right(
             rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS, items.TURN
         ),
-        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", items.CAPACITY),
+        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", items.CAPACITY, items.EMPTY),
         item_right(
             rights,
             "WriteLaunches",
             ["PutItem"],
-            *(f"{items.LAUNCHES}*", items.REGIONS, items.GROUPS, items.CAPACITY, items.TURN),
+            *(f"{items.LAUNCHES}*", items.REGIONS, items.GROUPS, items.CAPACITY, items.TURN, items.EMPTY),
         ),
         item_right(rights, "ForgetWaits", ["DeleteItem"], items.CAPACITY),
     ]

@@ -48,7 +48,7 @@ REGIONS = [
     {"region": "ap-south-1"},
 ]
 """Home, one more that trains, and one for the grid alone."""
-MAIN = ["no-capacity:rungs=1,job=recovering", "node-lost:rank=1,step=15,job=recovering", "response-lost:job=unanswered"]
+MAIN = ["no-capacity:rungs=1,job=recovering", "node-lost:rank=1,step=40,job=recovering", "response-lost:job=unanswered"]
 """The same for jobs of test_main_job.py."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
@@ -57,7 +57,7 @@ PLACES = [
         f"capacity-away:region={region},attempt={attempt},job=moved"
         for attempt, region in ((1, "us-east-1"), (2, "eu-central-1"))
     ),
-    "node-interrupted:rank=1,step=15,job=moved",
+    "node-interrupted:rank=1,step=40,job=moved",
     "capacity-away:market=spot,job=bought",
 ]
 """The same for jobs of test_places.py."""

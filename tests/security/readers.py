@@ -107,6 +107,7 @@ TABLE_READERS = (
     _item("session", items.session(OWNER, A_NUMBER)),
     Reader("waiting Train state", TABLE, items.WAITING, ANYTHING),
     Reader("wait for capacity", TABLE, items.CAPACITY, ANYTHING),
+    Reader("empty place", TABLE, items.EMPTY, ANYTHING),
     _item("turn of the launcher", items.LAUNCH_TURN),
     _item("admission closed", items.ADMISSION_CLOSED),
     _item("last pass", items.LAST_PASS),
@@ -133,6 +134,19 @@ READ_BY = {
 }
 """What makes keys in the contract; each is in the table above."""
 ITEMS = {
-    *("job", "launch", "closed", "order", "session", "waiting", "awaited", "awaiting", "region", "marks", "groups"),
+    *(
+        "job",
+        "launch",
+        "closed",
+        "order",
+        "session",
+        "waiting",
+        "awaited",
+        "empty",
+        "awaiting",
+        "region",
+        "marks",
+        "groups",
+    ),
     *("node_report", "node_order", "node_keys"),
 }

@@ -19,10 +19,10 @@ JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
     )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
-GROUPS, CAPACITY, TURN = items.GROUPS, items.CAPACITY, items.TURN
+GROUPS, CAPACITY, TURN, EMPTY = items.GROUPS, items.CAPACITY, items.TURN, items.EMPTY
 PARTITIONS = (
     *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS),
-    *(CAPACITY, TURN),
+    *(CAPACITY, TURN, EMPTY),
 )
 WITH_KEYS = (
     "GetItem",
@@ -45,8 +45,8 @@ MAY: dict[str, dict[str, set[str]]] = {
     "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
     "Launcher": {
         "GetItem": {JOB, CLOSED, GROUPS, TURN},
-        "Query": {LAUNCHES, CAPACITY},
-        "PutItem": {LAUNCHES, REGIONS, GROUPS, CAPACITY, TURN},
+        "Query": {LAUNCHES, CAPACITY, EMPTY},
+        "PutItem": {LAUNCHES, REGIONS, GROUPS, CAPACITY, TURN, EMPTY},
         "DeleteItem": {CAPACITY},
     },
     "Attendant": {

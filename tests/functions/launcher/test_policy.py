@@ -29,7 +29,9 @@ WALK = policy.Walk(
 
 def planned(job: Job, attempt: int = 1, busy: Collection[str] = (), shared_with: tuple[str, ...] = ()) -> Intent:
     groups = policy.Groups(busy=frozenset(busy), security_group="sg-2", shared_with=shared_with)
-    return policy.prepared(job, policy.plan(job, attempt, WALK), "eu-central-1", groups, profile=WALK.profile)
+    return policy.prepared(
+        job, policy.plan(job, attempt, WALK, passed_over={}), "eu-central-1", groups, profile=WALK.profile
+    )
 
 
 def answer(outcome: LaunchOutcome, code: str = "") -> LaunchAnswer:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from contract import items, tags
+from contract import items
 from contract.codec import compact, encode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
 from contract.jobs import Job
@@ -21,6 +21,7 @@ from tests.fakes.yard import admitted
 from tests.functions.launcher.waiting import WaitingYard, waiting
 
 JOBS = 1000
+HERD_S = 900.0
 REFILL_A_S, BUCKET = 2.0, 5
 """Of EC2's RunInstances in a region: tokens a second, and at most (EC2's published throttling of an account)."""
 FOR_NEW_JOBS = 0.75
@@ -49,7 +50,7 @@ def herd() -> WaitingYard:
     with waiting() as yard:
         for number in range(JOBS):
             waits(yard, f"job-{number:04d}")
-        yard.run(900)
+        yard.run(HERD_S)
     return yard
 
 
@@ -62,16 +63,17 @@ def test_waiting_jobs_leave_three_quarters_of_the_bucket_to_new_ones(herd: Waiti
 
 
 def test_no_second_has_more_than_one_launch_call_for_waiting_jobs(herd: WaitingYard) -> None:
-    most = max(Counter(int(at) for at in herd.launched_at).values())
-    assert most == 1
-    assert len(herd.launched_at) > 300
+    assert max(Counter(int(at) for at in herd.launched_at).values()) == 1
 
 
-def test_no_job_is_tried_twice_before_every_other_was_tried(herd: WaitingYard) -> None:
-    asked = [call.params["TagSpecifications"][0]["Tags"] for call in herd.calls("ec2:RunInstances")]
-    jobs = Counter(one["Value"] for marks in asked for one in marks if one["Key"] == tags.JOB)
-    assert set(jobs.values()) <= {1, 2, len(JOB.ladder)}
-    assert sum(jobs.values()) == len(herd.launched_at)
+def test_each_place_is_asked_once_for_all_jobs_while_the_answer_is_fresh(herd: WaitingYard) -> None:
+    rounds = HERD_S / JOB.timing.empty_place_s + 1
+    assert len(JOB.ladder) <= len(herd.launched_at) <= rounds * len(JOB.ladder)
+
+
+def test_every_job_gets_its_tries_although_one_asks_for_all(herd: WaitingYard) -> None:
+    assert min(one.tries for one in herd.waits()) >= 2
+    assert len(herd.waits()) == JOBS
 
 
 def test_no_two_invocations_try_at_the_same_time(herd: WaitingYard) -> None:
@@ -79,8 +81,8 @@ def test_no_two_invocations_try_at_the_same_time(herd: WaitingYard) -> None:
 
 
 def test_jobs_that_began_to_wait_together_do_not_try_together_again(herd: WaitingYard) -> None:
-    again = sorted(one.next_try_at for one in herd.waits() if one.tries)
-    assert len({round(at) for at in again}) > 0.7 * len(again)
+    again = Counter(one.next_try_at // 10 for one in herd.waits())
+    assert max(again.values()) < JOBS / 10
 
 
 def test_no_waiting_job_holds_a_security_group(herd: WaitingYard) -> None:

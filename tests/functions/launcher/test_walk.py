@@ -11,11 +11,13 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from aws.ec2 import Ec2
+from aws.empties import EmptyPlaces
 from aws.errors import Raced
 from aws.facts import Instance
 from aws.state import Held, State
 from aws.table import Item
 from contract import tags
+from contract.empties import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.groups import Taken
 from contract.intents import Intent, LaunchOutcome
@@ -123,10 +125,21 @@ class Clock:
         self.time += seconds
 
 
+class Unheard:
+    """No other job is there."""
+
+    def all(self) -> list[EmptyPlace]:
+        return []
+
+    def note(self, place: EmptyPlace) -> None:
+        """Nobody hears of it."""
+
+
 def walker(store: Store, ec2: FakeEc2, clock: Clock, *, holder: str = "one", left: float = 300.0) -> Walker:
     end = clock.time + left
     return Walker(
         state=cast(State, store),
+        empty_places=cast(EmptyPlaces, Unheard()),
         ec2=lambda _region: cast(Ec2, ec2),
         holder=holder,
         profile="arn:p",
