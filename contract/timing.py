@@ -60,7 +60,8 @@ class Timing:
     """Between two walks over the ladder."""
     launch_pace_s: float = 2.0
     """Between two launch calls in a region for jobs that wait for capacity, of all of them together. EC2 allows an account two calls a
-    second in a region, and five at once; three quarters of that stay for new jobs."""
+    second in a region, and five at once; three quarters of that stay for new jobs. A call for more than two nodes waits longer, one second
+    a node and 30 at most: EC2 may count the instances that are asked for, and gives back two a second."""
     wait_again_s: float = 60.0
     """From one try for a job that waits for capacity to the next, at first; each pause is twice as long as the one before, and varies by
     half."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aws.facts import Instance
@@ -47,7 +47,8 @@ def choose(job: str, attempt: int, facts: Facts, *, until: float, now: float) ->
     """
     if not facts.pool:
         raise InvalidRequest(f"{facts.region} names no security group; deploy its stack again, and start a new job")
-    kept = tuple(one for one in facts.taken if is_kept(one, facts, now=now))
+    alive = running(facts.instances)
+    kept = tuple(one for one in facts.taken if runs(one, alive) or is_kept(one, facts, now=now))
     having = {group: _having(group, kept, facts.instances) for group in facts.pool}
     others = {group: jobs - {job} for group, jobs in having.items()}
     fewest = min(map(len, others.values()))
@@ -69,10 +70,21 @@ def _with(mine: Taken, kept: Iterable[Taken]) -> tuple[Taken, ...]:
     return tuple(sorted((*rest, newest), key=lambda one: (one.group, one.job)))
 
 
+def running(instances: Iterable[Instance]) -> dict[str, int]:
+    """The lowest attempt by job of the instances that have not terminated."""
+    found = dict[str, int]()
+    for one in _alive(instances):
+        found[one.job] = min(one.attempt, found.get(one.job, one.attempt))
+    return found
+
+
+def runs(one: Taken, alive: Mapping[str, int]) -> bool:
+    """Whether an instance runs that may use what the job took; `alive` as `running` tells it."""
+    return alive.get(one.job, one.attempt + 1) <= one.attempt
+
+
 def is_kept(one: Taken, facts: Facts, *, now: float) -> bool:
-    """Whether the job may still use what it took: it does, unless it is proven that no instance of it runs and none can appear."""
-    if any(instance.job == one.job and instance.attempt <= one.attempt for instance in _alive(facts.instances)):
-        return True
+    """Whether a job of which nothing runs may still use what it took: it may, unless it is proven that no instance of it can appear."""
     return (one.job, one.attempt) not in facts.over and now < one.until
 
 

@@ -15,7 +15,7 @@ from contract.errors import CapacityPending
 from contract.groups import Taken
 from contract.jobs import Job
 from ending.policy import may_appear
-from launcher.groups import Choice, Facts, choose
+from launcher.groups import Choice, Facts, choose, running, runs
 
 logger = Logger(service="launcher")
 AFTERWARDS_S = 86400.0
@@ -86,7 +86,8 @@ class Taker:
     def _over(self, job: Job, attempt: int, taken: Sequence[Taken], look: Look) -> frozenset[tuple[str, int]]:
         """Attempts among those that took a group that are closed, and of which nothing can appear that EC2 did not show."""
         shown = {one.id for one in look.instances}
-        doubted = {(one.job, one.attempt) for one in taken} - {(job.id, attempt)}
+        alive = running(look.instances)  # they keep what they have, so that nothing has to be read for any of them
+        doubted = {(one.job, one.attempt) for one in taken if not runs(one, alive)} - {(job.id, attempt)}
         return frozenset(
             (other, number)
             for other, number in doubted

@@ -46,8 +46,8 @@ class Tries:
     holder: str
     heartbeat_s: float
     walker: Callable[[Job, Waiter], Walker]
-    before_call: Callable[[str], None]
-    """Keeps the pace of launch calls, by region."""
+    before_call: Callable[[str, int], None]
+    """Keeps the pace of launch calls, by region and the instances that are asked for."""
     output: Callable[[Job, Intent, Step], dict[str, Any]]
     """What the state's output is, as Launch's."""
     left: Callable[[], float]

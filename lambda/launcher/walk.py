@@ -19,6 +19,7 @@ from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
 from launcher import policy, requests
 from launcher.answers import meaning
+from launcher.pace import LONGEST_S
 from launcher.requests import token
 from launcher.taking import Look, Taker
 
@@ -39,8 +40,8 @@ class Waiter:
 
     until: float
     """When the job has waited long enough, UTC epoch seconds."""
-    before_call: Callable[[str], None]
-    """Called with the region before each launch call there; sleeps as long as the call has to wait."""
+    before_call: Callable[[str, int], None]
+    """Called before each launch call with its region and how many instances it asks for; sleeps as long as the call has to wait."""
     silent: set[str]
     """Regions that did not answer a moment ago, and are not asked again for now: other jobs wait behind this one."""
 
@@ -223,7 +224,7 @@ class Walker:
         """Asks one rung until its answer is final; after an unknown outcome it sends the same bytes again."""
         pause, longest = UNKNOWN_PAUSE_S
         while True:
-            if self.left() < RESERVE_S:
+            if self.left() < RESERVE_S + (LONGEST_S if self.waiter is not None else 0.0):
                 raise self._out_of_time(job, held)
             if self.waiter is not None and (region := held.intent.steps[place].rung.region) in self.waiter.silent:
                 self._release(job, held)
@@ -274,7 +275,7 @@ class Walker:
     def _run(self, intent: Intent, step: Step) -> LaunchAnswer:
         mark = token(step.request, intent.user_data, step.generation)
         if self.waiter is not None:
-            self.waiter.before_call(step.rung.region)
+            self.waiter.before_call(step.rung.region, step.request["MinCount"])
         try:
             instances = self.ec2(step.rung.region).run(step.request, user_data=intent.user_data, token=mark)
         except ClientError as problem:

@@ -127,7 +127,7 @@ class Interpreted:
         outcome = self.invoke(FUNCTION_OF[self.state], payload)
         assert clock.now - began <= limit_s, f"{self.state} took {clock.now - began} s"
         if wait is not None and self._wait is not wait:
-            return
+            return None
         if outcome.error:
             if wait is not None:
                 if not wait.waits(clock.now):

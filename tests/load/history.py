@@ -121,4 +121,3 @@ def _until(aws: Aws, run: Interpreted, state: str, most_s: float) -> None:
     while not (run.status if not state else run.state == state):
         assert aws.clock.now < end and (not run.status or not state), (state, run.state, run.problem)
         aws.clock.run(10.0)
-

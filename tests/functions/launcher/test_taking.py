@@ -175,6 +175,19 @@ def test_a_job_that_has_ended_leaves_its_group_once_its_instances_are_terminated
     assert narrow.taken() == {"b": "sg-1"}
 
 
+def test_nothing_is_read_for_jobs_whose_nodes_run() -> None:
+    """With 300 of them, every walk of every other job took seconds longer."""
+    names = ("a", "b", "c", "d", "last")
+    with yard_of(*names) as yard:
+        reads = []
+        for name in names:
+            before = len(yard.aws.calls)
+            yard.launched(name)
+            reads.append(sum(call.operation in {"GetItem", "Query"} for call in yard.aws.calls[before:]))
+            yard.aws.clock.run(60)
+        assert len(set(reads)) == 1, reads
+
+
 def test_a_job_that_waits_for_capacity_keeps_its_group(narrow: Yard) -> None:
     for one in JOB.ladder:
         home(narrow.aws).capacity[one.instance_type, one.zone] = 0

@@ -11,6 +11,8 @@ from contract.intents import LaunchAnswer, LaunchOutcome
 from contract.waits import CapacityWait
 from launcher import waits
 from launcher.pace import LaunchPace
+from launcher.turn import A_TRY_S
+from launcher.walk import RESERVE_S
 from tests.builders import INTENT, JOB, LAUNCHED, NOW
 
 HOUR = 3600.0
@@ -165,5 +167,16 @@ def test_the_first_call_of_an_invocation_waits_as_well_and_regions_do_not_wait_f
 
     pace = LaunchPace(2.0, now=lambda: clock[0], sleep=sleep)
     for region in ("a", "a", "b", "a"):
-        pace.wait(region)
+        pace.wait(region, 1)
     assert slept == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(("instances", "apart_s"), [(1, 2.0), (2, 2.0), (3, 3.0), (16, 16.0), (30, 30.0), (512, 30.0)])
+def test_a_call_waits_for_the_instances_that_it_asks_for_and_never_for_longer_than_a_try_allows(
+    instances: int, apart_s: float
+) -> None:
+    slept = list[float]()
+    pace = LaunchPace(2.0, now=lambda: NOW, sleep=slept.append)
+    pace.wait("a", instances)
+    assert slept == [apart_s]
+    assert apart_s + RESERVE_S < A_TRY_S
