@@ -119,5 +119,6 @@ def _until(aws: Aws, run: Interpreted, state: str, most_s: float) -> None:
     """Time passes until the execution is in the state; empty: until it is over."""
     end = aws.clock.now + most_s
     while not (run.status if not state else run.state == state):
-        assert aws.clock.now < end and (not run.status or not state), (state, run.state, run.problem)
+        assert not (run.status and state), (run.status, run.problem)
+        assert aws.clock.now < end, (state, run.state)
         aws.clock.run(10.0)

@@ -1,8 +1,9 @@
 """Names the ends that an execution may have; it alone knows what really happened:
 
 1. Admit refuses (InvalidRequest) what asks for too much, and a name that has a job already; nothing else, and then nothing was written.
-2. An attempt without an instance ends as CapacityUnavailable after the launch patience if EC2 refused for capacity or, while an attempt
-   before may count against the quota, for a quota; as QuotaExceeded if EC2 refused for a quota.
+2. An attempt without an instance ends as CapacityUnavailable after the launch patience, and after what is left of the hours that its job
+   may wait, if EC2 refused for capacity or, while an attempt before may count against the quota, for a quota; as QuotaExceeded if EC2
+   refused for a quota.
 3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
    whole, else with exactly those files in its list of artifacts.
 4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
@@ -18,7 +19,6 @@ from dataclasses import dataclass, field
 
 from contract.reports import Exit
 from localaws.services.ec2_instance import Machine
-from tests.builders import JOB
 from tests.fakes import executions
 from tests.fakes.faults import Mishap
 from tests.properties.execution import MENDABLE, Execution
@@ -79,10 +79,10 @@ class Run:
 
 def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     """The errors with which the attempt at hand may go to Terminate now; empty text is success."""
-    attempt, timing = run.execution.attempt, JOB.timing
+    attempt, timing = run.execution.attempt, run.execution.timing
     fate = run.fate(attempt)
     if not fate.nodes:
-        return _nowhere(fate, attempt, now)
+        return _nowhere(fate, run.execution, now)
     if fate.all_well():
         return {"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""}
     happened = {
@@ -94,17 +94,18 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     return {name for name, did in happened.items() if did}
 
 
-def _nowhere(fate: Fate, attempt: int, now: float) -> set[str]:
+def _nowhere(fate: Fate, execution: Execution, now: float) -> set[str]:
     """Rule 2."""
-    found = set[str]()
+    found, attempt, timing = set[str](), execution.attempt, execution.timing
+    patience_s = max(timing.launch_patience_s, execution.wait_left_s)
     if not fate.refusals:
         return found
     waited_s, codes = now - fate.refusals[0][0], {code for _, code in fate.refusals}
-    recovers = attempt > 1 and waited_s < JOB.timing.quota_patience_s
+    recovers = attempt > 1 and waited_s < timing.quota_patience_s
     if QUOTA in codes and not recovers:
         found.add("QuotaExceeded")
     if codes - {QUOTA} or attempt > 1:
-        found |= {"CapacityUnavailable"} if waited_s >= JOB.timing.launch_patience_s - 60.0 else set()
+        found |= {"CapacityUnavailable"} if waited_s >= patience_s - 60.0 else set()
     return found
 
 

@@ -23,7 +23,7 @@ INSTANCE = re.compile(r"i-[0-9a-f]{17}")
 WRITES = frozenset({"PutObject", "CopyObject", "DeleteObject", "PutItem", "DeleteItem"})
 MAY_WRITE = {
     "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
-    "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*",
+    "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*|capacity/{job}#.*|turn/launcher|jobs/{job}/waiting\.json",
     "attendant": (
         rf"(order|session)#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
     ),
@@ -33,6 +33,7 @@ MAY_WRITE = {
 }
 """Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""
 PAUSED = 0.05
+"""The share of calls before which time passes, up to LONGEST_PAUSE_S."""
 LONGEST_PAUSE_S = 8.0
 
 
@@ -48,9 +49,10 @@ class Watched(Aws):
 
     watch: Watch
     chance: random.Random
+    paused: float = PAUSED
 
     def answer(self, call: Call) -> dict[str, Any]:
-        if self.chance.random() < PAUSED:  # so that others come between it and the call before
+        if self.chance.random() < self.paused:  # so that others come between it and the call before
             self.clock.spend(self.chance.uniform(0.0, LONGEST_PAUSE_S))
         return super().answer(call)
 
@@ -72,6 +74,8 @@ class Watch:
         self.aws = aws
         self.task = Task()
         self.surprises: list[str] = []
+        self.runs: list[Run] = []
+        """Every execution, in the order of their begins."""
         self.owners: dict[str, Run] = {}
         """Instance to whose launcher launched it."""
 
@@ -80,11 +84,12 @@ class Watch:
             self.surprises.append(f"{who} speaks of {foreign}, which are not its own")
 
     def before(self, call: Call) -> None:
-        function, run = self.task.function, self.task.run
+        function, run = self.task.function, self._run_of(call)
         if not function:
             return
         if call.operation in WRITES:
-            allowed = MAY_WRITE[function].replace("{job}", re.escape(run.id) if run else "")
+            name = re.escape(run.id) if run else "[^/#]+" if function == "launcher" else ""
+            allowed = MAY_WRITE[function].replace("{job}", name)
             key = place(call)
             if not re.fullmatch(allowed, key) or (run and run.refused and not key.startswith(keys.AGENTS)):
                 self.surprises.append(f"{function} of {run.id if run else 'nobody'} writes {key}")
@@ -96,6 +101,13 @@ class Watch:
             self.check_names(f"{function} of {run.id}", run, " ".join(call.params["Resources"]))
         elif call.name == "ec2:RunInstances" and (run is None or run.refused):
             self.surprises.append(f"{function} launches for nobody")
+
+    def _run_of(self, call: Call) -> Run | None:
+        """The execution that the function works for; a launcher that the clock woke launches for the job that its request names."""
+        if self.task.run is None and self.task.function == "launcher" and call.name == "ec2:RunInstances":
+            name = _marks(call)[tags.JOB]
+            return next(run for run in reversed(self.runs) if run.id == name and not run.refused)
+        return self.task.run
 
     def _check_keys(self, call: Call) -> None:
         """A node's keys are of a session that IAM lets touch the node's own job."""
@@ -117,7 +129,7 @@ class Watch:
                 self.surprises.append(f"{function} ends {one} of {owner.id} while its attempt {node.attempt} goes on")
 
     def after(self, call: Call, result: dict[str, Any]) -> None:
-        run = self.task.run
+        run = self._run_of(call)
         if call.name == "ec2:RunInstances" and run is not None:
             for told in result["Instances"]:
                 machine = self.aws.ec2[call.region].machines[told["InstanceId"]]
@@ -130,12 +142,15 @@ class Watch:
                 self.surprises.append(f"{key} is written twice")
 
     def refusal(self, call: Call, code: str) -> None:
-        run = self.task.run
+        run = self._run_of(call)
         if call.name == "ec2:RunInstances" and run is not None:
             run.fate(_attempt(call)).refusals.append((self.aws.clock.now, code))
 
 
 def _attempt(call: Call) -> int:
-    specifications = call.params["TagSpecifications"]
-    marks = {tag["Key"]: tag["Value"] for tag in specifications[0]["Tags"]}
-    return int(marks[tags.ATTEMPT])
+    return int(_marks(call)[tags.ATTEMPT])
+
+
+def _marks(call: Call) -> dict[str, str]:
+    """The tags of a launch."""
+    return {tag["Key"]: tag["Value"] for tag in call.params["TagSpecifications"][0]["Tags"]}

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -18,12 +20,14 @@ from contract import items, keys, tags
 from contract.codec import decode, encode
 from contract.commits import Commit, CommittedFile
 from contract.jobs import Job
+from contract.places import Place
 from contract.reports import Exit, Phase
+from contract.timing import Timing
 from tests.archives import packed
 from tests.builders import ADMISSION, JOB, NODE_ROLE, NOW, PLACE
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
-from tests.fakes.functions import Functions, Outcome
+from tests.fakes.functions import CLOCK_S, Functions, Outcome
 from tests.fakes.state import kept, stored
 from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
@@ -41,26 +45,32 @@ STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
 class JobsWorld:
     """A deployment, its executions, and their nodes."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, timing: Timing = JOB.timing, places: Sequence[Place] = PLACES) -> None:
         self.chance = random.Random(seed)
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.chance, self.aws.watch = self.chance, Watch(self.aws)
         self.watch = self.aws.watch
         self.surprises, self.owners = self.watch.surprises, self.watch.owners
-        admits(deployed(fake=self.aws, places=PLACES), PLACES)
+        self.timing = timing
+        admits(deployed(fake=self.aws, places=places), places)
         self.aws.table.knobs, self.aws.table.chance = rude(), random.Random(seed)
         self.aws.table.weather = Rude(chance=random.Random(seed))
         self.runs: list[Run] = []
-        self.armed: Mishap | None = None
-        """What befalls the attendant's next invocation."""
+        self.watch.runs = self.runs
+        self.armed: dict[str, Mishap] = {}
+        """What befalls the next invocation that no execution makes, by function."""
+        self.tokens: list[tuple[Run, dict[str, object]]] = []
+        """What the executions that wait for capacity have told the launcher."""
         self._processes: set[Process] = set()
         self._closed = False
         self._installed = ExitStack()
         self.functions = Functions(self.aws)
         self._installed.enter_context(self.functions.installed())
         self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
+        self.functions.admission = replace(self.functions.admission, timing=timing)
         self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
+        self.aws.events.every(CLOCK_S, self.tick)
         self.functions.clean_up()
         self.aws.queue.feed(self._cleanup)
         self._beat()
@@ -85,7 +95,7 @@ class JobsWorld:
             "nodes": nodes,
             **request,
         }
-        execution = Execution(name, self.aws, self._invoke, JOB.timing, request=whole)
+        execution = Execution(name, self.aws, self._invoke, self.timing, request=whole)
         taken = any(one.id == name and not one.refused for one in self.runs)
         too_much = nodes > ADMISSION.limits.max_nodes
         run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes)
@@ -112,15 +122,25 @@ class JobsWorld:
 
     # Functions
 
+    def tick(self, event: Event | None = None) -> None:
+        """The launcher's clock wakes it."""
+        event = event or self.aws.events.event("aws.events", "Scheduled Event", {})
+        self._start("launcher", event, None, lambda _: None)
+
+    def token_again(self, which: int) -> None:
+        """What a state that waits for capacity told the launcher comes to it again, however late."""
+        run, event = self.tokens[which % len(self.tokens)]
+        self._start("launcher", event, run, lambda _: None)
+
     def _invoke(self, name: str, event: dict[str, object], answered: Answered) -> None:
         at = event.get("job") or event["execution"]["name"]  # type: ignore[index]
         run = next(run for run in reversed(self.runs) if run.id == at)
+        if name == "launcher" and "token" in event:
+            self.tokens.append((run, event))
         self._start(name, event, run, answered)
 
     def _start(self, name: str, event: Event, run: Run | None, answered: Answered) -> None:
-        mishap = run.armed.pop(name, None) if run else self.armed
-        if run is None:
-            self.armed = None
+        mishap = (run.armed if run else self.armed).pop(name, None)
 
         def body() -> Outcome:
             self.watch.task.function, self.watch.task.run = name, run
@@ -229,7 +249,8 @@ class JobsWorld:
         self.aws.states.executions.end(run.known, STATUS[execution.state], error, cause)
 
     def _stop_at(self, run: Run) -> float:
-        return self.job(run).stop_at
+        job = self.job(run)
+        return job.stop_at + run.execution.deadline - job.deadline
 
     def job(self, run: Run) -> Job:
         """As Admit wrote it."""
@@ -270,7 +291,9 @@ class JobsWorld:
         """Once all is over: instances, tokens, and what the documents say that is not so."""
         found = [f"{one.id} runs" for ec2 in self.aws.ec2.values() for one in ec2.running()]
         found += [
-            f"{one[items.SORT]['S']} waits" for one in kept(self.aws) if one[items.PARTITION]["S"] == items.WAITING
+            f"{one[items.SORT]['S']} waits"
+            for one in kept(self.aws)
+            if one[items.PARTITION]["S"] in {items.WAITING, items.CAPACITY}
         ]
         return found + [line for run in self.runs if not run.refused for line in self._documents(run)]
 

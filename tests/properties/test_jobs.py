@@ -179,7 +179,7 @@ class Jobs(RuleBasedStateMachine):
         (function, name), run = call, self.one(which)
         mishap = self._mishap(run, name, nth, what)
         if function == "attendant" and what != "given up":
-            self.world.armed = mishap
+            self.world.armed[function] = mishap
         else:
             run.armed[function] = mishap
         self.world.run(then_s)
