@@ -122,3 +122,16 @@ def _until(aws: Aws, run: Interpreted, state: str, most_s: float) -> None:
         assert not (run.status and state), (run.status, run.problem)
         assert aws.clock.now < end, (state, run.state)
         aws.clock.run(10.0)
+
+
+def cases() -> dict[str, Waited]:
+    """A minute, and two weeks: with a clock that never stops, one that is dead for seven hours once, twelve times, and for longer."""
+    long_s, often_s = TWO_WEEKS - 6 * HOUR, 10 * MINUTE
+    hours = [(number * DAY, number * DAY + 7 * HOUR) for number in range(1, 13)]
+    return {
+        "a minute": waited(SHORT_S),
+        "two weeks": waited(long_s, tick_s=often_s),
+        "two weeks, the clock dead for seven hours once": waited(long_s, tick_s=often_s, dead=hours[:1]),
+        "two weeks, the clock dead for seven hours twelve times": waited(long_s, tick_s=often_s, dead=hours),
+        "two weeks, the clock dead for 80 hours": waited(long_s, tick_s=often_s, dead=[(DAY, DAY + 80 * HOUR)]),
+    }

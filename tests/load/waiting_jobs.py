@@ -24,7 +24,7 @@ from tests.builders import INTENT, JOB, NOW, PLACE, rung
 from tests.fakes.aws import Aws
 from tests.fakes.events import Event
 from tests.fakes.faults import Death, Mishap
-from tests.fakes.functions import CLOCK_S, TIMEOUTS, Functions
+from tests.fakes.functions import CLOCK_S, Functions
 from tests.fakes.state import kept, store, stored
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.yard import ABROAD, admitted, deployed
@@ -126,8 +126,7 @@ class WaitingJobs:
 
     def taken(self) -> set[str]:
         """Jobs that have a security group."""
-        found = [decode(TakenGroups, stored(self.aws, items.groups(region)) or b"{}") for region in PLACES]
-        return {one.job for groups in found for one in groups.taken}
+        return holders(self.aws)
 
     # Jobs
 
@@ -214,4 +213,7 @@ class WaitingJobs:
             self.problems.append(f"{error}: {cause}")
 
 
-LONGEST_INVOCATION_S = TIMEOUTS["launcher"]
+def holders(aws: Aws) -> set[str]:
+    """Jobs that have a security group."""
+    found = [decode(TakenGroups, stored(aws, items.groups(region)) or b"{}") for region in PLACES]
+    return {one.job for groups in found for one in groups.taken}
