@@ -50,17 +50,16 @@ def _history(found: dict[str, Any]) -> list[str]:
     rows = []
     for name, one in found.items():
         transitions, events = _beyond(found, name)
-        rows.append(
-            f"| {name} | {one['transitions']} | {one['events']} | {transitions} | {events} | {one['entered']} | {one['tries']} |"
-        )
+        cells = (name, one["transitions"], one["events"], transitions, events, one["entered"], one["tries"])
+        rows.append(f"| {' | '.join(map(str, cells))} |")
     return [
         "\n## One job that waits\n",
         "| how long | transitions | events | more than a minute | more events | entered | tries since |",
         "|---|---|---|---|---|---|---|",
         *rows,
         f"\nAllowed are {MOST_TRANSITIONS} transitions and {MOST_EVENTS} events more. Each lost heartbeat enters the state once more: a",
-        "transition and six events. A clock that is dead for less than six hours costs none, and the bound holds for twelve heartbeats lost;",
-        "one that is dead for 78 hours and longer breaks it.",
+        "transition and six events. A clock that is dead for less than six hours costs none, and the bound holds for",
+        "twelve heartbeats lost; one that is dead for 78 hours and longer breaks it.",
     ]
 
 
@@ -72,9 +71,10 @@ def _waiting(one: dict[str, Any]) -> list[str]:
     ]
     return [
         f"\n## {JOBS:,} jobs of {NODES} nodes wait\n",
-        f"For {WAIT_S / 3600:g} hours nothing is free; a new job comes every {ARRIVAL_S / 60:.0f} minutes, {one['arrived']} in all. The clock",
-        f"is doubled, late and missed: of {one['invocations']} invocations {one['killed']} were to be killed, and up to {one['at_once']} ran",
-        "at once. The buckets are EC2's (`tests/load/buckets.py`), and a launch without capacity takes from both.\n",
+        f"For {WAIT_S / 3600:g} hours nothing is free; a new job comes every {ARRIVAL_S / 60:.0f} minutes,",
+        f"{one['arrived']} in all. The clock",
+        f"is doubled, late and missed: of {one['invocations']} invocations {one['killed']} were to be killed, and up to",
+        f"{one['at_once']} ran at once. The buckets are EC2's (`tests/load/buckets.py`), and a launch without capacity takes from both.\n",
         "| region | launch calls | throttled | fewest calls left | fewest instances left |",
         "|---|---|---|---|---|",
         *rows,
@@ -88,7 +88,8 @@ def _training(one: dict[str, Any]) -> list[str]:
     calls = ", ".join(f"{service} {number:,}" for service, number in one["calls"].items())
     return [
         "\n## Jobs of four nodes that train for twenty minutes\n",
-        f"{ends}; {one['lost']} nodes were lost. Left over: {len(one['left_over'])}; against an invariant: {len(one['surprises'])}. The longest",
+        f"{ends}; {one['lost']} nodes were lost. Left over: {len(one['left_over'])}; against an",
+        f"invariant: {len(one['surprises'])}. The longest",
         f"pass of the attendant ended {one['longest_pass_s']:.0f} s after its tick (allowed: {MOST_PASS_S:.0f} s), where a call takes",
         f"{CALL_S * 1000:.0f} ms (`tests/fakes/aws.py`), and looks come one by one. Calls: {calls}.",
     ]

@@ -59,6 +59,9 @@ class Yard:
         if not any(begin <= after < end for begin, end in self.dead):
             self.functions.invoke("launcher", event)
 
+    def attend(self, event: Event) -> None:
+        self.functions.invoke("attendant", event)
+
     def invoke(self, name: str, event: dict[str, object]) -> Outcome:
         return self.functions.invoke(name, event)
 
@@ -92,7 +95,7 @@ def waited(wait_s: float, *, tick_s: float = MINUTE, dead: Sequence[tuple[float,
         tries = _tries(aws)
         _until(aws, run, "Train", 8 * HOUR)
         took_s = aws.clock.now - began
-        yard.functions.wake(lambda event: yard.functions.invoke("attendant", event))
+        yard.functions.wake(yard.attend)
         for machine in home(aws).running():
             node = Node(machine, phase=Phase.ENDED, exit=Exit(code=0))
             aws.clock.at(aws.clock.now + 60.0, lambda node=node: send(aws, node))  # type: ignore[misc]
