@@ -41,7 +41,7 @@ class Waited:
     entered: int
     """How often the state that waits was entered."""
     tries: int
-    history: Counter[str]
+    history: dict[str, int]
 
 
 @dataclass
@@ -108,7 +108,7 @@ def waited(wait_s: float, *, tick_s: float = MINUTE, dead: Sequence[tuple[float,
         events=len(run.history),
         entered=run.entered(WAIT),
         tries=tries,
-        history=Counter(run.history),
+        history=dict(Counter(run.history)),
     )
 
 

@@ -35,15 +35,15 @@ HEAL_S = 4 * 3600.0
 class Trained:
     """What became of them."""
 
-    ends: Counter[str]
-    attempts: Counter[int]
+    ends: dict[str, int]
+    attempts: dict[int, int]
     lost: int
     """Nodes that were lost on purpose."""
     surprises: list[str]
     left_over: list[str]
     longest_pass_s: float
     """From a tick of the attendant's clock to the end of the last invocation that looked for it."""
-    calls: Counter[str]
+    calls: dict[str, int]
     """By service."""
     took_s: float
     """Virtual seconds from the first request to the last end."""
@@ -100,13 +100,13 @@ def _trained(world: JobsWorld, jobs: int) -> Trained:
     world.run(900.0)
     left = world.left_over() + [f"{run.id} goes on" for run in world.going()] + world.too_many() + world.together()
     return Trained(
-        ends=Counter(run.execution.state for run in world.runs),
-        attempts=Counter(run.execution.attempt for run in world.runs),
+        ends=dict(Counter(run.execution.state for run in world.runs)),
+        attempts=dict(Counter(run.execution.attempt for run in world.runs)),
         lost=lost,
         surprises=world.surprises,
         left_over=left,
         longest_pass_s=passes.longest_s(),
-        calls=Counter(call.service for call in world.aws.calls),
+        calls=dict(Counter(call.service for call in world.aws.calls)),
         took_s=took_s,
         group_holders=_holders(world),
     )
