@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-submission bench-checkpoints bench-rehearsal synth deploy destroy bake-image snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal synth deploy destroy bake-image snapshots docs lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -198,6 +198,9 @@ bench-reaper: setup build/custodian/ready ## The reaper beside Cloud Custodian, 
 
 bench-state: setup ## What the control plane of a job costs, and a load of a thousand jobs, into docs/benchmarks/state.md (minutes)
 	@PYTHONPATH=.:lambda:node $(BIN)/python -m benchmarks.state
+
+bench-capacity: setup ## Two weeks of waiting, a thousand jobs that wait, a thousand that train, into docs/benchmarks/capacity.md (about half an hour)
+	@PYTHONPATH=.:lambda $(BIN)/python -m benchmarks.capacity
 
 bench-submission: setup build/child-env/ready build/sagemaker-sdk/ready ## The grid's child beside the SageMaker Python SDK, into docs/benchmarks/submission.md (minutes)
 	@$(BIN)/python -m benchmarks.submission

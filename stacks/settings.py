@@ -63,6 +63,8 @@ class BadSettings(ValueError):
 
 
 MOST_REGIONS = 40
+LEAST_IMAGES_BYTES, REGION_BYTES = 200, 13
+"""Bytes that `machine_images` may have beside the most regions, and what each region takes of a function's 4 KB of variables."""
 """The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
@@ -232,7 +234,7 @@ class Settings(Block):
         min_length=1,
     )
     """Family to an AMI id or the name of an SSM parameter that holds one. `neuron` is for Trainium and Inferentia, `p3` for P3."""
-    machine_images: dict[MachineImageName, MachineImage] = Field(default={}, max_length=20)
+    machine_images: dict[MachineImageName, MachineImage] = Field(default={}, max_length=10)
     """Name to an AMI id or the name of an SSM parameter that holds one: what a request may name as `machine_image`, in place of the image
     of its instance types' family."""
     image_owners: tuple[ImageOwner, ...] = Field(default=(), max_length=20)
@@ -292,6 +294,9 @@ class Settings(Block):
                     "partition, because an account belongs to one"
                 )
         yield from self._role_problems()
+        room = LEAST_IMAGES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
+        if (taken := len(json.dumps(self.machine_images))) > room:
+            yield f"machine_images take {taken} characters; allowed: {room}, which fit into a function's variables beside the regions"
         if self.reserved_concurrency == 1:
             yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
         for one in self.regions:

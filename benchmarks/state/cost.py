@@ -14,8 +14,11 @@ from agent.table import NodeItems
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.services.dynamodb_model import Knobs
 from tests.builders import JOB, NODE_ROLE, NOW
-from tests.fakes.fleet import Fleet
+from tests.fakes.aws import CALL_S
+from tests.fakes.fleet import SHARE, Fleet
+from tests.fakes.functions import CLOCK_S, Functions
 from tests.fakes.state import TABLE
+from tests.fakes.yard import deployed
 from tests.node.watching import Notices, watch
 from tests.properties.jobs_world import JobsWorld
 
@@ -124,6 +127,7 @@ def eight_hours(call_s: float, item_s: float) -> Bill:
     bill.add("attendant: units written", sum(one.written for one in rest), WRITE_USD)
     bill.add("attendant: units read", sum(one.read for one in rest), READ_USD)
     _functions(bill, fleet)
+    _launchers_clock(bill, call_s, HOURS)
     once = whole_execution()
     bill.add("other steps: units written, at most", once["dynamodb writes"] * 4, WRITE_USD)
     bill.add("other steps: units read, at most", once["dynamodb reads"] * 4, READ_USD)
@@ -143,11 +147,30 @@ def idle_month(call_s: float, item_s: float) -> tuple[Bill, float]:
     hour.add("units written", total.written, WRITE_USD)
     hour.add("units read", total.read, READ_USD)
     _functions(hour, fleet)
+    _launchers_clock(hour, call_s, 1)
     for what, (amount, usd) in hour.lines.items():
         month.lines[what] = (amount * MONTH_H, usd * MONTH_H)
     ticks = len(fleet.ticks) * MONTH_H
     asked = BEFORE_TICK["S3 PUT, LIST"] * S3_WRITE_USD + BEFORE_TICK["S3 GET"] * S3_READ_USD
     return month, ticks * asked
+
+
+def _launchers_clock(bill: Bill, call_s: float, hours: int) -> None:
+    """The launcher's own clock, while no job waits for capacity."""
+    aws = deployed()
+    aws.table.knobs = Knobs.plain()
+    functions, ticks = Functions(aws), round(hours * HOUR_S / CLOCK_S)
+    with functions.installed():
+        for _ in range(ticks):
+            assert functions.invoke("launcher", aws.events.event("aws.events", "Scheduled Event", {})).error == ""
+    used = aws.table.total()
+    bill.add("launcher: units written", used.written, WRITE_USD)
+    bill.add("launcher: units read", used.read, READ_USD)
+    lasted_s = len(aws.calls) * (CALL_S + call_s / SHARE)
+    bill.add("launcher: GB-seconds", lasted_s * MEMORY_GB, GB_S_USD)
+    bill.add("launcher: invocations", ticks, INVOCATION_USD)
+    bill.add("launcher: ticks of its clock", ticks, EVENT_USD)
+    bill.add("launcher: bytes of log", ticks * LOG_BYTES, LOG_USD)
 
 
 def whole_execution() -> Counter[str]:

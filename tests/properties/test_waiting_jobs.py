@@ -11,9 +11,9 @@ from hypothesis.stateful import initialize, precondition, rule
 from tests.builders import JOB
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.properties.execution import WAIT
+from tests.properties.jobs_rules import FAULTS, KINDS, Jobs
 from tests.properties.jobs_world import JobsWorld, Run
 from tests.properties.rounds import DEEP, play
-from tests.properties.test_jobs import FAULTS, KINDS, Jobs
 
 ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (2, 2, 20)
 HASTY = replace(JOB.timing, launch_patience_s=240.0)

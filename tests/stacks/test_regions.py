@@ -76,6 +76,7 @@ def most(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
                 f"role-of-a-long-na-{n:02}": f"arn:aws:iam::444455556666:role/{'p' * 60}/{'r' * 33}-{n:02}"
                 for n in range(20)
             },
+            machine_images={f"image-{n}": f"/{'p' * 48}/{n}" for n in range(3)},
             copy_accounts=[f"{n:012}" for n in range(20)],
             image_readers={
                 "accounts": [f"{n:012}" for n in range(100)],

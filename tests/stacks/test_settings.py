@@ -166,6 +166,10 @@ TOGETHER: dict[str, tuple[object, str]] = {
         {"regions": [HOME, {"region": "cn-north-1"}]},
         "trainyard.regions names cn-north-1 of the partition aws-cn, and home is in aws; allowed: regions of one partition",
     ),
+    "more images than fit": (
+        {"machine_images": {f"image-{n}": f"/{'p' * 80}" for n in range(8)}},
+        "trainyard.machine_images take 768 characters; allowed: 707, which fit into a function's variables beside the regions",
+    ),
     "a repository twice": ({"repositories": ["images", "images"]}, "trainyard.repositories names images twice"),
     "the cache for a repository": (
         {"repositories": ["build-cache"]},

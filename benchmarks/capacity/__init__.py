@@ -1,0 +1,1 @@
+"""Load and time: what waiting for capacity costs, and a thousand jobs at once."""
