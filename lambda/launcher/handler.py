@@ -63,7 +63,8 @@ def _wait(
         raise CapacityUnavailable(
             f"attempt {event['attempt']} has no launch on record, so how long it may wait is not known"
         )
-    _walker(env, state, job, context).give_back(job, event["attempt"])
+    if not walks[-1].launched:  # this call may come late: what runs keeps its security group
+        _walker(env, state, job, context).give_back(job, event["attempt"])
     wait = waits.begun(job, event["attempt"], event["token"], walks, now=time.time(), chance=random.random())
     tries = _tries(env, state, context)
     tries.waits.keep(wait)

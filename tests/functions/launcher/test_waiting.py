@@ -216,6 +216,16 @@ def test_a_try_after_the_capacity_was_found_launches_nothing_more(yard: WaitingY
     assert (len(yard.launched_at), yard.waits(), len(yard.running())) == (calls, [], JOB.nodes)
 
 
+def test_a_call_of_the_state_that_comes_after_the_capacity_takes_no_security_group_from_what_runs(
+    yard: WaitingYard,
+) -> None:
+    yard.free()
+    yard.run(TRY_S)
+    assert yard.taken() == {JOB.id}
+    yard.invoke("launcher", {"job": JOB.id, "attempt": 1, "token": "late"})
+    assert yard.taken() == {JOB.id}
+
+
 def test_a_late_launch_does_not_walk_beside_the_tries(yard: WaitingYard) -> None:
     calls = len(yard.launched_at)
     outcome = yard.invoke("launcher", {"job": JOB.id, "attempt": 1})
