@@ -53,7 +53,8 @@ def test_each_object_of_the_checkpoint_went_to_the_other_region_once(yard: Yard,
     job = jobs["moved"]
     ended(job)
     calls = [call for name in ("s3:CopyObject", "s3:UploadPartCopy") for call in yard.aws.recorder.of(name=name)]
-    crossed = Counter(call.parameters["Key"] for call in calls if f"/{job.name}/checkpoints/" in call.parameters["Key"])
+    done = [call.parameters["Key"] for call in calls if not call.error]  # AWS throttles some, and boto3 asks again
+    crossed = Counter(key for key in done if f"/{job.name}/checkpoints/" in key)
     assert crossed
     assert set(crossed.values()) == {1}
 

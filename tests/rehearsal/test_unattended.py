@@ -60,7 +60,8 @@ def test_whatever_state_it_was_stopped_in_nothing_of_it_runs(
 ) -> None:
     job = unattended[f"stop-{state.lower()}"]
     at = stopped(job)
-    assert job.states()[-1] == state
+    # The stop may come when a launch that was under way has just ended.
+    assert job.states()[-1] in ({"Launch", "Train"} if state == "Launch" else {state})
     found = gone(job)
     assert found == [] or state != "Admit"
     for one in found:
