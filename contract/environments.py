@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from contract.codec import build
@@ -35,12 +35,12 @@ class Environment:
 
     def write(self) -> dict[str, str]:
         """Returns the function's variables; the stack calls this."""
-        defaults = {field.name: field.default for field in fields(self)}  # type: ignore[arg-type]
-        values: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        hints, values = get_type_hints(type(self)), _without_defaults(type(self), asdict(self))  # type: ignore[call-overload]
         return {
-            VARIABLE_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+            VARIABLE_PREFIX + name.upper(): value
+            if isinstance(value, str)
+            else json.dumps(_without_defaults(hints[name], value), sort_keys=True, separators=(",", ":"))
             for name, value in values.items()
-            if value != defaults[name]
         }
 
     @classmethod
@@ -54,6 +54,15 @@ class Environment:
             text = variables[name]
             values[field.name] = text if hints[field.name] is str else build(hints[field.name], json.loads(text), name)
         return cls(**values)
+
+
+def _without_defaults(kind: Any, values: Any) -> Any:
+    """The values of a dataclass without those that its reader, which knows it as a `kind`, has by itself: all variables of a function
+    together have 4 KB."""
+    if not is_dataclass(kind):
+        return values
+    defaults = {one.name: one.default for one in fields(kind)}
+    return {name: value for name, value in values.items() if name not in defaults or value != defaults[name]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +105,8 @@ class Limits:
     """IOPS of each node's gp3 disk: 3,000 cost nothing extra. A disk takes at most 500 for each GiB; a smaller one gets what it takes."""
     volume_throughput: int = LEAST_THROUGHPUT
     """MiB/s of each node's gp3 disk: 125 cost nothing extra. At most a quarter of `volume_iops`."""
+    leave_on_rebalance: bool = False
+    """Whether a spot job leaves its nodes when EC2 recommends it, once the attempt has committed a checkpoint."""
     max_wait_hours: float = 336.0
     """The most hours that a job may wait for capacity, all of its attempts together."""
 
@@ -153,6 +164,8 @@ class AttendantEnvironment(StateEnvironment):
     training_roles: dict[str, str]
     """Name, as requests call it, to the ARN of a role whose sessions trainings get."""
     checkpoints: CheckpointLimits
+    topic: str
+    """ARN."""
     timing: AttendantTiming
 
 

@@ -35,12 +35,21 @@ class NodeLost(JobError):
     """A node never reported, fell silent, or disappeared before its work was done."""
 
 
+class NodeUnhealthy(JobError):
+    """A node's machine is at fault: its health check says so, or its kernel and its GPUs do beside an error of the command."""
+
+
 class Stalled(JobError):
     """Nodes are alive but make no progress."""
 
 
 class TrainingFailed(JobError):
     """The user's code ended with an error, or could not be started."""
+
+
+class RetriedExit(JobError):
+    """The user's code ended with an exit code that its request retries. The attendant tells it the machine alone, which calls it
+    TrainingFailed everywhere else."""
 
 
 class RoleRefused(JobError):
@@ -87,7 +96,7 @@ class GridFailed(Exception):
 ASKED_AGAIN = (CapacityPending, StillRunning)
 """Errors that mean "not yet": the machine asks again."""
 
-NEW_ATTEMPT = (Interrupted, NodeLost, Stalled)
+NEW_ATTEMPT = (Interrupted, NodeLost, NodeUnhealthy, Stalled)
 """Errors after which a new attempt from the newest checkpoint may succeed."""
 
 ALL = tuple(

@@ -36,6 +36,8 @@ class LaunchAnswer:
     instances: tuple[str, ...] = ()
     """Instance ids in the order of launch index, which is the order of ranks."""
     master_address: str = ""
+    doubted: bool = False
+    """Whether nobody ever learnt if it launched: the walk went on when the launch patience was over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,9 @@ class Intent:
     waited_s: float = 0.0
     """How long the job had waited for capacity when this walk began, in this attempt and those before it. The deadline of what it
     launches is so much later, and a part of its requests."""
+
+    spent_usd: float = 0.0
+    """What the attempts before this one have cost at most, of a job with a cap. The deadline of what the walk launches depends on it."""
 
     @property
     def launched(self) -> Step | None:

@@ -23,10 +23,10 @@ URGENT = "urgent"
 EXPIRES = "expires"
 """From this time on (UTC epoch seconds, whole) DynamoDB may delete the item, usually within days."""
 
-JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS = "job#", "launch#", "closed#", "order#", "session#"
+JOBS, LAUNCHES, CLOSED, ORDERS, SESSIONS, UNHEALTHY = "job#", "launch#", "closed#", "order#", "session#", "unhealthy#"
 """Beginnings of the partition keys that end with a job's id."""
 WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS = "waiting", "admission", "regions", "marks", "pass", "groups"
-CAPACITY, TURN, EMPTY = "capacity", "turn", "empty"
+CAPACITY, TURN, EMPTY, UNTOLD = "capacity", "turn", "empty", "untold"
 """Whole partition keys."""
 REPORT, ORDER, KEYS = "report", "order", "keys"
 """Sort keys of a node's own items."""
@@ -82,14 +82,55 @@ def closed(job: str, attempt: int) -> ItemKey:
     return ItemKey(f"{CLOSED}{job}", f"{attempt:04d}")
 
 
+def endings(job: str) -> str:
+    """Partition of a job's closed attempts, and of their ends."""
+    return f"{CLOSED}{job}"
+
+
+def ended(job: str, attempt: int) -> ItemKey:
+    """When the attempt's last instance had begun to end, as Terminate first found, and why the attempt ended where it did not end well:
+    `{"at": ..., "error": ..., "cause": ...}`."""
+    return ItemKey(endings(job), f"{of_attempt(attempt)}ended")
+
+
 def order(job: str, attempt: int) -> ItemKey:
     """The attempt's order, created once; each node gets a copy of it (`node_order`)."""
     return ItemKey(f"{ORDERS}{job}", f"{attempt:04d}")
 
 
+def told(job: str, attempt: int) -> ItemKey:
+    """When people were told last that the training of the attempt makes no progress: `{"told": true}`, false while somebody tells them."""
+    return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}told")
+
+
+def told_recovery(job: str, attempt: int) -> ItemKey:
+    """The same of a new attempt that trains."""
+    return ItemKey(f"{ORDERS}{job}", f"{of_attempt(attempt)}recovered")
+
+
+def told_end(job: str) -> ItemKey:
+    """The same of the end of the job's execution."""
+    return ItemKey(f"{ORDERS}{job}", "over")
+
+
+def untold(job: str) -> ItemKey:
+    """Exists from a job's admission until people have been told of its end, where they are to be: `{"execution": ..., ...}`."""
+    return ItemKey(UNTOLD, job)
+
+
 def session(job: str, attempt: int) -> ItemKey:
     """Until when the keys are valid that the nodes of the attempt have (`node_keys`)."""
     return ItemKey(f"{SESSIONS}{job}", f"{attempt:04d}")
+
+
+def unhealthy_of(job: str) -> str:
+    """Partition of a job's unhealthy nodes."""
+    return f"{UNHEALTHY}{job}"
+
+
+def unhealthy(job: str, attempt: int, rank: int) -> ItemKey:
+    """A node because of whose machine the attempt ended (`health.UnhealthyNode`)."""
+    return ItemKey(unhealthy_of(job), f"{of_attempt(attempt)}{rank:04d}")
 
 
 def waiting_of(job: str) -> str:

@@ -6,7 +6,10 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from contract.errors import BudgetExceeded, DeadlineReached
+from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
+from contract.health import HealthCheck
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
@@ -44,6 +47,38 @@ class Selection(str, Enum):
     """Those of its own rank, and those of rank 0, which are everybody's."""
 
 
+class Reaction(str, Enum):
+    """What follows when a training makes no progress."""
+
+    NOTIFY = "notify"
+    """People are told; the training goes on."""
+    RESTART = "restart"
+    """A new attempt from the newest checkpoint, as after a loss."""
+    STOP = "stop"
+    """The job ends, after a last checkpoint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoProgress:
+    """When a training that makes no progress counts as stalled, and what then follows."""
+
+    minutes: float
+    then: Reaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPlan:
+    """How often the job begins again after errors of its own command."""
+
+    times: int = 0
+    exit_codes: tuple[int, ...] = ()
+    """Those of the command after which it does; empty for all."""
+
+    def wants(self, code: int) -> bool:
+        """Whether the job is to begin again once its command has ended with `code`."""
+        return self.times > 0 and code != 0 and (not self.exit_codes or code in self.exit_codes)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ami:
     """A machine image, pinned."""
@@ -71,7 +106,11 @@ class Rung:
     cluster: bool
     """Whether the type supports cluster placement groups and the job has more than one node."""
     usd: float | None = None
-    """An hour of one node when the job was admitted; None where that was not known, or nothing was chosen by it."""
+    """An hour of one node; None where that was not known, or nothing was chosen by it."""
+    priced_at: float = 0.0
+    """When that was the price, UTC epoch seconds; 0 for the job's admission."""
+    most_usd: float | None = None
+    """What an hour of one node and its root volume costs at most, on-demand; None where that was not known."""
 
     reservation: str = ""
     """Id of the Capacity Reservation or Capacity Block; empty for none."""
@@ -90,6 +129,19 @@ class Code:
     """The address (`s3://...`) from which it was copied, for the record."""
     source_version: str = ""
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCheckpoint:
+    """A closed set of another job, from which a job begins."""
+
+    job: str
+    region: str
+    bucket: str
+    attempt: int
+    number: int
+    step: int
+    """-1 where its trainer told none."""
 
 
 SAME_START_S = 60.0
@@ -116,7 +168,7 @@ class Job:
     checkpoint_minutes: float
     max_hours: float
     recoveries: int
-    """How many new attempts Interrupted, NodeLost and Stalled may start."""
+    """How many new attempts in a row the errors of `errors.NEW_ATTEMPT` may start. A newer checkpoint begins the row anew."""
     home_bucket: str
     home_region: str
     log_group: str
@@ -144,6 +196,24 @@ class Job:
     """How long the job has waited for capacity: its deadline is so much later than the one it was admitted with. 0 in job.json."""
     interfaces: dict[str, tuple[Interface, ...]] = field(default_factory=dict)
     """Instance type to the interfaces of a node, for each type whose nodes get EFA. A type has the same network cards everywhere."""
+    max_cost_usd: float | None = None
+    """What all attempts together may cost (`contract.money`); None for no cap."""
+    money_ends: bool = False
+    """Whether the deadline is when the money is used up, and not the end of the hours. False in job.json."""
+    retries: RetryPlan = field(default_factory=RetryPlan)
+    stall: NoProgress | None = None
+    """None where nobody asks for it: a training may then stand still until its hours are over."""
+    resume: SourceCheckpoint | None = None
+    """What the job begins with before it has a checkpoint of its own; None for nothing."""
+    leave_on_rebalance: bool = False
+    """Whether the nodes leave when EC2 recommends it, once the attempt has committed a checkpoint."""
+    notify: tuple[Event, ...] = ()
+    """Of what people are told."""
+    health: HealthCheck = HealthCheck.OFF
+    gpus: dict[str, int] = field(default_factory=dict)
+    """Instance type to how many NVIDIA GPUs a machine of it has, as EC2 says, for each type of the ladder that has whole ones."""
+    neurons: dict[str, int] = field(default_factory=dict)
+    """The same for Neuron devices."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 
@@ -162,17 +232,24 @@ class Job:
         return self.execution == execution and same_start
 
     @property
+    def late_error(self) -> str:
+        """Name of the error of a job that runs until its deadline."""
+        return (BudgetExceeded if self.money_ends else DeadlineReached).__name__
+
+    @property
     def stop_at(self) -> float:
         """UTC epoch seconds when the job is told to write a last checkpoint; a short job keeps half of its time."""
         hours_s = self.deadline - self.waited_s - self.admitted_at
         return self.deadline - min(self.timing.deadline_notice_s, hours_s / 2)
 
-    def extended(self, waited_s: float, rung: Rung | None = None) -> Job:
+    def extended(self, waited_s: float, rung: Rung | None = None, *, paid_until: float = math.inf) -> Job:
         """The admitted job once it has waited so long for capacity: the hours of a job do not count while it waits. On a `rung` whose
-        nodes AWS ends, the job ends before."""
+        nodes AWS ends, the job ends before. `paid_until`: when its money is used up, UTC epoch seconds."""
         deadline = self.deadline + max(0, math.floor(waited_s))
         if rung is not None and rung.ends_at is not None:
             deadline = min(deadline, math.floor(rung.ends_at))
+        if paid_until < deadline:
+            return replace(self.due(math.floor(paid_until)), money_ends=True)
         return self.due(deadline)
 
     def due(self, deadline: int) -> Job:

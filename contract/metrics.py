@@ -37,5 +37,17 @@ COMMIT_SECONDS = "CommitSeconds"
 COMMIT_SHARE = "CommitShare"
 """The same in percent of the job's checkpoint_minutes."""
 
-UNITS = {CHECKPOINT_AGE: "Percent", COMMIT_SECONDS: "Seconds", COMMIT_SHARE: "Percent"}
+# Of the attendant too: of all attempts whose nodes run, with one value per invocation of a pass.
+COST_SHARE = "CostShare"
+"""What a job has cost at most, in percent of its max_cost_usd: the largest of all jobs with a cap."""
+RUNNING_USD = "RunningUsdPerHour"
+"""What an hour of all nodes costs at most, US dollars: the sum, without nodes whose price is not known."""
+
+UNITS = {
+    CHECKPOINT_AGE: "Percent",
+    COMMIT_SECONDS: "Seconds",
+    COMMIT_SHARE: "Percent",
+    COST_SHARE: "Percent",
+    RUNNING_USD: "None",
+}
 """CloudWatch's name of each metric's unit; every other metric is a Count."""

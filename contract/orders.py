@@ -14,7 +14,7 @@ class OrderKind(str, Enum):
     STOP = "stop"
     """Ends without waiting for a checkpoint."""
     DUMP = "dump"
-    """Has the training process write its stacks to the log, then ends."""
+    """Writes stacks of the training's processes and the state of its devices to the log; then does as CHECKPOINT_AND_STOP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,6 +75,9 @@ class NodeReport:
     checkpoint: str = ""
     """Key of the newest commit of this rank, in the bucket of the region."""
     checkpoint_step: int = -1
+    idle_s: float | None = None
+    """Seconds without a sign of progress of the training, when the node sent the report: by its progress file once there is one
+    (`progress`), else by its output, and by its checkpoints in either case. None where it does not train or is not measured."""
     closed_step: int = -1
     """Step of the newest set of this attempt that the node knows to be closed, 0 where it has no step; -1 before the first."""
     closed_s: float | None = None
@@ -95,6 +98,10 @@ class NodeReport:
     outcome: Exit | None = None
     """How the work ended, if with an error or by an order; reported at once, while the last commits are being uploaded."""
     exit: Exit | None = None
+    unhealthy: str = ""
+    """What is wrong with the machine, by its own checks: before the training, or of the last minutes. Empty where nothing is known."""
+    examines: bool = False
+    """Whether the node looks, for some seconds, for a fault of its machine that may explain `outcome`."""
     note: str = ""
     """What the node does or what troubles it, in words for a person."""
     timeline: dict[str, float] = field(default_factory=dict)

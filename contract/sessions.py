@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 TAG = "job"
 """Session tag that names the job. The job role's policy lets a session touch what has this name in its key, and nothing else; policies of
 roles that trainings get (`job_role`) may use it too."""
+SOURCE_TAG = "resumes"
+"""Session tag that names the other job from whose checkpoint the job begins: the session may read that job's checkpoints. Sessions of
+roles that trainings get never have it."""
 LASTS_S = 3600
 """Seconds for which keys are valid: the most that AWS allows for a role that another role assumes."""
 MOST_POLICY = 2048

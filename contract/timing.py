@@ -34,12 +34,15 @@ class Timing:
     """How long a node may wait for the master's address."""
     save_allowance_s: float = 3600.0
     """How long a node may take for its last commits."""
+    warm_up_s: float = 900.0
+    """How long from its start the progress of a training is not judged (`stall` in the request): it imports, compiles and loads."""
     uneven_allowance_s: float = 7200.0
     """How long other nodes may go on after one node has ended without an error."""
     report_every_s: float = 30.0
     """How often a node reports."""
-    orders_every_s: float = 5.0
-    """How often a node looks for orders and for a spot notice (AWS advises 5 s)."""
+    orders_every_s: float = 4.0
+    """How often a node looks for orders and for a spot notice (AWS advises 5 s): one look until it is seen, one until every node has the
+    order, and the attendant's answer between them take at most 10 s."""
     metadata_every_s: float = 2.0
     """How often a node looks for a tag that its metadata does not show yet."""
     logs_every_s: float = 5.0
@@ -60,6 +63,8 @@ class Timing:
     """Between two walks over the ladder."""
     empty_place_s: float = 120.0
     """How long a place that had no capacity for one job is not asked for another one."""
+    spot_prices_s: float = 3600.0
+    """How old spot prices may be that order the places of a job that waits for capacity. They move over hours and days, not minutes."""
     launch_pace_s: float = 2.0
     """Between two launch calls in a region for jobs that wait for capacity, of all of them together. EC2 allows an account two calls a
     second in a region, and five at once; three quarters of that stay for new jobs. A call for more than two nodes waits longer, one second
@@ -71,6 +76,11 @@ class Timing:
     """The longest such pause."""
     wait_heartbeat_s: float = 21600.0
     """HeartbeatSeconds of "Wait for capacity": after this long without one its token counts as lost, and the state is entered anew."""
+    recovery_pause_s: float = 30.0
+    """Before a new attempt where the one before died young: without a newer checkpoint, and within `recovery_longest_s` of its launch.
+    Each further one that dies young makes the pause twice as long."""
+    recovery_longest_s: float = 900.0
+    """The longest such pause."""
     quota_patience_s: float = 600.0
     """During a recovery, how long a quota error counts as missing capacity: the lost nodes may still count against the quota."""
     trouble_patience_s: float = 600.0

@@ -27,6 +27,10 @@ class Fault(Protocol):
         """The keys that were given, with their values."""
 
     @property
+    def since(self) -> float | None:
+        """When it began, on the monotonic clock; None where it began with the others."""
+
+    @property
     def handlers(self) -> str:
         """Prefix of the handlers whose functions are dead while the fault lasts; empty for none."""
 
@@ -124,5 +128,6 @@ class Conditions:
         return next(filter(self._lasts, killing), None)
 
     def _lasts(self, fault: Fault) -> bool:
-        age = (time.monotonic() - self.faults_since) * self.speed
+        since = self.faults_since if fault.since is None else fault.since
+        age = (time.monotonic() - since) * self.speed
         return 0 <= age - fault.seconds("after") < fault.seconds("seconds")

@@ -81,6 +81,8 @@ class Call:
     """Whose keys signed the call."""
     size: int = 0
     """Bytes of the request's body."""
+    answered: int = 0
+    """Bytes of the answer's body, as its header says."""
     status: int = 0
     error: str = ""
 
@@ -173,7 +175,8 @@ class Recorder:
         if status >= 400:
             body = [b"".join(body)]
             error = error_code(body[0], headers)
-        self._remember(replace(call, status=status, error=error))
+        length = next((value for name, value in headers.items() if name.lower() == "content-length"), "")
+        self._remember(replace(call, status=status, error=error, answered=int(length or 0)))
         return body
 
     def _remember(self, call: Call) -> None:

@@ -47,6 +47,7 @@ GAPS = (
     "iam",
     "sts",
     "s3",
+    "s3_faults",
     "throttling",
     "dynamodb",
     "dynamodb_streams",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 ALL = "all"
@@ -43,6 +43,14 @@ def number(default: str, what: str, least: int = 0) -> FaultKey:
     return FaultKey(default, what, f"a whole number from {least}", lambda text: _whole(text) and int(text) >= least)
 
 
+def _factor(text: str) -> bool:
+    return any_seconds(text) and float(text) > 0
+
+
+def factor(default: str, what: str) -> FaultKey:
+    return FaultKey(default, what, "a number more than 0", _factor)
+
+
 def choice(default: str, what: str, *among: str) -> FaultKey:
     return FaultKey(default, what, " or ".join(filter(None, among)), lambda text: text in among)
 
@@ -59,7 +67,26 @@ EVERY_RANK = FaultKey(ALL, RANK.what, RANK.allowed, RANK.fits)
 ATTEMPTS = number("1", "so many first attempts of the job", least=1)
 OF_NODE = {"rank": RANK, "attempts": ATTEMPTS, "job": JOB}
 """Keys of what strikes a node of a job."""
+OF_SPOT = {
+    "step": number("5", "once rank 0 reports so many steps"),
+    "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
+    "times": number("1", "in so many attempts", least=1),
+    "attempt": FaultKey("", "of the job; empty: any that no other interruption has struck", "a whole number", _whole),
+    "job": JOB,
+}
+"""Keys of what takes spot nodes back: several in a job strike one attempt after the other."""
 AFTER = seconds("0", "from the start of the job (in tests: of the block) to the beginning")
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKind:
+    """A kind of fault. `keys` may be empty."""
+
+    what: str
+    outcome: str
+    keys: Mapping[str, FaultKey]
+    handlers: str = ""
+    """Prefix of the handlers whose functions are dead while the fault lasts."""
 
 
 GRID = FaultKey("", "name of the grid; empty: every grid", "a grid's name", JOB.fits)

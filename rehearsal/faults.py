@@ -24,30 +24,23 @@ from rehearsal.fault_keys import (
     RANK,
     STATES,
     FaultKey,
+    FaultKind,
     any_seconds,
     choice,
     moment,
     number,
     seconds,
 )
+from rehearsal.machine_faults import MACHINE_FAULTS
+from rehearsal.spot_faults import SPOT_FAULTS
+from rehearsal.storage_faults import STORAGE_FAULTS
 
 
 class UnknownFault(ValueError):
     """The fault, key or value does not exist; the message lists those that do."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultKind:
-    """A kind of fault. `keys` may be empty."""
-
-    what: str
-    outcome: str
-    keys: Mapping[str, FaultKey]
-    handlers: str = ""
-    """Prefix of the handlers whose functions are dead while the fault lasts."""
-
-
-FAULTS: dict[str, FaultKind] = {
+FAULTS: dict[str, FaultKind] = MACHINE_FAULTS | {
     "abort-in-state": FaultKind(
         "somebody stops the execution (StopExecution), once, when it is in a state; no Catch runs, nor any later state",
         "The end of the execution wakes the cleanup, which closes the job's attempts, ends its instances and writes its report.",
@@ -71,13 +64,15 @@ FAULTS: dict[str, FaultKind] = {
         handlers="attendant.",
     ),
     "capacity-away": FaultKind(
-        "places that it names have no capacity (InsufficientInstanceCapacity); empty keys name all",
-        "The launcher tries the next rung: another zone, market, type or region. A ladder without one waits, or fails.",
+        "places that it names have no capacity (InsufficientInstanceCapacity), or are refused otherwise; empty keys name all",
+        "The launcher tries the next rung: another zone, market, type or region. A ladder without one waits, or fails. A quota closes the "
+        "places that share it; a launch that is throttled is repeated.",
         {
             "region": FaultKey("", "of the place", "a region", JOB.fits),
             "zone": FaultKey("", "of the place", "a zone", JOB.fits),
             "type": FaultKey("", "of the instances", "an EC2 type", JOB.fits),
             "market": choice("", "of the place", "", "on-demand", "spot"),
+            "as": choice("capacity", "what EC2 says", "capacity", "quota", "throttled"),
             "attempt": FaultKey(
                 "", "of the job; empty: every attempt", "a whole number", lambda text: text.isdecimal()
             ),
@@ -171,18 +166,6 @@ FAULTS: dict[str, FaultKind] = {
         "it, the node's own timer powers it off.",
         {"at": moment("boot", "when"), **OF_NODE},
     ),
-    "node-interrupted": FaultKind(
-        "AWS takes a spot node back, two minutes after a notice in its metadata, or without one",
-        "The node's agent tells all ranks, which commit a last checkpoint. Interrupted: a new attempt from there, wherever there is "
-        "capacity. Without a notice it is a lost node.",
-        {
-            "step": number("5", "once rank 0 reports so many steps"),
-            "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits),
-            "notice": choice("yes", "whether one comes", "yes", "no"),
-            "attempts": ATTEMPTS,
-            "job": JOB,
-        },
-    ),
     "node-lost": FaultKind(
         "a node vanishes without notice",
         "NodeLost, whatever its peers die of: a new attempt from the newest checkpoint. Where EC2 calls it running, once its silence "
@@ -267,6 +250,12 @@ FAULTS: dict[str, FaultKind] = {
         "The other layers end the node.",
         {"rank": EVERY_RANK, "job": JOB},
     ),
+    "trainer-hang": FaultKind(
+        "the training of the node stands still (SIGSTOP to the command and all that it started) while its agent lives and reports",
+        "Its peers wait for it. Once the minutes of `stall` in the request are over, people are told; or every node writes stacks and the "
+        "state of its devices to its log, and a new attempt begins (Stalled), or the job ends. Without it nothing, until the deadline.",
+        {"at": moment("training", "when", least="training"), **OF_NODE},
+    ),
     "user-data-fails": FaultKind(
         "a line of the user data fails (its second is the first after `#!/bin/bash`), or its shell is killed there",
         "The script's trap powers the machine off, at the latest where what the line was for is missed. A killed shell has no "
@@ -280,6 +269,7 @@ FAULTS: dict[str, FaultKind] = {
         },
     ),
 }
+FAULTS |= STORAGE_FAULTS | SPOT_FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +278,8 @@ class Fault:
 
     name: str
     given: Mapping[str, str]
+    since: float | None = None
+    """When it began, on the monotonic clock; None for the beginning of all."""
 
     def __post_init__(self) -> None:
         kind = FAULTS.get(self.name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rehearsal.faults import UnknownFault, parse_faults
 from rehearsal.options import Parser, UnreadableFile, add_conditions, folder_problem, numbers, read
+from rehearsal.scenario import OPTION, BadScenario, load
 
 SPEED = 10.0
 """Durations divided by ten: boots of 3 to 9 s, a clock of 6 s, a heartbeat of 30 s."""
@@ -23,13 +24,17 @@ def arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--code", type=Path, required=True, metavar="DIR", help="uploaded as the job's code")
     parser.add_argument("--nodes", metavar="N", help="instead of the request's")
     add_conditions(parser, speed=SPEED)
+    parser.add_argument(
+        OPTION, type=Path, metavar="FILE", help="faults with the moments at which each begins, as JSON (docs/faults.md)"
+    )
     parser.add_argument("--metric-at-least", metavar="X", help="fail unless the job's last metric is so high")
     options = parser.parse_args(given)
     problems = [*numbers(options), *filter(None, [folder_problem("--code", options.code)])]
     try:
         options.request = _request(options.job)
         options.faults = parse_faults(options.fault)
-    except (UnreadableFile, UnknownFault) as wrong:
+        options.entries = load(options.scenario) if options.scenario else ()
+    except (UnreadableFile, UnknownFault, BadScenario) as wrong:
         problems.append(str(wrong))
     parser.refuse(problems)
     return options

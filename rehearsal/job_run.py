@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from typing import Any
 
 from localaws.conditions import Conditions
 from rehearsal.diagnosis import diagnose
+from rehearsal.director import Director
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave
@@ -39,6 +41,15 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
     request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
     with screen.parts.part("upload"):
         request["code"] = yard.upload(options.code, run.name)
+    director = Director(yard, run.name, options.entries)
+    with director:
+        return _followed(yard, director, request, screen, options, run)
+
+
+def _followed(
+    yard: Yard, director: Director, request: dict[str, Any], screen: Screen, options: argparse.Namespace, run: Run
+) -> int:
+    """Starts the job, and follows it to its summary."""
     job = yard.start(request, run.name)
     offset = time.time() - time.monotonic() + screen.began
     screen.say(f"job [bold]{run.name}[/bold]: {request['code']}")
@@ -57,6 +68,9 @@ def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) 
         job.download(run.out)
         leave(run.out, summary.document(), yard.aws.recorder.calls)
     wrong = late or shortcomings(summary, nodes=request.get("nodes", 1), metric_at_least=options.metric_at_least)
+    wrong = [*wrong, *(f"fault {name} of the scenario never happened" for name in director.missing())]
+    if options.entries:
+        director.write(run.out / "scenario.json")
     if wrong:
         diagnose(job, screen.console, run.out)
     screen.summary(summary, wrong, yard.left_out)

@@ -6,8 +6,9 @@ import contextlib
 import os
 import resource
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,12 @@ from localaws.conditions import Conditions, Fault
 from localaws.machines.init import descendants
 from localaws.machines.mischief import Birth, Losses
 from localaws.services.ec2_instance import Machine
+from localaws.services.ec2_moto import gpus_of
 from localaws.services.ec2_reservations import target
+from rehearsal import machine_faults
 from rehearsal.fault_keys import MOMENTS
 from rehearsal.faults import FAULTS
+from rehearsal.machine_faults import BAD_GPU
 from rehearsal.state import reports
 
 if TYPE_CHECKING:
@@ -36,17 +40,50 @@ def _any(_machine: Machine) -> bool:
 
 
 MARKETS: Mapping[str, Callable[[Machine], bool]] = {
-    "node-interrupted": lambda machine: machine.is_spot,
+    "spot-kill": lambda machine: machine.is_spot,
+    "spot-notice": lambda machine: machine.is_spot,
+    "spot-rebalance": lambda machine: machine.is_spot,
     "block-ends": lambda machine: bool(target(machine.request)),
 }
 """Which machines a fault can befall at all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault that has struck a node."""
+
+    fault: Fault
+    job: str
+    attempt: int
+    rank: int
+    at: float
+    """UTC epoch seconds."""
+
+    @classmethod
+    def of(cls, fault: Fault, machine: Machine) -> Strike:
+        return cls(fault, *_attempt(machine), machine.index, time.time())
+
+
 class NodeFaults:
     """Applies the faults of `rehearsal.faults` to single nodes of a job."""
 
+    def __init__(self) -> None:
+        self.strikes: list[Strike] = []
+
     striking = frozenset(
-        {"agent-crash", "block-ends", "disk-full", "freeze", "no-network", "node-interrupted", "node-lost"}
+        {
+            "agent-crash",
+            BAD_GPU,
+            "block-ends",
+            "disk-full",
+            "freeze",
+            "no-network",
+            "node-lost",
+            "spot-kill",
+            "spot-notice",
+            "spot-rebalance",
+            "trainer-hang",
+        }
     )
 
     def birth(self, machine: Machine, conditions: Conditions) -> Birth:
@@ -66,6 +103,9 @@ class NodeFaults:
             made = replace(made, has_wire=True, cut=cut.text("at") == BOOT)
         if full := fault("disk-full"):
             made = replace(made, full=full.text("at") == BOOT)
+        if (spoiled := fault(BAD_GPU)) and spoiled.text("at") == BOOT:
+            state, lines = machine_faults.bad(gpus_of(machine.request["InstanceType"]), spoiled.text("how"))
+            made = replace(made, gpus=state, kernel=lines)
         return replace(made, timerless=fault("timer-off") is not None)
 
     def befalls(self, fault: Fault, node: Node) -> bool:
@@ -73,7 +113,9 @@ class NodeFaults:
         machine = node.machine
         if not fault.meets(machine.marks) or not MARKETS.get(fault.name, _any)(machine):
             return False
-        when = fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
+        if not self._has_turn(fault, machine):
+            return False
+        when = _moment(fault)
         if when == BOOT:
             return False  # the node started with it
         if when == AGENT:
@@ -88,14 +130,47 @@ class NodeFaults:
         """Carries the fault out, once."""
         strikes: Mapping[str, Callable[[], None]] = {
             "agent-crash": lambda: _kill_agent(node.pid),
+            BAD_GPU: lambda: _spoil(node, fault),
             "block-ends": lambda: losses.end_block(node.machine),
             "disk-full": lambda: fill_disk(node.pid),
             "freeze": lambda: freeze(node.pid),
             "no-network": node.cut_off,
-            "node-interrupted": lambda: losses.interrupt(node.machine, notice=fault.text("notice") == "yes"),
             "node-lost": lambda: losses.vanish(node.machine, fault.seconds("running")),
+            "spot-kill": lambda: losses.interrupt(node.machine, notice=False),
+            "spot-notice": lambda: losses.interrupt(node.machine, notice=True),
+            "spot-rebalance": lambda: losses.recommend(node.machine),
+            "trainer-hang": lambda: hang(node.pid),
         }
+        self.strikes.append(Strike.of(fault, node.machine))
         strikes[fault.name]()
+
+    def idle(self, faults: Iterable[Fault], job: str) -> list[str]:
+        """Names of those among `faults` that should have struck a running node of the job, and struck none."""
+        struck = {id(strike.fault) for strike in self.strikes if strike.job == job}
+        return [
+            fault.name
+            for fault in faults
+            if fault.name in self.striking
+            and fault.text("job") in {"", job}
+            and _moment(fault) != BOOT
+            and id(fault) not in struck
+        ]
+
+    def _has_turn(self, fault: Fault, machine: Machine) -> bool:
+        """Whether a fault that strikes one attempt after another may strike this one."""
+        if "times" not in FAULTS[fault.name].keys:
+            return True
+        job, attempt = _attempt(machine)
+        of_job = [strike for strike in self.strikes if strike.job == job and "times" in FAULTS[strike.fault.name].keys]
+        own = {strike.attempt for strike in of_job if strike.fault is fault}
+        if attempt in own:
+            return True  # another rank
+        taken = not fault.text("attempt") and any(strike.attempt == attempt for strike in of_job)
+        return len(own) < fault.number("times") and not taken
+
+
+def _moment(fault: Fault) -> str:
+    return fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
 
 
 def _with_line(script: bytes, number: int, line: bytes) -> bytes:
@@ -128,8 +203,24 @@ def fill_disk(init: int) -> None:
 
 def freeze(init: int) -> None:
     """Stops every process of the node except its process 1, which belongs to the rehearsal."""
+    _stop_below(init)
+
+
+def hang(init: int) -> None:
+    """Stops whatever the node's agent has started, and not the agent."""
+    if process := agent(init):
+        _stop_below(process)
+
+
+def _spoil(node: Node, fault: Fault) -> None:
+    machine_faults.spoil(node.folder, gpus_of(node.machine.request["InstanceType"]), fault.text("how"))
+    if machine_faults.is_deadly(fault.text("at")) and (process := agent(node.pid)):
+        machine_faults.abort(process)
+
+
+def _stop_below(process_id: int) -> None:
     still: set[int] = set()
-    while new := descendants(init) - still:
+    while new := descendants(process_id) - still:
         for process in new:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGSTOP)
@@ -143,8 +234,12 @@ def _command(process: int) -> bytes:
         return b""
 
 
+def _attempt(machine: Machine) -> tuple[str, int]:
+    """Returns the machine's job and the number of the attempt."""
+    return machine.marks.get(tags.JOB, ""), int(machine.marks.get(tags.ATTEMPT, "0"))
+
+
 def _report(machine: Machine, rank: int) -> NodeReport | None:
     """Returns the newest report of the rank in the machine's attempt."""
-    job, attempt = machine.marks.get(tags.JOB, ""), int(machine.marks.get(tags.ATTEMPT, "0"))
-    wanted = (job, attempt, rank)
+    wanted = (*_attempt(machine), rank)
     return next((one for one in reports() if (one.job, one.attempt, one.rank) == wanted), None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -129,11 +130,23 @@ class Screen:
         ):
             table.add_row(name, str(value))
         self.console.print(table)
+        if summary.interruptions:
+            self.console.print(_interruptions(summary.interruptions))
         self.console.print(f"[dim]{_conditions(summary.conditions)}[/dim]")
         self.console.print(f"[dim]{REPLACED}[/dim]")
         self.console.print(f"[dim]{not_deployed(left_out)}[/dim]", highlight=False)
         for line in shortcomings:
             self.console.print(f"[red]{line}[/red]")
+
+
+def _interruptions(each: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title="Interruptions")
+    for column in ("attempt", "error", "steps lost", "recovery, s", "cause"):
+        table.add_column(column)
+    for one in each:
+        told = (one["attempt"], one["error"], one["steps_lost"], one["recovery_s"], one["cause"])
+        table.add_row(*("" if value is None else escape(str(value)) for value in told))
+    return table
 
 
 def not_deployed(left_out: Sequence[str]) -> str:

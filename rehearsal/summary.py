@@ -8,6 +8,7 @@ from typing import Any
 from contract import tags
 from contract.reports import NodeReport
 from localaws.services import ec2
+from rehearsal.interruptions import AttemptRecord, Interruption, interruptions
 from rehearsal.yard import StartedJob
 
 
@@ -28,7 +29,7 @@ class Summary:
     transitions: int
     history_events: int
     overhead_s: float | None
-    """Seconds from the start of the execution to the first training step, less node boot and framework import."""
+    """Seconds from the start of the execution to the first attempt's first training step, less node boot and framework import."""
     wall_s: float
     """Seconds of the whole rehearsal, including set-up of the account and deployment."""
     execution_s: float
@@ -36,6 +37,10 @@ class Summary:
     import_s: float | None
     error: str = ""
     cause: str = ""
+    interruptions: list[dict[str, Any]] = field(default_factory=list)
+    """Of `rehearsal.interruptions`: attempt, error, cause, steps_lost and recovery_s of each attempt that another one followed."""
+    idle_faults: list[str] = field(default_factory=list)
+    """Faults of nodes that were asked for and struck none."""
     layer: str = ""
     """From where the functions imported their libraries."""
     calls: dict[str, int] = field(default_factory=dict)
@@ -54,7 +59,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         event["type"] == "TaskStateEntered" for event in history
     )
     reports = job.reports(job.attempt())
-    first = reports.get(0)
+    first, last = job.reports(1).get(0), reports.get(0)
     begun = execution["startDate"].timestamp()
     boot = _boot_s(job)
     imports = first.progress.import_s if first and first.progress else None
@@ -65,7 +70,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         job=job.name,
         attempts=job.attempt(),
         world_size=_world(reports),
-        metric=first.progress.metric if first and first.progress else None,
+        metric=last.progress.metric if last and last.progress else None,
         artifacts=job.artifacts(),
         log_streams=job.log_streams(),
         instances_left=job.instances_left(),
@@ -79,6 +84,8 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
         import_s=imports,
         error=execution.get("error", ""),
         cause=execution.get("cause", ""),
+        interruptions=[asdict(one) for one in _interruptions(job)],
+        idle_faults=job.yard.node_faults.idle(job.yard.aws.conditions.faults, job.name),
         layer=("the deployed layer" if whole else "NOT the deployed layer") + f": {detail}",
         calls=_calls(job),
         conditions=_conditions(job),
@@ -87,7 +94,7 @@ def summarise(job: StartedJob, *, wall_s: float) -> Summary:
 
 def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None) -> list[str]:
     """Returns why a rehearsal is not a success, a line per reason; empty if all is as promised."""
-    lines = []
+    lines = [f"the fault {name} struck no node: {_why_idle(name)}" for name in summary.idle_faults]
     if summary.status != "SUCCEEDED":
         lines.append(f"the execution ended as {summary.status} ({summary.error})")
     if summary.instances_left:
@@ -107,6 +114,31 @@ def shortcomings(summary: Summary, *, nodes: int, metric_at_least: float | None)
         if metric_at_least is not None and not any(f"/artifacts/rank-{rank:04d}/" in key for key in summary.artifacts):
             lines.append(f"there are no artifacts of rank {rank}")
     return lines
+
+
+def _why_idle(fault: str) -> str:
+    if fault.startswith("spot-"):
+        return "none was a spot node, or the training was over before; the request needs a market of spot"
+    return "the training was over before"
+
+
+def _interruptions(job: StartedJob) -> list[Interruption]:
+    count = job.attempt()
+    return interruptions([_record(job, number) for number in range(1, count + 1)], job.recovered()) if count > 1 else []
+
+
+def _record(job: StartedJob, attempt: int) -> AttemptRecord:
+    of = {tags.JOB: job.name, tags.ATTEMPT: str(attempt)}
+    return AttemptRecord(
+        reports=job.reports(attempt),
+        folders=[node.folder for node in job.yard.nodes.all() if of.items() <= node.machine.marks.items()],
+        struck_at=[
+            strike.at
+            for strike in job.yard.node_faults.strikes
+            if (strike.job, strike.attempt) == (job.name, attempt)
+            and strike.fault.name not in ("spot-notice", "spot-rebalance")
+        ],
+    )
 
 
 def _world(reports: dict[int, NodeReport]) -> int:

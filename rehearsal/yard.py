@@ -80,7 +80,8 @@ class Yard:
         self._wanted = [f"{self.context['trainyard']['deployment']}-{stack}" for stack in wanted]
         self.left_out: Sequence[str] = ()
         """Stacks that are not deployed."""
-        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=NodeFaults())
+        self.node_faults = NodeFaults()
+        self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
 
     def __enter__(self) -> Yard:
         with ExitStack() as undoing:
@@ -220,6 +221,12 @@ class StartedJob:
     def reports(self, attempt: int) -> dict[int, NodeReport]:
         """Returns the newest report of each rank."""
         return {one.rank: one for one in reports() if (one.job, one.attempt) == (self.name, attempt)}
+
+    def recovered(self) -> list[dict[str, Any]]:
+        """Attempt, error and cause of every attempt that another one followed, as the job's report has them."""
+        body = self.yard.client("s3").get_object(Bucket=self.yard.places.home, Key=keys.JobPrefix(self.name).result)
+        found: list[dict[str, Any]] = json.loads(body["Body"].read())["recovered"]
+        return found
 
     def spans(self) -> list[tuple[str, float, float]]:
         """Returns each state entered so far, with its time of entry and that of the next state, or the end; seconds since the epoch."""

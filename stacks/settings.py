@@ -120,7 +120,7 @@ class LimitSettings(Limits):
     """The most hours of a job, all of its attempts together."""
     max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
     recoveries: int = Field(default=3, ge=0, le=100)
-    """How often a job whose nodes were lost begins again, from its newest checkpoint."""
+    """How often in a row a job whose nodes were lost begins again, from its newest checkpoint; a newer checkpoint begins the row anew."""
     volume_gb: int = Field(default=200, ge=8, le=65536)
     max_volume_gb: int = Field(default=2000, ge=8, le=65536)
     """The largest disk that a request may ask for."""

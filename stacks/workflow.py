@@ -34,6 +34,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
+from stacks.parts.cost_alarm import watch_costs
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
 from stacks.parts.node_rights import read_consoles
@@ -114,6 +115,7 @@ class WorkflowStack(cdk.Stack):
             alarms=self._alarms,
         )
         watch_checkpoints(self._alarms, deployment, checkpoints)
+        watch_costs(self._alarms, deployment)
         self._check_regions(common.regions)
         letters = self._clean_up_after(train.machine)
         drain_first(self, drain)
@@ -192,7 +194,7 @@ class WorkflowStack(cdk.Stack):
                 *item_rights.launch(rights),
                 rights.answer_train(),
                 rights.home("TellOfWaits", ["s3:PutObject"], keys.ANY_WAIT),
-                rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
+                rights.look_at("DescribeInstances", "ec2:DescribeInstances", "ec2:DescribeSpotPriceHistory"),
                 *ec2_rights.launch_spot(),
                 *ec2_rights.launch(rights, instance_profile=profile, image_owners=image_owners),
                 rights.pass_to_ec2(foundation.node_role.role_arn),
@@ -214,17 +216,20 @@ class WorkflowStack(cdk.Stack):
                 job_role=rights.job_role,
                 training_roles=dict(job_roles),
                 checkpoints=checkpoints,
+                topic=foundation.topic.topic_arn,
                 timing=self._timing.of(AttendantTiming),
             ),
             timeout=ATTENDANT_TIMEOUT,
             rights=[
                 *item_rights.attend(rights, foundation.node_role_id),
                 *item_rights.follow(rights, foundation.table.stream_arn),
+                *rights.see_ends(),
                 rights.look_at("DescribeInstances", "ec2:DescribeInstances"),
                 read_consoles(rights),
                 rights.answer_train(),
                 rights.leave_letters(letters.queue_arn),
-                job_rights.begin_sessions(rights, job_roles.values()),
+                *rights.publish(foundation.topic.topic_arn, foundation.topic.key.key_arn),
+                *job_rights.begin_sessions(rights, job_roles.values()),
                 rights.read_queue("ReadEndings", endings.queue_arn),
             ],
         )
@@ -272,7 +277,13 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing.of(TerminatorTiming),
             ),
             timeout=cdk.Duration.minutes(2),
-            rights=self._end_jobs(),
+            rights=[
+                *self._end_jobs(),
+                rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),
+                item_rights.read_ends(rights),
+                item_rights.query_unhealthy(rights),
+                rights.list_bytes(),
+            ],
             reserved=self._reserved,
         )
 

@@ -13,6 +13,7 @@ NOW = 1_800_000_000.0
 NODE_ROLE = "AROAEXAMPLENODE"
 """Id of the nodes' role."""
 JOB_ROLE = "arn:aws:iam::123456789012:role/yard-job-eu-central-1"
+TOPIC = "arn:aws:sns:eu-central-1:123456789012:yard-topic"
 JOB_ROLES = {"corpus": "arn:aws:iam::444455556666:role/corpus", "datasets": "arn:aws:iam::123456789012:role/datasets"}
 IMAGE = Ami(
     id="ami-0123456789abcdef0", root_device="/dev/xvda", snapshot_gb=75, owner=names.AWS_IMAGES, architecture="x86_64"

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rehearsal.faults import FAULTS, FaultKind
+from rehearsal.scenario import BEGINS
 
-PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "faults.md"
+EXAMPLE = ROOT / "rehearsal" / "scenarios" / "twice_lost.json"
 HEAD = """# The faults of a rehearsal
 
 Written by `make docs`; edit the table in `rehearsal/faults.py` instead.
@@ -21,6 +24,25 @@ its speed (10, a grid's 30). Those of a grid are `child-killed`, `create-respons
 for one job, or grid, among several (`Yard.faults` in tests). A moment (`at`) is `boot` (the first line of user data), `agent` (the
 agent's first), a phase that the node reports (`preparing`, `waiting`, `training`, `saving`), or a step of the training.
 """
+SCENARIO = """## A scenario
+
+Faults that follow one another are a file: `--scenario FILE`, beside `--fault` or without it, for a job and not for a grid.
+
+    python -m rehearsal --job rehearsal/scenarios/job.json --code tests/rehearsal/trainer --scenario rehearsal/scenarios/twice_lost.json
+
+```json
+"""
+BEHIND = """```
+
+`keys` are those of the fault below; texts and numbers. A `name` is what `after` of another fault names; without one it is the fault's
+number in the list. A fault without `begins` is there from the job's start. What `begins` says has to be so all at once:
+"""
+ONCE = """
+What once was so counts: a fault that waits for `phase` or `step`, and for `seconds` more, begins though an attempt has ended meanwhile.
+The times of a fault's own keys (`seconds`, `after`) count from its beginning. A fault that strikes nodes strikes in the attempt of its
+`begins`, where that says one, and in the first otherwise; `attempts` in its `keys` says otherwise. The rehearsal fails where a fault of
+the scenario never happened; `scenario.json` beside the summary says when each began.
+"""
 
 
 def pages() -> dict[Path, str]:
@@ -29,7 +51,12 @@ def pages() -> dict[Path, str]:
 
 def page() -> str:
     """Returns docs/faults.md."""
-    return "\n".join([HEAD, *(_section(name, kind) for name, kind in FAULTS.items())])
+    return "\n".join([HEAD, _scenario(), *(_section(name, kind) for name, kind in FAULTS.items())])
+
+
+def _scenario() -> str:
+    begins = [f"- `{key}`: {what} ({allowed})" for key, (what, allowed) in BEGINS.items()]
+    return "\n".join([SCENARIO + EXAMPLE.read_text() + BEHIND, *begins, ONCE])
 
 
 def _section(name: str, kind: FaultKind) -> str:

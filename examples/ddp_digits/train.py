@@ -91,7 +91,13 @@ def main() -> int:
         if RANK == 0:
             print(f"epoch {epoch}/{options.epochs} step {step} accuracy {accuracy:.4f}", flush=True)
             save(
-                {"model": network.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "step": step},
+                {
+                    "model": network.state_dict(),
+                    "optimizer": optimizer.state_dict(),
+                    "epoch": epoch,
+                    "step": step,
+                    "random": random_state(device),
+                },
                 CHECKPOINT,
             )
         report(step, accuracy, checkpoint=step)
@@ -132,8 +138,16 @@ def restore(network: nn.Module, optimizer: torch.optim.Optimizer, device: torch.
     state = torch.load(CHECKPOINT, map_location=device, weights_only=True)
     network.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
+    torch.set_rng_state(state["random"][0].cpu())
+    for of_gpu in state["random"][1:]:
+        torch.cuda.set_rng_state(of_gpu.cpu(), device)
     print(f"rank {RANK}: resumed from epoch {state['epoch']}, step {state['step']}", flush=True)
     return int(state["epoch"]), int(state["step"])
+
+
+def random_state(device: torch.device) -> list[torch.Tensor]:
+    """Of the processor and the GPU: with it, a resumed training draws what it would have drawn. All ranks have drawn equally often."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
 
 
 def stopping(device: torch.device) -> bool:

@@ -14,7 +14,7 @@ from admission.policy import RequestQuestions
 from admission.request import JobRequest
 from aws import prices, reservations
 from aws.clients import BRISK, PATIENT
-from aws.ec2 import Ec2
+from aws.ec2 import BUSY, Ec2
 from aws.facts import InstanceType
 from aws.ssm import parameter
 from contract import names
@@ -29,7 +29,8 @@ AT_ONCE = 8
 
 def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
     """What AWS says of each region. One that does not answer is a fact where regions were chosen by "auto"; elsewhere the error is raised,
-    and the machine tries again."""
+    and the machine tries again. So it does where only a region can run the job that does not answer for now."""
+    passing = list[ClientError | BotoCoreError]()
 
     def ask(region: str) -> RegionFacts:
         try:
@@ -37,11 +38,34 @@ def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEn
         except (ClientError, BotoCoreError) as problem:
             if not asked.auto:
                 raise
+            if not isinstance(problem, ClientError) or _passes(problem):
+                passing.append(problem)
             told = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
             return RegionFacts(place=None, silent=told)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(asked.regions, pool.map(ask, asked.regions), strict=True))
+        answers = dict(zip(asked.regions, pool.map(ask, asked.regions), strict=True))
+    if passing and not any(_may_run(one, asked) for one in answers.values()):
+        raise passing[0]
+    return answers
+
+
+def _passes(problem: ClientError) -> bool:
+    """Whether the problem is AWS's own: one about rights stays."""
+    return (
+        code_of(problem) in BUSY | {"ThrottlingException"}
+        or problem.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500
+    )
+
+
+def _may_run(facts: RegionFacts, asked: RequestQuestions) -> bool:
+    """Whether the region has what the request names, in a zone of ours; true where it names nothing, which is refused as such."""
+    if not (asked.reservation or asked.instance_types or asked.accelerators):
+        return True
+    if asked.reservation:
+        return bool(facts.reservations)
+    ours = {zone.name for zone in facts.place.zones} if facts.place else set[str]()
+    return any(zones & ours for zones in facts.zones.values())
 
 
 def _region(region: str, request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> RegionFacts:
@@ -59,8 +83,9 @@ def _region(region: str, request: JobRequest, asked: RequestQuestions, env: Admi
         images=_images(request, types.values(), ec2, env),
         reservations=tuple(reservations.found(region, asked.reservation, config)) if asked.reservation else (),
         volume_key=ec2.default_volume_key(),
-        on_demand=_on_demand(region, types) if len(asked.regions) > 1 and Market.ON_DEMAND in asked.markets else {},
-        spot=ec2.spot_prices(types) if types and Market.SPOT in asked.markets else {},
+        on_demand=_on_demand(region, types) if asked.markets else {},
+        volumes=prices.volume_prices(region) if asked.markets else None,
+        spot=(ec2.spot_prices(types) or {}) if types and Market.SPOT in asked.markets else {},
     )
 
 
@@ -74,8 +99,9 @@ def _images(
 
 
 def _on_demand(region: str, types: dict[str, InstanceType]) -> dict[str, float]:
-    """The same in every zone, so that it decides between regions alone."""
-    found = {name: prices.on_demand_usd(region, name) for name in types}
+    """The same in every zone, so that it decides between regions alone. Side by side: a Price List that is down costs the time of one."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = dict(zip(types, pool.map(lambda name: prices.on_demand_usd(region, name), types), strict=True))
     return {name: usd for name, usd in found.items() if usd is not None}
 
 

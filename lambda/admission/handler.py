@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission import efa
+from admission import efa, money, resume
 from admission.archive import Listing, listing
 from admission.asking import regions_asked
 from admission.ladder import told
@@ -25,7 +25,8 @@ from admission.policy import (
     readable,
     taken,
 )
-from admission.request import JobRequest, read
+from admission.reading import read
+from admission.request import JobRequest
 from aws import pinned, secrets
 from aws.errors import CHANGED, S3_DENIED, Raced
 from aws.facts import Object
@@ -35,6 +36,7 @@ from aws.state import State
 from contract import keys, links, names
 from contract.aws_errors import code_of
 from contract.environments import AdmissionEnvironment
+from contract.events import ENDS
 from contract.jobs import Job
 from refusals.addresses import Address
 from refusals.wording import refusal, shut
@@ -60,30 +62,44 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         raise refusal([shut(reason, env.table)])
     job = home.job(execution.name) if names.JOB_PATTERN.fullmatch(execution.name) else None
     if job is None or not job.belongs_to(execution.arn, execution.started_at):
-        decided = _decide(event["request"], execution, env, held_by=job)
+        decided, dry = _decide(event["request"], execution, env, held_by=job)
+        if dry:
+            return _told(decided) | {"dry_run": True, "links": {}}
         _keep_agent(home, env)
         job = _write(home, decided, execution)
     _copy_code(home, job)
+    if not ENDS.isdisjoint(job.notify):
+        state.owe_end(job)  # before anything else can begin: whoever dies here leaves it to be told
     state.keep_job(job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
+    return _told(job)
+
+
+def _told(job: Job) -> dict[str, Any]:
+    """The output of Admit."""
     return {
         "job": job.id,
         "deadline": job.deadline,
         "recoveries": job.recoveries,
+        "retries": job.retries.times,
         "wait_left_s": round(job.max_wait_hours * 3600),
         "nodes": job.nodes,
         "links": links.of_job(job),
         "network": efa.told(job),
         "ladder": [told(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
+        "resumes": resume.told(job),
+        "step": job.resume.step if job.resume else -1,
+        "estimate": money.estimate(job),
+        "dry_run": False,
     }
 
 
-def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> Job:
-    """Only reads. A wrong field does not keep the other fields from being looked up."""
+def _decide(raw: object, execution: Execution, env: AdmissionEnvironment, *, held_by: Job | None) -> tuple[Job, bool]:
+    """Only reads. A wrong field does not keep the other fields from being looked up. Returns the job, and whether it is only planned."""
     request, problems = read(raw, env.limits)
     facts = _facts(request, questions(request, execution, env), env, held_by)
-    return admit(request, execution, facts, env, problems)
+    return admit(request, execution, facts, env, problems), request.dry_run
 
 
 def _write(home: HomeBucket, job: Job, execution: Execution) -> Job:
@@ -148,6 +164,7 @@ def _facts(
         secrets_missing=tuple(
             name for name, arn in asked.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
         ),
+        source=resume.looked_up(asked.source, HomeBucket(env.bucket).job) if asked.source else None,
         held_by=held_by,
     )
 

@@ -11,6 +11,7 @@ from admission import volumes
 from admission.images import family, is_allowed
 from admission.request import JobRequest
 from aws.facts import InstanceType, Reservation
+from aws.prices import VolumePrices
 from aws.times import utc
 from contract import names
 from contract.environments import AdmissionEnvironment
@@ -42,6 +43,8 @@ class RegionFacts:
     """Default key of EBS volumes; empty where EC2 does not say."""
     on_demand: Mapping[str, float] = field(default_factory=dict)
     """USD an hour by type; without those that are not known."""
+    volumes: VolumePrices | None = None
+    """What root volumes cost; None where it is not known."""
     spot: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """USD an hour by type and zone; without those that are not known."""
     silent: str = ""

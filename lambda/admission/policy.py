@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
+from typing import Any
 
-from admission import accelerators, efa, images, reservations, roles, volumes
+from admission import accelerators, efa, images, money, reservations, resume, roles, volumes
 from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
-from admission.request import DEFAULT_HOURS, JobRequest, allowed
+from admission.reading import allowed
+from admission.request import DEFAULT_HOURS, JobRequest
+from admission.resume import SourceFacts
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
-from contract.jobs import Code, Job, Market
+from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
 from refusals.fields import ARCHIVE_SUFFIXES
@@ -63,6 +66,8 @@ class RequestQuestions:
     """The address of the code; empty where there is nothing to look up."""
     data: tuple[str, ...]
     secrets: dict[str, str]
+    source: str
+    """The job from which this one begins; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,8 @@ class RequestFacts:
     """Data locations that hold nothing."""
     secrets_missing: tuple[str, ...] = ()
     """Environment names whose secret does not exist."""
+    source: SourceFacts | None = None
+    """Of the job from which this one begins; None where it names none, or itself."""
     held_by: Job | None = None
     """The job of another execution that already has the name."""
 
@@ -91,13 +98,20 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         regions=regions,
         auto=request.anywhere,
         markets=request.market.markets if request.reservation is None else (),
-        reservation=request.reservation or "",
+        reservation=_own_reservation(request, execution),
         instance_types=tuple(name for name in request.instance_types if is_allowed(name, env.limits)),
         accelerators=request.accelerators is not None,
         code=request.code if request.code and not _foreign(request.code, env) else "",
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
+        source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
     )
+
+
+def _own_reservation(request: JobRequest, execution: Execution) -> str:
+    """Empty where the request names none, and for a group of another account, about which AWS answers nobody here."""
+    named = request.reservation or ""
+    return named if not named.startswith("arn:") or named.split(":")[4] == execution.account else ""
 
 
 def admit(
@@ -120,6 +134,10 @@ def admit(
         else reservations.reserved(request, facts.regions, env, wish)
     )
     brought = volumes.brought(facts.code, facts.archive)
+    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
+    made = replace(made, rungs=money.priced(made.rungs, facts.regions, disk))
+    if request.reservation is None:
+        made = money.affordable(made, money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd))
     found = [
         *_name_problems(execution, facts),
         *problems,
@@ -127,19 +145,16 @@ def admit(
         *accelerators.problems(request, accelerated, trained, env),
         *accelerators.named(request, made.problems),
         *reservations.problems(request),
+        *money.problems(request, hours),
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
-        *_data_problems(request, facts, env),
-        *_secret_problems(request, execution, facts, env),
-        *images.problems(request, env),
-        *roles.problems(request, env),
+        *_named_problems(request, execution, facts, env),
     ]
     if found:
         raise refusal(found)
     assert facts.code is not None
-    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
     return Job(
         id=execution.name,
         deployment=env.deployment,
@@ -158,7 +173,9 @@ def admit(
         checkpoint_restore=request.checkpoint_restore,
         max_hours=hours,
         max_wait_hours=request.max_wait_hours,
+        max_cost_usd=request.max_cost_usd,
         recoveries=env.limits.recoveries,
+        retries=request.retries or RetryPlan(),
         home_bucket=env.bucket,
         home_region=env.home_region,
         log_group=env.log_group,
@@ -171,9 +188,36 @@ def admit(
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
+        stall=request.stall.meant if request.stall else None,
+        resume=resume.chosen(facts.source),
+        leave_on_rebalance=env.limits.leave_on_rebalance,
+        notify=tuple(request.notify),
         left_out=made.left_out,
-        interfaces=efa.chosen(request.efa, request.nodes, [types[rung.instance_type] for rung in made.rungs]),
+        **_machines(request, [types[rung.instance_type] for rung in made.rungs]),
     )
+
+
+def _named_problems(
+    request: JobRequest, execution: Execution, facts: RequestFacts, env: AdmissionEnvironment
+) -> list[str]:
+    """Of what the request names: data, secrets, another job, an image, a role."""
+    return [
+        *_data_problems(request, facts, env),
+        *_secret_problems(request, execution, facts, env),
+        *resume.problems(request, execution.name, facts.source),
+        *images.problems(request, env),
+        *roles.problems(request, env),
+    ]
+
+
+def _machines(request: JobRequest, types: Sequence[InstanceType]) -> dict[str, Any]:
+    """The job's fields about its machines, which have these types."""
+    return {
+        "interfaces": efa.chosen(request.efa, request.nodes, types),
+        "health": request.health,
+        "gpus": {kind.name: kind.gpus for kind in types if kind.gpus},
+        "neurons": {kind.name: kind.neurons for kind in types if kind.neurons},
+    }
 
 
 def _accelerated(facts: RequestFacts) -> list[InstanceType]:
@@ -238,8 +282,6 @@ def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]
         problems.append(f"max_hours: {request.max_hours:g} is too large; allowed: {may_be['max_hours']}")
     if request.max_wait_hours > limits.max_wait_hours:
         problems.append(f"max_wait_hours: {request.max_wait_hours:g} is too large; allowed: {may_be['max_wait_hours']}")
-    if request.max_cost_usd is not None:
-        problems.append(f"max_cost_usd: the cap is not enforced yet; allowed: {may_be['max_cost_usd']}")
     return problems
 
 

@@ -1,8 +1,7 @@
-"""Reads the request that a person pastes into the console: its shape, limits and defaults. Checks that need AWS are in policy."""
+"""The request that a person pastes into the console: its fields, with their limits and defaults. Another module reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -10,15 +9,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     WithJsonSchema,
     field_validator,
 )
 
-from admission.efa import EFA_MAY_BE, Mode
+from admission.efa import Mode
 from admission.values import (
     AUTO,
-    MOST_BYTES,
     Accelerators,
     Buying,
     JobRole,
@@ -26,7 +23,9 @@ from admission.values import (
     MachineImageName,
     Passable,
     ReservationName,
+    Retries,
     Secret,
+    SourceJob,
     TrainingRegion,
     TypeName,
     Variable,
@@ -35,10 +34,10 @@ from admission.values import (
     read_regions,
     read_words,
 )
-from contract.environments import Limits
-from contract.jobs import Scope, Selection
-from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE, REGION, ArchiveAddress, Owner
-from refusals.wording import line
+from contract.events import Event
+from contract.health import HealthCheck
+from contract.jobs import NoProgress, Reaction, Scope, Selection
+from refusals.fields import REGION, ArchiveAddress, Owner
 
 RESERVATION_MAY_BE = (
     "id of a Capacity Reservation or Capacity Block, as in cr-0123456789abcdef0, or ARN of a resource group of them"
@@ -50,10 +49,34 @@ MOST_REGIONS = 30
 LEAST_HOURS = 0.01
 DEFAULT_HOURS = 24.0
 LEAST_MINUTES, MOST_MINUTES = 0.01, 1440
-"""The least and the most minutes between two commits of a checkpoint."""
+"""The least and the most minutes between two commits of a checkpoint, and without progress."""
+STALL = '{"minutes": 30, "then": "restart"}'
 MOST_VARIABLES = 200
 MOST_SECRETS = 50
 MOST_DATA = 100
+
+
+class StallField(BaseModel):
+    """When a training that makes no progress counts as stalled, and what then follows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    minutes: float = Field(
+        ge=LEAST_MINUTES,
+        le=MOST_MINUTES,
+        allow_inf_nan=False,
+        description="Minutes without progress; more than the longest pause between two steps, evaluation and saving included.",
+    )
+    then: Annotated[Reaction, BeforeValidator(one_of(Reaction, "reaction"))] = Field(
+        description=(
+            "notify (tell the notification topic), restart (a new attempt from the newest checkpoint) or stop (end the job after a last "
+            "checkpoint)."
+        )
+    )
+
+    @property
+    def meant(self) -> NoProgress:
+        return NoProgress(minutes=self.minutes, then=self.then)
 
 
 class JobRequest(BaseModel):
@@ -171,7 +194,18 @@ class JobRequest(BaseModel):
         examples=[0, 48],
     )
     max_cost_usd: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Refused until the money cap is enforced; use max_hours."
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description=(
+            "What the nodes of all attempts together may cost, US dollars, with their disks, at on-demand prices: a last checkpoint is "
+            "committed and the job ends before. No cap where it is left out."
+        ),
+        examples=[100],
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="Checks, plans and prices the job, and starts nothing: the execution's output has the plan.",
     )
     checkpoint_minutes: float = Field(
         default=10,
@@ -191,6 +225,47 @@ class JobRequest(BaseModel):
         default=Selection.ALL,
         description=(
             "Which files of a checkpoint a node gets back in a new attempt: all (of every rank), or own (of its own rank and of rank 0)."
+        ),
+    )
+    resume_from: SourceJob | None = Field(
+        default=None,
+        description=(
+            "Name of another job of this deployment, which has ended: training begins from its newest committed checkpoint, in whichever "
+            "region that is."
+        ),
+        examples=["resnet-50-a"],
+    )
+    retries: Retries = Field(
+        default=None,
+        description=(
+            "How often the job begins again, from its newest checkpoint, after its own command has ended with one of exit_codes (all "
+            "without them; 128 + n where signal n ended it). Lost nodes do not count."
+        ),
+        examples=[{"times": 2, "exit_codes": [75]}],
+    )
+    stall: StallField | None = Field(
+        default=None,
+        description=(
+            "What follows where the training makes no progress for so many minutes: its PROGRESS_FILE says nothing new, or, without one, "
+            "it neither writes output nor checkpoints. Without it nothing follows."
+        ),
+        examples=[{"minutes": 30, "then": "restart"}],
+    )
+    notify: list[Annotated[Event, BeforeValidator(one_of(Event, "known event"))]] = Field(
+        default_factory=list,
+        max_length=len(Event),
+        description=(
+            "Of what the notification topic is told: done, failed (stopped by a person too), recovered (a new attempt trains), stalled (by "
+            "stall, whatever follows). Of nothing without it, but of a stall whose reaction is notify."
+        ),
+        examples=[["failed", "recovered"]],
+        json_schema_extra={"uniqueItems": True},
+    )
+    health: Annotated[HealthCheck, BeforeValidator(one_of(HealthCheck, "health check"))] = Field(
+        default=HealthCheck.QUICK,
+        description=(
+            "How nodes check their machine: quick (GPUs, errors that the kernel tells, EFA devices, disk, before the training and once the "
+            "command has failed) or off. An unhealthy machine is replaced by a new attempt."
         ),
     )
     environment: dict[Variable, Passable] = Field(
@@ -237,93 +312,12 @@ class JobRequest(BaseModel):
             raise ValueError("its first word is blank; allowed: the program to run, then its arguments")
         return value
 
-    @field_validator("instance_types", "regions")
+    @field_validator("instance_types", "regions", "notify")
     @classmethod
     def _different(cls, value: object) -> object:
         if isinstance(value, list) and (twice := sorted({name for name in value if value.count(name) > 1})):
             raise ValueError(f"{', '.join(twice)} is named more than once")
         return value
-
-
-def allowed(limits: Limits) -> dict[str, str]:
-    """Says for each field what it may be in this deployment."""
-    return {
-        "code": ARCHIVE_MAY_BE,
-        "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
-        "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
-        "accelerators": "name and number of a machine's accelerators, as in H100:8",
-        "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
-        "regions": f"{AUTO}, or a list of 1 to {MOST_REGIONS} different training regions, as in eu-central-1",
-        "nodes": f"a whole number from 1 to {limits.max_nodes} (limits.max_nodes in cdk.json)",
-        "efa": EFA_MAY_BE,
-        "market": ", ".join(Buying),
-        "reservation": RESERVATION_MAY_BE,
-        "max_hours": f"a number from {LEAST_HOURS:g} to {limits.max_hours:g} (limits.max_hours in cdk.json)",
-        "max_wait_hours": f"a number from 0 to {limits.max_wait_hours:g} (limits.max_wait_hours in cdk.json)",
-        "max_cost_usd": "nothing yet; leave it out and limit max_hours",
-        "checkpoint_minutes": f"a number from {LEAST_MINUTES:g} to {MOST_MINUTES}",
-        "checkpoint_scope": ", ".join(Scope),
-        "checkpoint_restore": ", ".join(Selection),
-        "environment": f"an object of up to {MOST_VARIABLES} names of variables and their texts",
-        "secrets": f"an object of up to {MOST_SECRETS} names of variables and the ARNs of their secrets",
-        "data": f"a list of up to {MOST_DATA} addresses, as in s3://bucket/folder/",
-        "volume_gb": f"a whole number from 1 to {limits.max_volume_gb} (limits.max_volume_gb in cdk.json)",
-        "machine_image": "the name of an image (machine_images in cdk.json has them), as in digits",
-        "job_role": "the name of a role (job_roles in cdk.json has them), as in datasets",
-        "owner": OWNER_MAY_BE,
-    }
-
-
-ENTRIES = {
-    "command": f"texts of up to {MOST_BYTES:,} bytes",
-    "instance_types": "EC2 types, as in g5.xlarge",
-    "regions": "regions in which the deployment trains, as in eu-central-1",
-    "environment": f"texts of up to {MOST_BYTES:,} bytes",
-    "secrets": "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME",
-    "data": "addresses, as in s3://bucket/folder/",
-}
-"""Says what the entries of a list or an object may be."""
-EMPTY: dict[str, Any] = {"code": "", "command": []}
-"""Values of wrong fields that have no default, so that nothing is looked up for them."""
-_STAND_IN = {"code": "s3://any/a.zip", "command": ["any"]}
-
-
-def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
-    """Returns the request and a line for every problem; a wrong field has its default, or its value in EMPTY.
-
-    So the right fields are still judged, and a person sees every problem at once.
-    """
-    try:
-        request, problems, given = JobRequest.model_validate(raw), list[str](), raw
-    except ValidationError as refused:
-        errors = refused.errors(include_url=False)
-        problems = [line(error, allowed(limits), ENTRIES) for error in errors]
-        wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
-        given = raw if wrong else None  # without a wrong field it is no request at all
-        request = _rest(given, wrong)
-    both = sorted(request.environment.keys() & request.secrets.keys())
-    if request.region is not None and request.regions is not None:
-        problems.append("regions: region is there too; allowed: one of the two")
-    problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
-    return request, [*problems, *_type_problems(given, request, limits)]
-
-
-def _type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
-    if isinstance(given, Mapping) and not {"instance_types", "accelerators"} & given.keys():
-        return [
-            f"instance_types: is missing; allowed: {allowed(limits)['instance_types']}, or accelerators in its place, as in H100:8"
-        ]
-    if request.instance_types and request.accelerators:
-        return ["accelerators: instance_types is there too; allowed: one of the two"]
-    return []
-
-
-def _rest(given: object, wrong: set[str]) -> JobRequest:
-    """Reads the fields that are right."""
-    fields = given if isinstance(given, Mapping) else {}
-    right = {name: fields[name] for name in JobRequest.model_fields if name in fields and name not in wrong}
-    request = JobRequest.model_validate({**_STAND_IN, **right})
-    return request.model_copy(update={name: empty for name, empty in EMPTY.items() if name not in right})
 
 
 def schema() -> dict[str, Any]:

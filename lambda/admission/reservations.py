@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from admission.images import is_allowed
-from admission.ladder import Ladder, RegionFacts, View, asked_regions, not_allowed, region_problems
+from admission.ladder import MOST_RUNGS, Ladder, RegionFacts, View, asked_regions, not_allowed, region_problems
 from admission.request import JobRequest
 from admission.values import Buying
 from aws.facts import Reservation
@@ -20,6 +20,8 @@ from refusals.wording import plain
 COMING = frozenset({"active", "scheduled", "pending", "assessing", "delayed"})
 """States of a reservation that can be used, or that will be."""
 LINUX, SHARED = "Linux/UNIX", "default"
+MOST_TOLD = 50
+"""So many reasons against the reservations of a group are told."""
 TENTHS = 10
 """Of an hour, in which people are told how long something may be."""
 
@@ -60,8 +62,17 @@ def reserved(request: JobRequest, facts: Mapping[str, RegionFacts], env: Admissi
             "allowed: one of the account, in a region that the request names"
         )
     rungs.sort(key=lambda one: (request.instance_types.index(one.instance_type), one.begins_at))
-    told = tuple(dict.fromkeys(against))
-    return Ladder(rungs=tuple(rungs), problems=() if rungs else told, left_out=told if rungs else ())
+    told = _shortened(list(dict.fromkeys(against)))
+    if len(rungs) > MOST_RUNGS:
+        told.append(f"{len(rungs) - MOST_RUNGS} reservations that begin later or are named later")
+    return Ladder(
+        rungs=tuple(rungs[:MOST_RUNGS]), problems=() if rungs else tuple(told), left_out=tuple(told) if rungs else ()
+    )
+
+
+def _shortened(told: list[str]) -> list[str]:
+    more = len(told) - MOST_TOLD
+    return [*told[:MOST_TOLD], f"{more} more reservations"] if more > 0 else told
 
 
 def problems(request: JobRequest) -> list[str]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from admission.efa import Mode
 from admission.shell import shell_syntax
 from contract import training
-from contract.jobs import Market
-from contract.names import JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
+from contract.jobs import Market, RetryPlan
+from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul
-from refusals.wording import plain, what
+from refusals.wording import plain, shown, what
 
 MOST_BYTES = 128_000
 """The most bytes of one argument, or of one variable's value: Linux takes 131,071, including the variable's name."""
@@ -31,8 +31,14 @@ ACCELERATORS = r"^[A-Za-z0-9][A-Za-z0-9 .-]{0,39}:[1-9][0-9]{0,2}$"
 RESERVATION = r"^(cr-[0-9a-f]{8,17}|arn:aws[a-z-]*:resource-groups:[a-z0-9-]+:[0-9]{12}:group/[A-Za-z0-9_./-]{1,300})$"
 MACHINE_IMAGE = f"^{MACHINE_IMAGE_PATTERN.pattern}$"
 JOB_ROLE = f"^{JOB_ROLE_PATTERN.pattern}$"
+SOURCE_JOB = f"^(?:{JOB_PATTERN.pattern})$"
 SHELL_SHOWN = 3
 """How many pieces of shell syntax a refusal names."""
+MOST_RETRIES, MOST_EXIT_CODE = 100, 255
+RETRIES_MAY_BE = (
+    f"an object of times (a whole number from 1 to {MOST_RETRIES}) and, unless all are meant, exit_codes (a list of different whole "
+    f"numbers from 1 to {MOST_EXIT_CODE})"
+)
 LIST_SHOWN = 300
 """How many characters of the corrected command, as a list, a refusal shows."""
 
@@ -101,6 +107,38 @@ def read_regions(value: object) -> object:
     return value
 
 
+def read_retries(value: object) -> RetryPlan:
+    """Reads how often the command may be run again, and after which of its exit codes. Names what is wrong first."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{what(value)} is not an object")
+    if strange := sorted(map(str, value.keys() - {"times", "exit_codes"})):
+        raise ValueError(f"has {plain(strange[0])}, which it does not know")
+    if "times" not in value:
+        raise ValueError("times is missing")
+    times = _within("times", value["times"], MOST_RETRIES)
+    if "exit_codes" not in value:
+        return RetryPlan(times=times)
+    codes = value["exit_codes"]
+    if not isinstance(codes, list):
+        raise ValueError(f"exit_codes: {what(codes)} is not a list")
+    if not codes:
+        raise ValueError("exit_codes is empty (without it all are meant)")
+    read = tuple(_within("exit_codes", code, MOST_EXIT_CODE) for code in codes)
+    if twice := sorted({code for code in read if read.count(code) > 1}):
+        raise ValueError(f"exit_codes: {', '.join(map(str, twice))} is named more than once")
+    return RetryPlan(times=times, exit_codes=read)
+
+
+def _within(where: str, value: object, most: int) -> int:
+    """The whole number from 1 to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        hint = " (numbers stand without quotes)" if isinstance(value, str) else ""
+        raise ValueError(f"{where}: {what(value)} is not a whole number{hint}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{where}: {shown(value)} is too {'small' if value < 1 else 'large'}")
+    return value
+
+
 def read_efa(value: object) -> object:
     """Reads `auto`, true or false; anything else, text that says true included, is left to be rejected."""
     if isinstance(value, bool):
@@ -122,6 +160,7 @@ Secret = Annotated[str, AfterValidator(_secret)]
 TypeName = Annotated[str, Field(pattern=INSTANCE_TYPE)]
 Accelerators = Annotated[str, Field(pattern=ACCELERATORS)]
 ReservationName = Annotated[str, Field(pattern=RESERVATION)]
+SourceJob = Annotated[str, Field(pattern=SOURCE_JOB)]
 MachineImageName = Annotated[str, Field(pattern=MACHINE_IMAGE, max_length=40)]
 JobRole = Annotated[str, Field(pattern=JOB_ROLE, max_length=20)]
 TrainingRegion = Annotated[str, Field(pattern=REGION)]
@@ -140,3 +179,25 @@ class Buying(str, Enum):
         if self is Buying.SPOT_THEN_ON_DEMAND:
             return (Market.SPOT, Market.ON_DEMAND)
         return (Market(self.value),)
+
+
+Retries = Annotated[
+    RetryPlan | None,
+    BeforeValidator(read_retries),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                "times": {"type": "integer", "minimum": 1, "maximum": MOST_RETRIES},
+                "exit_codes": {
+                    "type": "array",
+                    "items": {"type": "integer", "minimum": 1, "maximum": MOST_EXIT_CODE},
+                    "minItems": 1,
+                    "uniqueItems": True,
+                },
+            },
+            "required": ["times"],
+            "additionalProperties": False,
+        }
+    ),
+]

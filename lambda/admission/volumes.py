@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from admission.archive import Listing
-from admission.request import allowed
+from admission.reading import allowed
 from aws.facts import Object
 from contract import volumes
 from contract.environments import Limits

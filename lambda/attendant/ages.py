@@ -11,14 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from attendant.facts import AttemptFacts
+from attendant.rounds import AGAIN_S, LATE_S
 from contract import metrics
 from contract.environments import CheckpointLimits
 from contract.reports import Phase
-
-AGAIN_S = 900.0
-"""Between two lines about the same job, at least; a longer interval of the job is waited for."""
-LATE_S = 5.0
-"""A pass may begin this much later after the one before than was measured, and ages have whole seconds: a line twice rather than none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

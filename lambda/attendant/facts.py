@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from attendant.costs import RunningCost
 from aws.facts import Given, Heard, Instance
-from contract.jobs import Job
+from contract.jobs import Job, Rung
 from contract.orders import Order
 from contract.reports import Exit
 from contract.sessions import AttemptSessions
@@ -25,6 +26,8 @@ class AttemptFacts:
     """By id; None where EC2 did not answer, which proves nothing."""
     nodes: Mapping[int, Heard]
     """By rank; a node that never reported is not in it."""
+    rung: Rung | None = None
+    """On which the attempt was launched."""
     order: Given | None = None
     console: Mapping[int, str] = field(default_factory=dict)
     """By rank, the end of the console of nodes that never reported; asked for once a verdict says that they are lost."""
@@ -32,6 +35,8 @@ class AttemptFacts:
     """What the look before this one knew of the attempt's sessions."""
     training_role: str = ""
     """ARN of the role that the request names; empty where it names none, or where the settings no longer have its name."""
+    cost: RunningCost | None = None
+    """None where the caller does not ask for it."""
     gaps_s: tuple[float, ...] | None = None
     """Seconds between the attendant's passes over all jobs, from now backwards; None where no pass was missed."""
 

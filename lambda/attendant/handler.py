@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +18,15 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from attendant.ages import figures, warnings
+from attendant import ages, costs
+from attendant.ages import warnings
+from attendant.ends import Ends
 from attendant.look import TOLD, Looker
 from attendant.policy import Verdict
 from attendant.records import hints_in
 from attendant.rounds import LookRound
 from attendant.silence import gaps
+from aws.clients import IN_PASSING
 from aws.ec2 import Ec2
 from aws.figures import count
 from aws.functions import invoke_later
@@ -70,6 +73,7 @@ class Invocation:
             node_role=self.env.node_role,
             job_role=self.env.job_role,
             training_roles=self.env.training_roles,
+            topic=self.env.topic,
             gaps_s=given.gaps_s,
             urgent=urgent,
         )
@@ -93,6 +97,8 @@ def handler(event: Mapping[str, Any], context: Any) -> dict[str, int]:
             return _told(_slice(invocation, event))
         case "await":
             return _told(_await(invocation, event))
+        case "ends":
+            return _ends(invocation)
     return _told(_pass(invocation))
 
 
@@ -110,6 +116,7 @@ def _pass(invocation: Invocation) -> list[Verdict]:
         # The next pass then takes the time since the last note for a gap, which ends no node.
         logger.exception("the pass is not noted")
     tokens = invocation.state.tokens()
+    _have_ends_told(invocation, {token.job for token in tokens})
     mine = tokens[:SLICE]
     for start in range(SLICE, len(tokens), SLICE):
         part = tokens[start : start + SLICE]
@@ -119,6 +126,23 @@ def _pass(invocation: Invocation) -> list[Verdict]:
             logger.exception("not handed over", attempts=len(part))
             mine += part
     return _look_at(invocation, mine, given)
+
+
+def _have_ends_told(invocation: Invocation, training: Set[str]) -> None:
+    """Has another invocation tell people of jobs that have ended, where one may have: one that is not in Train. Looks do not wait for it,
+    and what fails here the next minute does."""
+    try:
+        if any(one.job not in training for one in State(invocation.env.table, IN_PASSING).untold()):
+            invoke_later(invocation.function, {"action": "ends"})
+    except Exception:
+        logger.exception("people are not told of ends in this minute")
+
+
+def _ends(invocation: Invocation) -> dict[str, int]:
+    """Tells people of jobs that have ended. It fails where nothing is known: Lambda then calls it again, which does no harm."""
+    env = invocation.env
+    ends = Ends(state=invocation.state, topic=env.topic, deployment=env.deployment, left=invocation.left)
+    return {"told": ends.tell()}
 
 
 def _slice(invocation: Invocation, event: Mapping[str, Any]) -> list[Verdict]:
@@ -242,11 +266,19 @@ def _look_at(
 
 
 def _measure(invocation: Invocation, given: LookRound, done: Iterable[Verdict]) -> None:
-    """Writes the metrics of the jobs that train, in one line for all; and for people, which jobs' checkpoints are too old or too slow: the
-    alarms know no job."""
-    ages = [verdict.checkpoint for verdict in done if verdict.checkpoint is not None]
-    count(invocation.env.deployment, figures(ages))
-    for age in ages:
+    """Writes the metrics of the jobs that run, in one line for all; and for people, which jobs' checkpoints are too old or too slow, and
+    which have nearly used up their money: the alarms know no job."""
+    verdicts = list(done)
+    aged = [verdict.checkpoint for verdict in verdicts if verdict.checkpoint is not None]
+    paid = [verdict.cost for verdict in verdicts if verdict.cost is not None]
+    count(invocation.env.deployment, ages.figures(aged) | costs.figures(paid))
+    for cost in paid:
+        if cost.usd is not None and costs.is_near_cap(cost, given.gaps_s):
+            logger.warning(
+                "the cost is near the cap", job=cost.job, attempt=cost.attempt, usd_at_most=round(cost.usd, 2),
+                max_cost_usd=cost.cap_usd, usd_per_hour=cost.hourly_usd,
+            )  # fmt: skip
+    for age in aged:
         for warn in warnings(age, invocation.env.checkpoints, given.gaps_s):
             logger.warning(
                 warn.what, job=age.job, attempt=age.attempt, step=age.step, age_s=round(age.age_s), commit_s=age.commit_s,

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
-from attendant import console, sessions
+from attendant import console, notices, sessions, unhealthy
+from attendant.costs import running_cost
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, Verdict, judge
+from attendant.telling import Message, tell_once
 from aws import breaker, states
 from aws.clients import IN_PASSING
 from aws.ec2 import Ec2
@@ -19,6 +21,7 @@ from aws.errors import Raced
 from aws.facts import Heard, Instance
 from aws.heard import heard, strange
 from aws.state import State, Token
+from contract import items, money
 from contract.errors import NodeLost
 from contract.intents import LaunchAnswer
 from contract.jobs import Job
@@ -41,6 +44,8 @@ class Looker:
     """ARN of the role whose sessions the nodes get for their job."""
     training_roles: Mapping[str, str] = field(default_factory=dict)
     """Name to ARN of the roles that requests may name for their training."""
+    topic: str = ""
+    """ARN of the topic through which people hear of a stall, and of a new attempt that trains."""
     gaps_s: tuple[float, ...]
     """Seconds between the attendant's passes over all jobs, from now backwards."""
     urgent: bool = False
@@ -62,16 +67,39 @@ class Looker:
         try:
             if job is not None and isinstance(facts, AttemptFacts):
                 self._order(job, facts, verdict.order)
+                self._note_unhealthy(job, facts, verdict)
         finally:  # the code of a job can keep a node's copy of the order from being written, and must not keep Train waiting by that
             awaited = _send(token, verdict)
             if not awaited:
                 self.state.delete(token.key)
+        if isinstance(facts, AttemptFacts) and (awaited or verdict.ends):
+            self._tell(facts, verdict, region, now)
         if awaited and not verdict.ends and not self.urgent and job is not None and isinstance(facts, AttemptFacts):
             sessions.renew(
                 self.state, job, facts.attempt, facts.sessions, instances=facts.ids,
                 node_role=self.node_role, job_role=self.job_role, training_roles=self.training_roles, now=now,
             )  # fmt: skip
         return verdict
+
+    def _tell(self, facts: AttemptFacts, verdict: Verdict, region: str, now: float) -> None:
+        """Tells people what they have to know of the attempt. What could not be sent is sent by the next look, if there is one."""
+        job, attempt, stall = facts.job, facts.attempt, verdict.stall
+        if reason := notices.stall_reason(facts, verdict):
+            tell_once(
+                self.state, self.topic, items.told(job.id, attempt), now=now,
+                word=lambda: notices.stalled(job, attempt, reason, goes_on=stall is not None, cost=self._cost(job, now)),
+                **({} if stall is None else {"is_news": stall.is_news}),
+            )  # fmt: skip
+        if notices.trains_again(facts, verdict):
+            key = items.told_recovery(job.id, attempt)
+            tell_once(self.state, self.topic, key, lambda: self._recovered(facts, region, now), now=now)
+
+    def _recovered(self, facts: AttemptFacts, region: str, now: float) -> Message:
+        ends = self.state.endings(facts.job.id)
+        return notices.recovered(facts, region, ends, self._cost(facts.job, now))
+
+    def _cost(self, job: Job, now: float) -> str:
+        return notices.cost_so_far(job, self.state.walks(job.id), self.state.endings(job.id), now=now)
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
         """Makes the attempt's order if the verdict has one, and gives it to every node that does not have it yet."""
@@ -91,11 +119,18 @@ class Looker:
         for ranks in ([rank for rank in untold if rank not in asking], asking):
             self.state.give_order(job, self.node_role, [facts.ids[rank] for rank in ranks], given.order)
 
+    def _note_unhealthy(self, job: Job, facts: AttemptFacts, verdict: Verdict) -> None:
+        """Keeps the machines because of which the attempt ends, before Train knows. Without it the attempt ends all the same."""
+        try:
+            self.state.note_unhealthy(job, unhealthy.noted(facts, verdict.unhealthy))
+        except (ClientError, BotoCoreError):
+            logger.exception("unhealthy machines are not noted", job=job.id, attempt=facts.attempt)
+
     def _verdict(self, facts: AttemptFacts, region: str, now: float) -> Verdict:
         verdict = judge(facts, now=now)
-        if not verdict.unheard:
-            return verdict
-        return judge(replace(facts, console=_consoles(facts, verdict.unheard, region)), now=now)
+        if verdict.unheard:
+            verdict = judge(replace(facts, console=_consoles(facts, verdict.unheard, region)), now=now)
+        return verdict if verdict.ends else replace(verdict, cost=facts.cost)
 
     def _facts(self, token: Token) -> tuple[Job | None, AttemptFacts | Verdict, str]:
         """The job, the attempt's facts and its region; a verdict where there is nothing to judge."""
@@ -106,7 +141,7 @@ class Looker:
         step = walk.launched if walk else None
         if walk is None or step is None or step.answer is None:
             return job, _lost(f"attempt {token.attempt} has no launch on record"), ""
-        job = job.extended(walk.waited_s, step.rung)
+        job = money.launched_as(job, walk, step.rung)
         answer, timing, region = step.answer, job.timing, step.rung.region
         job = replace(job, timing=replace(timing, boot_allowance_s=timing.boot_allowance_of(step.rung.instance_type)))
         instances, (reports, now) = (
@@ -127,12 +162,14 @@ class Looker:
             ids=answer.instances,
             instances=instances,
             nodes=nodes,
+            rung=step.rung,
             order=self.state.order(job.id, token.attempt, now=now),
             training_role=self.training_roles.get(job.job_role, ""),
             # Whoever has reported has had keys, and an urgent look gives none.
             sessions=AttemptSessions()
             if self.urgent and len(nodes) == job.nodes
             else self.state.sessions(job.id, token.attempt),
+            cost=running_cost(job, token.attempt, walk, step.rung, now=now),
             gaps_s=self.gaps_s,
         )
         return job, facts, region

@@ -12,9 +12,24 @@ from enum import Enum
 
 from attendant import words
 from attendant.ages import CheckpointAge, checkpoint_age
+from attendant.costs import RunningCost
 from attendant.facts import AttemptFacts
 from attendant.silence import why_lost
-from contract.errors import BY_NAME, DeadlineReached, NodeLost, RoleRefused, Stalled, TrainingFailed
+from attendant.stalls import DUMP_S, StallFacts, stalled
+from attendant.unhealthy import before_training, examining, unhealthy
+from contract.errors import (
+    BY_NAME,
+    BudgetExceeded,
+    DeadlineReached,
+    Interrupted,
+    NodeLost,
+    NodeUnhealthy,
+    RetriedExit,
+    RoleRefused,
+    Stalled,
+    TrainingFailed,
+)
+from contract.jobs import Reaction
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, Phase
 
@@ -49,6 +64,12 @@ class Verdict:
     """The instance whose error is not explained yet."""
     checkpoint: CheckpointAge | None = None
     """Of an attempt that trains on."""
+    unhealthy: Mapping[int, str] = field(default_factory=dict)
+    """Ranks because of whose machines the attempt ends, and what is wrong with each."""
+    stall: StallFacts | None = None
+    """Of an attempt that makes no progress, trains on all the same, and of which people have to know."""
+    cost: RunningCost | None = None
+    """Of an attempt that goes on."""
 
     @property
     def ends(self) -> bool:
@@ -63,6 +84,10 @@ def judge(facts: AttemptFacts, *, now: float) -> Verdict:
     if failed is not None and failed.action is Action.AWAIT:
         # An error that a node tells anew each second must not keep an attempt from its deadline.
         failed = _overdue(facts, now) or failed
+    return _by_money(facts, _judged(facts, failed, lost, now))
+
+
+def _judged(facts: AttemptFacts, failed: Verdict | None, lost: Mapping[int, str], now: float) -> Verdict:
     return (
         _succeeded(facts)
         or _refused(facts)
@@ -73,8 +98,18 @@ def judge(facts: AttemptFacts, *, now: float) -> Verdict:
         or _overdue(facts, now)
         or _stalled(facts)
         or _ordered(facts, now)
+        or _stands_still(facts, now)
         or _trains_on(facts, now)
     )
+
+
+def _by_money(facts: AttemptFacts, verdict: Verdict) -> Verdict:
+    """Names the money as the cause where it set the deadline: a node knows its deadline alone."""
+    if verdict.error != DeadlineReached.__name__ or not facts.job.money_ends:
+        return verdict
+    told = words.over(facts.job)
+    reason = verdict.reason if told in verdict.reason else f"{told} {verdict.reason}"
+    return replace(verdict, error=BudgetExceeded.__name__, reason=reason)
 
 
 def _trains_on(facts: AttemptFacts, now: float) -> Verdict:
@@ -108,11 +143,20 @@ def _bad(end: Exit) -> bool:
 
 
 def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
-    """Judges the first error that no order explains. It is the code's own only once every other node has ended, or has reported
-    after it: until then one of them may be lost, and the error may only be a broken connection."""
+    """Judges the first error that no order and no machine explains. It is the code's own only once every other node has ended, or has
+    reported after it: until then one of them may be lost, and the error may only be a broken connection."""
     errors = [rank for rank, end in facts.ends.items() if _bad(end) and not end.ordered and not _of_order(facts, rank)]
+    if unfit := _unfit(facts, errors):
+        return unfit
     if not errors:
         return None
+    if (rank := examining(facts, errors)) is not None:
+        return Verdict(
+            action=Action.AWAIT,
+            reason=words.examining(facts, rank),
+            progress=words.progress(facts),
+            awaits=facts.ids[rank],
+        )
     first = _first(facts, errors)
     end, others = facts.ends[first], sorted(facts.ends.keys() - {first})
     if end.error == NodeLost.__name__:
@@ -131,7 +175,27 @@ def _failed(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
                 progress=words.progress(facts),
                 awaits=facts.ids[first],
             )
-    return _fail(end.error or TrainingFailed.__name__, words.own_failure(facts, first, others))
+    return _fail(_named(facts, first), words.own_failure(facts, first, others))
+
+
+def _unfit(facts: AttemptFacts, errors: list[int]) -> Verdict | None:
+    """Fails an attempt that has an unhealthy machine, before its training begins or once a command has failed beside it: the machine
+    explains errors of all ranks. One that trains on although something is wrong with it ends nothing, nor does one under an order."""
+    wrong = unhealthy(facts)
+    early = before_training(facts, wrong) if facts.obeyed is None else []
+    if not early and not (wrong and errors):
+        return None
+    verdict = _fail(NodeUnhealthy.__name__, words.unhealthy(facts, wrong, errors), words.checkpoints(facts))
+    return replace(verdict, unhealthy=wrong)
+
+
+def _named(facts: AttemptFacts, rank: int) -> str:
+    """The name of the rank's own error. Only what a command ended with that had begun can be one that the request retries."""
+    end = facts.ends[rank]
+    error = end.error or TrainingFailed.__name__
+    began = "started" in facts.nodes[rank].report.timeline
+    retried = error == TrainingFailed.__name__ and began and facts.job.retries.wants(end.code)
+    return RetriedExit.__name__ if retried else error
 
 
 def _first(facts: AttemptFacts, ranks: list[int]) -> int:
@@ -164,7 +228,7 @@ def _lost(facts: AttemptFacts, lost: Mapping[int, str]) -> Verdict | None:
 
 
 def _loss(facts: AttemptFacts, rank: int, why: str) -> Verdict:
-    verdict = _fail(_error(facts), words.loss(facts, rank, why), words.checkpoints(facts))
+    verdict = _fail(_error(facts, rank), words.loss(facts, rank, why), words.checkpoints(facts))
     return replace(verdict, unheard=() if rank in facts.nodes else (rank,))
 
 
@@ -181,9 +245,13 @@ def _apart(facts: AttemptFacts) -> Verdict | None:
     return _fail(NodeLost.__name__, words.apart(started), words.checkpoints(facts))
 
 
-def _error(facts: AttemptFacts) -> str:
-    """The error of an attempt that lost a node: the order's where there is one, since an order makes nodes leave."""
-    return facts.obeyed.error if facts.obeyed else NodeLost.__name__
+def _error(facts: AttemptFacts, rank: int) -> str:
+    """The error of an attempt that lost a node: the order's where there is one, since an order makes nodes leave; and EC2's, where it says
+    that AWS took a spot node back, of which no notice came."""
+    if facts.obeyed:
+        return facts.obeyed.error
+    instance = facts.instances.get(facts.ids[rank]) if facts.instances else None
+    return (Interrupted if instance is not None and instance.taken_back else NodeLost).__name__
 
 
 def _stopped(facts: AttemptFacts) -> Verdict | None:
@@ -200,16 +268,41 @@ def _stopped(facts: AttemptFacts) -> Verdict | None:
 def _overdue(facts: AttemptFacts, now: float) -> Verdict | None:
     """Fails an attempt whose nodes still run after an order's time, or after the deadline."""
     grace, order, job = facts.job.timing.silence_s, facts.obeyed, facts.job
-    if order is not None and now > order.by + grace:
+    if order is not None and now > order.by + grace and not _saves_after_dump(facts, order):
         late = f"Nodes were still running {now - order.by:.0f} s later."
         return _fail(order.error, f"{order.reason} {late}", words.checkpoints(facts))
     if now > job.deadline + grace:
-        return _fail(DeadlineReached.__name__, f"The job's {job.max_hours:g} hours are over.", words.checkpoints(facts))
+        return _fail(DeadlineReached.__name__, words.over(job), words.checkpoints(facts))
     return None
 
 
+def _saves_after_dump(facts: AttemptFacts, order: Order) -> bool:
+    """Whether every node that an order of ours has to stop has stopped its training: none is in a hurry, so the last commits have the
+    time that the phase has."""
+    left = [node for node in facts.nodes.values() if node.report.phase in (Phase.SAVING, Phase.ENDED)]
+    return order.kind is OrderKind.DUMP and len(left) == facts.job.nodes
+
+
+def _stands_still(facts: AttemptFacts, now: float) -> Verdict | None:
+    """Does what the request says of a training that makes no progress: orders all nodes to write down where they stand and to stop, or
+    has people told."""
+    stall = stalled(facts, now=now)
+    if stall is None:
+        return None
+    if stall.then is Reaction.NOTIFY:
+        return replace(_trains_on(facts, now), reason=words.still(facts, stall), stall=stall)
+    order = Order(
+        kind=OrderKind.DUMP,
+        error=Stalled.__name__,
+        reason=words.still(facts, stall),
+        by=int(now + DUMP_S + facts.job.timing.stop_grace_s),
+        author="attendant",
+    )
+    return Verdict(action=Action.ORDER, reason=order.reason, order=order, progress=words.progress(facts))
+
+
 def _stalled(facts: AttemptFacts) -> Verdict | None:
-    """Fails an attempt in which a node stays in one phase too long. Progress within the training is not judged."""
+    """Fails an attempt in which a node stays in one phase too long. Progress within the training is judged by attendant.stalls."""
     timing = facts.job.timing
     allowed = {
         Phase.RESTORING: ("restore_allowance_s", timing.restore_allowance_s),
@@ -241,7 +334,7 @@ def _ordered(facts: AttemptFacts, now: float) -> Verdict | None:
     order = Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=DeadlineReached.__name__,
-        reason=f"The job's {facts.job.max_hours:g} hours are over.",
+        reason=words.over(facts.job),
         by=facts.job.deadline,
         author="attendant",
     )

@@ -9,6 +9,11 @@ from typing import Any
 OVERDUE_S = 90.0
 """An attempt whose look begins this long after its round is overdue: a minute for the clock, and half of one for those before it."""
 
+AGAIN_S = 900.0
+"""Between two lines about the same job, at least; a longer interval of the job is waited for."""
+LATE_S = 5.0
+"""A pass may begin this much later after the one before than was measured, and ages have whole seconds: a line twice rather than none."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookRound:

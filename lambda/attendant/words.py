@@ -6,9 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from attendant.ages import newest_set
 from attendant.facts import AttemptFacts
+from attendant.stalls import StallFacts
 from contract import keys, names
+from contract.jobs import Job, Reaction
 from contract.reports import Exit
 
+FOLLOWS = {
+    Reaction.NOTIFY: "",
+    Reaction.RESTART: "A new attempt begins if one is left. The log of each node has its stacks.",
+    Reaction.STOP: "The job ends, as the request says. The log of each node has its stacks.",
+}
+"""What a stall's order leads to."""
+SHOWN = 5
+"""Unhealthy machines that one sentence each tells of."""
 LINE = 200
 """Characters of a line of output that is quoted in a sentence."""
 
@@ -46,6 +56,20 @@ def after(facts: AttemptFacts, ranks: Sequence[int]) -> str:
     )
 
 
+def unhealthy(facts: AttemptFacts, wrong: Mapping[int, str], errors: Sequence[int]) -> str:
+    """Words which machines are at fault, what followed from it, and what a person can do."""
+    place = f", {facts.rung.instance_type} in {facts.rung.zone}" if facts.rung else ""
+    told = [f"rank {rank} ({facts.ids[rank]}{place}) has an unhealthy machine: {why}." for rank, why in wrong.items()]
+    more = [f"{len(told) - SHOWN} more ranks have, too."] if len(told) > SHOWN else []
+    advice = "A new attempt tries this zone last. Where it happens again there, give AWS Support the instance id."
+    followed = [after(facts, errors)] if errors else []
+    return " ".join([*told[:SHOWN], *more, *followed, advice])
+
+
+def examining(facts: AttemptFacts, rank: int) -> str:
+    return f"rank {rank} {_how(facts.ends[rank])}, and looks whether its machine is the cause"
+
+
 def waiting(facts: AttemptFacts, failed: int, unheard: Sequence[int]) -> str:
     return (
         f"rank {failed} {_how(facts.ends[failed])}; whether that is its own error is known once {_ranks(unheard)} "
@@ -60,6 +84,26 @@ def stall(facts: AttemptFacts, rank: int, setting: str, most: float) -> str:
         f"rank {rank} ({facts.ids[rank]}) lives and has been {node.report.phase.value} for {node.phase_s:.0f} s "
         f"(allowed: {most:.0f} s, by {setting}){note}."
     )
+
+
+def over(job: Job) -> str:
+    """Words what ends the job's time."""
+    if job.money_ends:
+        return f"The job has used up the ${job.max_cost_usd:g} of its max_cost_usd."
+    return f"The job's {job.max_hours:g} hours are over."
+
+
+def still(facts: AttemptFacts, stall: StallFacts) -> str:
+    """Words that a training makes no progress: for how long, by what, at which step, and what the request allows."""
+    rule, report = facts.job.stall, facts.nodes[stall.rank].report
+    allowed = f"allowed: {rule.minutes:g} min, by stall.minutes of the request" if rule else ""
+    by = (
+        f"its progress file says step {report.progress.step}"
+        if report.progress
+        else "it writes no output and no checkpoint"
+    )
+    said = f"The training has made no progress for {stall.idle_s / 60:.3g} min ({allowed}): rank {stall.rank} reports, and {by}."
+    return f"{said} {FOLLOWS[stall.then]}".strip()
 
 
 def refused(facts: AttemptFacts) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from botocore.config import Config
@@ -22,11 +24,15 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 """The most that DescribeInstances gives at once, and that TerminateInstances takes."""
+PRICE_PAGES = 5
+"""Of prices at most: ten types have some dozens, and a page has up to 1,000."""
 BUSY = frozenset({"RequestLimitExceeded", "Throttling", "Unavailable", "ServiceUnavailable"})
 """EC2's errors that are about no resource of the request."""
 
 WITHOUT_LATEST = frozenset({"UnsupportedOperation", "IncorrectInstanceState", "InvalidParameterCombination"})
 """The newest lines cannot be had of this instance, or not now."""
+SPOT_ENDED = "Server.SpotInstance"
+"""How EC2's codes begin that say it ended an instance for its spot capacity: ...Termination, ...Shutdown."""
 
 
 class Ec2:
@@ -126,18 +132,21 @@ class Ec2:
             zones.setdefault(one["InstanceType"], set()).add(one["Location"])
         return zones
 
-    def spot_prices(self, names: Iterable[str]) -> dict[tuple[str, str], float]:
-        """The newest price of each type and zone, USD an hour of one instance. Empty where nobody may ask, or nobody answers: prices order
-        the places, and decide about none."""
+    def spot_prices(self, names: Iterable[str]) -> dict[tuple[str, str], float] | None:
+        """The newest price of each type and zone, USD an hour of one instance. None where nobody may ask, or nobody answers soon: prices
+        order the places, and decide about none."""
+        ec2: EC2Client = client("ec2", self.region, IN_PASSING)
         now = datetime.now(UTC)
         try:
-            pages = self._client.get_paginator("describe_spot_price_history").paginate(
+            pages = ec2.get_paginator("describe_spot_price_history").paginate(
                 InstanceTypes=list(names), ProductDescriptions=["Linux/UNIX"], StartTime=now, EndTime=now
             )
-            told = sorted((one for page in pages for one in page["SpotPriceHistory"]), key=lambda one: one["Timestamp"])
-            return {(one["InstanceType"], one["AvailabilityZone"]): float(one["SpotPrice"]) for one in told}
+            told = [one for page in islice(pages, PRICE_PAGES) for one in page["SpotPriceHistory"]]
+            told.sort(key=lambda one: one["Timestamp"])
+            usd = {(one["InstanceType"], one["AvailabilityZone"]): float(one["SpotPrice"]) for one in told}
+            return {place: price for place, price in usd.items() if 0 < price < math.inf}
         except (ClientError, BotoCoreError, LookupError, ValueError):
-            return {}
+            return None
 
     def zones(self) -> list[str]:
         """Names of the region's availability zones that the account may use now: no local zone and no Wavelength zone."""
@@ -205,6 +214,7 @@ class Ec2:
             job=marks.get(tags.JOB, ""),
             attempt=int(attempt) if attempt.isdecimal() else 0,
             why=raw.get("StateReason", {}).get("Message", ""),
+            taken_back=raw.get("StateReason", {}).get("Code", "").startswith(SPOT_ENDED),
             protected=tags.PROTECTED in marks,
             placement_group=raw.get("Placement", {}).get("GroupName", ""),
             security_groups=tuple(one["GroupId"] for one in raw.get("SecurityGroups", [])),

@@ -33,6 +33,8 @@ class Instance:
     attempt: int = 0
     why: str = ""
     """The reason that EC2 gives for the last change of state."""
+    taken_back: bool = False
+    """Whether AWS ended it to have its spot capacity back: EC2's own word, which nothing on the machine can forge."""
     protected: bool = False
     """A person wants to keep it (tags.PROTECTED): nothing of the control plane ends it."""
     placement_group: str = ""
@@ -122,6 +124,10 @@ class InstanceType:
     accelerators: tuple[Accelerators, ...] = ()
     neuron: bool = False
     """Its accelerators are Trainium or Inferentia, which need AWS's Neuron driver."""
+    gpus: int = 0
+    """Whole NVIDIA GPUs."""
+    neurons: int = 0
+    """Neuron devices, as far as EC2 tells their number."""
     cards: tuple[Card, ...] = ()
     efas: int = 0
     """How many EFA interfaces it takes; 0 for a type without EFA."""

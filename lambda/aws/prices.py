@@ -1,14 +1,17 @@
-"""Every Price List call of the functions."""
+"""Every call of the Price List about EC2: hours of instances, and months of volumes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws.clients import BRISK, client
+from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 ANSWERS_IN = "us-east-1"
 """The Price List has endpoints in three regions of the world, this among them; it knows the prices of all regions."""
@@ -19,27 +22,76 @@ LINUX_SHARED = {
     "capacitystatus": "Used",
     "licenseModel": "No License required",
 }
+NO_PRICE = (ClientError, BotoCoreError, ValueError, LookupError, TypeError, AttributeError)
+"""The Price List does not answer, or not in the form that is known."""
+MONTH_HOURS = 30 * 24
+"""EBS bills a month of 30 days by the second (EBS's pricing page, examples)."""
+GIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumePrices:
+    """What gp3 volumes of a region cost a month, US dollars."""
+
+    gib: float
+    iops: float
+    """Of each beyond those that every volume has."""
+    mibs: float
+    """Of each MiB/s beyond those that every volume has."""
+
+    def hourly_usd(self, *, gb: int, iops: int, throughput: int) -> float:
+        more = max(0, iops - LEAST_IOPS) * self.iops + max(0, throughput - LEAST_THROUGHPUT) * self.mibs
+        return (gb * self.gib + more) / MONTH_HOURS
+
+
+def on_demand_usd(region: str, instance_type: str) -> float | None:
+    """An hour of the type, Linux on shared hardware. None where the Price List does not say, or does not answer."""
+    try:
+        return _hour(region, instance_type)
+    except NO_PRICE:
+        return None
+
+
+def volume_prices(region: str) -> VolumePrices | None:
+    """None where the Price List does not say, or does not answer."""
+    try:
+        return _volumes(region)
+    except NO_PRICE:
+        return None
+
+
+def forget() -> None:
+    """Asks anew from now on."""
+    _hour.cache_clear()
+    _volumes.cache_clear()
+
+
+@cache  # answers alone: what is raised is asked again
+def _hour(region: str, instance_type: str) -> float:
+    for rate in _rates(LINUX_SHARED | {"regionCode": region, "instanceType": instance_type}):
+        if rate["unit"] == "Hrs" and (price := _usd(rate)):
+            return price
+    raise LookupError(instance_type)
 
 
 @cache
-def on_demand_usd(region: str, instance_type: str) -> float | None:
-    """An hour of the type, Linux on shared hardware. None where the Price List does not say, or does not answer."""
-    wanted = LINUX_SHARED | {"regionCode": region, "instanceType": instance_type}
+def _volumes(region: str) -> VolumePrices:
+    found = {rate["unit"].lower(): _usd(rate) for rate in _rates({"regionCode": region, "volumeApiName": "gp3"})}
+    return VolumePrices(gib=found["gb-mo"], iops=found["iops-mo"], mibs=found["gibps-mo"] / GIB)
+
+
+def _rates(wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The on-demand rates of every product that fits."""
     pricing: Any = client("pricing", ANSWERS_IN, BRISK)
-    try:
-        answer = pricing.get_products(
-            ServiceCode="AmazonEC2",
-            Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
-            MaxResults=10,
-        )
-        return next(filter(None, map(_hourly, answer["PriceList"])), None)
-    except (ClientError, BotoCoreError, ValueError, LookupError, TypeError, AttributeError):
-        return None  # what a thing cost is a courtesy of the message, and no reason to send none
+    answer = pricing.get_products(
+        ServiceCode="AmazonEC2",
+        Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
+        MaxResults=10,
+    )
+    for product in answer["PriceList"]:
+        for term in json.loads(product)["terms"].get("OnDemand", {}).values():
+            yield from term["priceDimensions"].values()
 
 
-def _hourly(product: str) -> float | None:
-    for term in json.loads(product)["terms"].get("OnDemand", {}).values():
-        for dimension in term["priceDimensions"].values():
-            if dimension["unit"] == "Hrs" and (price := float(dimension["pricePerUnit"]["USD"])):
-                return price
-    return None
+def _usd(rate: Mapping[str, Any]) -> float:
+    return float(rate["pricePerUnit"]["USD"])

@@ -50,13 +50,17 @@ def _members(region: str, group: str, config: Config) -> list[str]:
 
 
 def _described(region: str, ids: Sequence[str], config: Config) -> list[Reservation]:
+    """One unknown id fails the whole call, so it is repeated with each half: groups go on naming what is long gone."""
     ec2: EC2Client = client("ec2", region, config)
     try:
         answer = ec2.describe_capacity_reservations(CapacityReservationIds=list(ids))
     except ClientError as problem:
-        if code_of(problem).startswith(ABSENT):
+        if not code_of(problem).startswith(ABSENT):
+            raise
+        if len(ids) == 1:
             return []
-        raise
+        middle = len(ids) // 2
+        return _described(region, ids[:middle], config) + _described(region, ids[middle:], config)
     return list(_read(region, answer["CapacityReservations"]))
 
 

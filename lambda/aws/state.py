@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -18,7 +18,9 @@ from aws.table import HELD_UP, HeldUp, Item, Table
 from contract import items
 from contract.aws_errors import code_of
 from contract.codec import Garbled, compact, decode, encode
+from contract.events import Event
 from contract.groups import Taken, TakenGroups
+from contract.health import UnhealthyNode
 from contract.intents import Intent, Step
 from contract.items import ItemKey
 from contract.jobs import Job
@@ -27,6 +29,9 @@ from contract.reports import NodeReport
 from contract.sessions import AttemptSessions, SessionKeys
 
 T = TypeVar("T")
+TOLD = b'{"told": true}'
+CAUSE = 2000
+"""Characters of a cause that is noted with an attempt's end: report.json and the execution have all of it."""
 AT_ONCE = 10
 """Items written side by side: as many as a client has connections."""
 COPIES_S = 30.0
@@ -40,6 +45,36 @@ class Held:
 
     intent: Intent
     item: Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notified:
+    """People were told of something, or, where it is not `whole`, somebody began to tell them."""
+
+    at: float
+    """UTC epoch seconds."""
+    whole: bool
+    item: Item
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptEnd:
+    """When all instances of an attempt had begun to end, UTC epoch seconds, and why it ended; empty where it ended well."""
+
+    at: float
+    error: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwedEnd:
+    """A job of whose end people are to be told, and have not been."""
+
+    job: str
+    execution: str
+    """ARN."""
+    owner: str
+    events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +128,33 @@ class State(Table):
 
     def closed(self, job: str, attempt: int) -> bool:
         return self.get(items.closed(job, attempt)) is not None
+
+    def note_end(self, job: str, attempt: int, at: float, problem: Mapping[str, Any] | None = None) -> None:
+        """Notes when all instances of the attempt had begun to end, and why it ended; what was noted first stays."""
+        told = {name: str((problem or {}).get(name, ""))[:CAUSE] for name in ("error", "cause")}
+        note = _as_json({"at": at, **{name: _whole_letters(text) for name, text in told.items() if text}})
+        try:
+            self.create(items.ended(job, attempt), note, expires=time.time() + items.LONGEST_S)
+        except Raced:
+            return
+
+    def endings(self, job: str) -> dict[int, AttemptEnd]:
+        """How attempts ended, without those of which nobody has noted it: one query."""
+        found = [(item.key.sort.partition("#"), item) for item in self.query(items.endings(job))]
+        told = {int(number): json.loads(item.document) for (number, _, what), item in found if what}
+        return {
+            number: AttemptEnd(at=float(one["at"]), error=one.get("error", ""), cause=one.get("cause", ""))
+            for number, one in told.items()
+        }
+
+    def walks(self, job: str) -> list[Intent]:
+        """All walks of all attempts, in their order: one query."""
+        return [decode(Intent, item.document) for item in self.query(items.launches(job))]
+
+    def ends(self, job: str, attempts: Iterable[int]) -> dict[int, float]:
+        """When all instances of each attempt had begun to end, UTC epoch seconds; without those of which nobody has noted it."""
+        found = {number: self.get(items.ended(job, number)) for number in attempts}
+        return {number: float(json.loads(item.document)["at"]) for number, item in found.items() if item}
 
     def taken_groups(self, region: str) -> tuple[tuple[Taken, ...], Item | None]:
         """Which jobs have which security groups of the region, and the item that says so, None where there is none yet."""
@@ -148,6 +210,39 @@ class State(Table):
         """Raises Raced where the attempt has its order already."""
         self.create(items.order(job.id, attempt), encode(order), expires=_expiry(job))
 
+    def told(self, key: ItemKey) -> Notified | None:
+        """When people were told last of what `key` stands for; None for never."""
+        found = self.get(key)
+        return Notified(at=found.at, whole=found.document == TOLD, item=found) if found else None
+
+    def tell(self, key: ItemKey, before: Notified | None, *, whole: bool) -> Notified:
+        """Notes that people are about to be told, or, `whole`, have been. Raises Raced where somebody else has noted it since `before`."""
+        document = TOLD if whole else _as_json({"told": False, "by": uuid.uuid4().hex})
+        expires = time.time() + items.LONGEST_S
+        item = (
+            self.create(key, document, expires=expires)
+            if before is None
+            else self.replace(before.item, document, expires=expires)
+        )
+        return Notified(at=item.at, whole=whole, item=item)
+
+    def owe_end(self, job: Job) -> None:
+        """Notes that people have to be told of the job's end."""
+        told = {"execution": job.execution, "owner": job.owner, "events": [one.value for one in job.notify]}
+        self.put(items.untold(job.id), _as_json(told), expires=time.time() + items.LONGEST_S)
+
+    def untold(self) -> list[OwedEnd]:
+        """Every job of whose end people have to be told: one query."""
+        told = ((item.key.sort, json.loads(item.document)) for item in self.query(items.UNTOLD))
+        return [
+            OwedEnd(job=job, execution=one["execution"], owner=one["owner"], events=tuple(map(Event, one["events"])))
+            for job, one in told
+        ]
+
+    def settle_end(self, job: str) -> None:
+        """Notes that nobody has to be told of the job's end any more."""
+        self.delete(items.untold(job))
+
     def give_order(self, job: Job, role: str, instances: Sequence[str], order: Order) -> None:
         """Writes each node's copy of the order, whatever is there."""
         self._write_each([items.node_order(role, one) for one in instances], encode(order), _expiry(job))
@@ -170,6 +265,17 @@ class State(Table):
             written = [pool.submit(write, key) for key in keys]
         for each in written:  # all of them ran: an error of one, raised at once, would cancel those behind it
             each.result()
+
+    def note_unhealthy(self, job: Job, nodes: Iterable[UnhealthyNode]) -> None:
+        """Notes nodes because of whose machines an attempt ends; again where it was noted before."""
+        for one in nodes:
+            self.put(items.unhealthy(job.id, one.attempt, one.rank), compact(one), expires=_expiry(job))
+
+    def unhealthy(self, job: str) -> list[UnhealthyNode]:
+        """The unhealthy nodes of all attempts of the job, in the order of attempts and ranks, without those that cannot be read: neither
+        the end of an attempt nor the next one waits for them."""
+        found = (_read(UnhealthyNode, item) for item in self.query(items.unhealthy_of(job)))
+        return [one for one in found if one is not None]
 
     def sessions(self, job: str, attempt: int) -> AttemptSessions:
         """What is known of the sessions of the attempt."""
@@ -256,6 +362,11 @@ def _read(kind: type[T], item: Item) -> T | None:
 
 def _expiry(job: Job) -> float:
     return job.deadline + items.KEPT_S
+
+
+def _whole_letters(text: str) -> str:
+    """The text without halves of surrogate pairs, which cannot be written: code of a job may have said it."""
+    return text.encode(errors="replace").decode()
 
 
 def _as_json(value: object) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -11,6 +12,9 @@ from contract import sessions
 from contract.aws_errors import code_of
 from contract.jobs import Job
 from contract.sessions import Keys
+
+if TYPE_CHECKING:
+    from types_boto3_sts.type_defs import TagTypeDef
 
 DENIED = "AccessDenied"
 """STS's answer where the role's trust policy, or our own policy, does not allow it, and where there is no such role."""
@@ -23,8 +27,9 @@ class RoleDenied(Exception):
 
 
 def job_session(role: str, job: Job, attempt: int) -> Keys:
-    """Keys for everything of the job, and for nothing of another; `role` is the job role's ARN."""
-    return _session(role, job, attempt, Policy=sessions.policy(job.secrets.values()))
+    """Keys for everything of the job, and for nothing of another but the checkpoints that it begins with; `role` is the job role's ARN."""
+    source = [{"Key": sessions.SOURCE_TAG, "Value": job.resume.job}] if job.resume else []
+    return _session(role, job, attempt, source, Policy=sessions.policy(job.secrets.values()))
 
 
 def training_session(role: str, job: Job, attempt: int) -> Keys:
@@ -38,12 +43,12 @@ def training_session(role: str, job: Job, attempt: int) -> Keys:
         raise RoleDenied(said[:MOST_WORDS]) from None
 
 
-def _session(role: str, job: Job, attempt: int, **further: Any) -> Keys:
+def _session(role: str, job: Job, attempt: int, tags: Sequence[TagTypeDef] = (), **further: Any) -> Keys:
     found = client("sts", None, IN_PASSING).assume_role(
         RoleArn=role,
         RoleSessionName=sessions.name(job.id, attempt),
         DurationSeconds=sessions.LASTS_S,
-        Tags=[{"Key": sessions.TAG, "Value": job.id}],
+        Tags=[{"Key": sessions.TAG, "Value": job.id}, *tags],
         **further,
     )["Credentials"]
     return Keys(

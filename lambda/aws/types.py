@@ -25,6 +25,8 @@ def instance_type(entry: InstanceTypeInfoTypeDef) -> InstanceType:
         accelerators=tuple(_accelerators(entry)),
         # EC2 names the devices of Trn2 UltraServers nowhere.
         neuron="NeuronInfo" in entry or entry["InstanceType"].startswith(NEURON),
+        gpus=_gpus(entry),
+        neurons=sum(one.get("Count", 0) for one in entry.get("NeuronInfo", {}).get("NeuronDevices", [])),
         cards=cards,
         efas=_efas(network, len(cards)),
     )
@@ -46,6 +48,12 @@ def _efas(network: NetworkInfoTypeDef, cards: int) -> int:
     """Where EC2 gives no number, there is an EFA for each card, as on every type whose number it gives but those with a card for
     addresses alone."""
     return network.get("EfaInfo", {}).get("MaximumEfaInterfaces", cards) if network.get("EfaSupported") else 0
+
+
+def _gpus(entry: InstanceTypeInfoTypeDef) -> int:
+    """Those of NVIDIA alone; of a part of a GPU, EC2 counts none."""
+    gpus = entry.get("GpuInfo", {}).get("Gpus", [])
+    return sum(one.get("Count", 0) for one in gpus if one.get("Manufacturer") == "NVIDIA")
 
 
 def _accelerators(entry: InstanceTypeInfoTypeDef) -> Iterator[Accelerators]:

@@ -32,6 +32,8 @@ class Ended:
     kept: list[Instance]
     """Those that run on because a person protects them, or because they lack our instance profile."""
     intents: list[Intent]
+    at: float
+    """When all had begun to end, UTC epoch seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Ending:
     regions: tuple[str, ...]
     """Looked at for a job of which nobody knows where it was to run."""
     visibility_s: float
+    again_s: tuple[float, ...] = ()
+    """Pauses before further looks at what it has ended: EC2 may show it as running for about a second more."""
 
     def end(self, job: str, attempt: int) -> Ended:
         """Nothing of the job runs in `attempt` or an earlier one, nor ever will, but for what is `kept`.
@@ -81,7 +85,7 @@ class Ending:
         )
         if left:
             raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
-        return Ended(instances=ended, kept=staying, intents=intents)
+        return Ended(instances=ended, kept=staying, intents=intents, at=time.time())
 
     def _regions(self, job: str, intents: list[Intent]) -> list[str]:
         """The regions where the job may have launched, and no others: a region that does not answer delays only its own jobs."""
@@ -101,7 +105,13 @@ class Ending:
         if not found:
             return [], shown, {}
         refused = ec2.terminate([one.id for one in found])
-        return found, self._look(ec2, job, intents), refused
+        after = self._look(ec2, job, intents)
+        for pause_s in self.again_s:
+            if refused or not to_end(after, attempt, self.profile):
+                break
+            time.sleep(pause_s)
+            after = self._look(ec2, job, intents)
+        return found, after, refused
 
     def _look(self, ec2: Ec2, job: str, intents: list[Intent]) -> list[Instance]:
         ids = sorted(remembered(i for i in intents if any(step.rung.region == ec2.region for step in i.steps)))

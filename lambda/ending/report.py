@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from aws.facts import GONE, Instance, Status
+from contract.health import UnhealthyNode
 from contract.intents import Intent
 
 ENDS = {
@@ -30,10 +32,12 @@ def report(
     intents: Iterable[Intent],
     kept: Iterable[Instance] = (),
     before: object = None,
+    unhealthy: Iterable[UnhealthyNode] | None = None,
 ) -> dict[str, Any]:
     """The report: error and cause of the newest attempt, and in `recovered` those of the attempts before it.
 
-    `problem` is {error, cause}; `before` is the report that is in the bucket already, whoever wrote it.
+    `problem` is {error, cause}; `before` is the report that is in the bucket already, whoever wrote it. `unhealthy` are the nodes because
+    of whose machines attempts ended; None where the caller does not know, and then those of `before`.
     """
     return {
         "job": job,
@@ -41,6 +45,7 @@ def report(
         "error": problem["error"] if problem else None,
         "cause": problem["cause"] if problem else None,
         "recovered": recovered(before, attempts),
+        "unhealthy": _told_before(before) if unhealthy is None else [asdict(one) for one in unhealthy],
         "protected": [_named(one) for one in kept if one.protected],
         "without_our_profile": [_named(one) for one in kept if not one.protected],
         "launches": [
@@ -57,6 +62,11 @@ def report(
             if step.answer
         ],
     }
+
+
+def _told_before(before: object) -> list[Any]:
+    told = before.get("unhealthy") if isinstance(before, dict) else None
+    return told if isinstance(told, list) else []
 
 
 def _named(instance: Instance) -> dict[str, str]:

@@ -19,7 +19,15 @@ CAPACITY = frozenset(
     }
 )
 """Another rung may do. `Unsupported`: this zone does not have the type."""
-QUOTA = frozenset({"VcpuLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded", "InstanceLimitExceeded"})
+QUOTA = frozenset(
+    {
+        "VcpuLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VolumeLimitExceeded",
+        "InstanceLimitExceeded",
+        "NetworkInterfaceLimitExceeded",
+    }
+)
 CLOSED = frozenset({"PendingVerification", "OptInRequired"})
 UNKNOWN = frozenset(
     {

@@ -19,7 +19,7 @@ from aws.patience import patient
 from aws.s3 import HomeBucket
 from aws.state import State
 from aws.waits import CapacityWaits
-from contract import keys
+from contract import keys, money
 from contract.environments import LauncherEnvironment
 from contract.errors import CapacityUnavailable, InvalidRequest
 from contract.intents import Intent, Step
@@ -29,7 +29,8 @@ from launcher.pace import LaunchPace
 from launcher.policy import network, shown
 from launcher.requests import user_data
 from launcher.turn import Tries
-from launcher.walk import Waiter, Walker
+from launcher.waiter import Waiter
+from launcher.walk import Walker
 
 logger = Logger(service="launcher")
 SCRIPT = Path(__file__).with_name("user_data.sh")
@@ -114,6 +115,7 @@ def _walks(state: State, job: Job, attempt: int) -> list[Intent]:
 def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
     """The output of Launch, and of "Wait for capacity"."""
     assert step.answer is not None
+    launched = money.launched_as(job, intent, step.rung)
     logger.info("launched", job=job.id, attempt=intent.attempt, instances=step.answer.instances, zone=step.rung.zone)
     return {
         "region": step.rung.region,
@@ -121,7 +123,9 @@ def _output(job: Job, intent: Intent, step: Step) -> dict[str, Any]:
         "master_address": step.answer.master_address,
         "network": network(job, step),
         "rungs": shown(intent),
-        "deadline": job.extended(intent.waited_s, step.rung).deadline,
+        "deadline": launched.deadline,
+        "late_error": launched.late_error,
+        "cost": money.told(job, intent, step.rung),
         "wait_left_s": round(waits.wait_left_s(job, intent.waited_s)),
     }
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aws.facts import Instance
 from aws.times import utc
-from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, QuotaExceeded
+from contract import money
+from contract.errors import (
+    BudgetExceeded,
+    CapacityPending,
+    CapacityUnavailable,
+    InvalidRequest,
+    JobError,
+    QuotaExceeded,
+)
+from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job, Rung
 from contract.places import Zone
@@ -27,6 +36,8 @@ FINAL = frozenset(
 )
 """Answers after which a rung is not asked again in the same walk."""
 STARTED = frozenset({"pending", "running"})
+GONE = "InvalidCapacityReservation"
+"""How EC2's codes begin that say a reservation cannot be used any more."""
 LETTERS = re.compile(r"[a-z]+")
 OWN_QUOTA = {name: name for name in ("p", "f", "x", "inf", "trn", "dl", "u", "hpc", "mac")} | {
     "g": "g",
@@ -51,6 +62,8 @@ class Walk:
     """Whether the job waits for capacity."""
     waited_s: float = 0.0
     """How long the job has waited when the walk begins, in all attempts."""
+    spent_usd: float = 0.0
+    """What the attempts before have cost at most, of a job with a cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +84,8 @@ def busy(instances: Iterable[Instance]) -> frozenset[str]:
 
 def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, LaunchAnswer]) -> Intent:
     """The intent of a walk: every rung, in the order of the ladder. Requests come with the walk into a region. A reservation that begins
-    later has its answer without a call, and so have places that are `passed_over`."""
+    later, or whose nodes AWS ends already, has its answer without a call, and so have places that are `passed_over`, or too dear for what
+    is left of the job's money."""
     return Intent(
         job=job.id,
         attempt=attempt,
@@ -82,22 +96,54 @@ def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, Launc
         held_by=walk.holder,
         held_until=walk.held_until,
         steps=tuple(
-            Step(rung=rung, request={}, answer=_too_early(rung, walk.started_at) or passed_over.get(rung))
+            Step(
+                rung=rung,
+                request={},
+                answer=_not_now(rung, walk.started_at) or _too_dear(job, rung, walk) or passed_over.get(rung),
+            )
             for rung in job.ladder
         ),
         waiting=walk.waiting,
         waited_s=walk.waited_s,
+        spent_usd=walk.spent_usd,
     )
 
 
-def _too_early(rung: Rung, now: float) -> LaunchAnswer | None:
-    if now >= rung.begins_at:
+def _not_now(rung: Rung, now: float) -> LaunchAnswer | None:
+    if now < rung.begins_at:
+        code, message = f"NotAsked: begins {utc(rung.begins_at)}", "the reservation begins later"
+    elif rung.ends_at is not None and ended([rung], now):
+        code, message = f"NotAsked: ended {utc(rung.ends_at)}", "AWS has begun to end the nodes of the block"
+    else:
+        return None
+    return LaunchAnswer(outcome=LaunchOutcome.NO_CAPACITY, at=now, code=code, message=message)
+
+
+def ended(rungs: Sequence[Rung], now: float) -> bool:
+    """Whether AWS ends the nodes of every rung by now: nothing can be launched any more that would live."""
+    return bool(rungs) and all(rung.ends_at is not None and now >= rung.ends_at for rung in rungs)
+
+
+def _too_dear(job: Job, rung: Rung, walk: Walk) -> LaunchAnswer | None:
+    if money.affords_s(job, rung, walk.spent_usd) >= money.least_s(job.timing):
         return None
     return LaunchAnswer(
         outcome=LaunchOutcome.NO_CAPACITY,
-        at=now,
-        code=f"NotAsked: begins {utc(rung.begins_at)}",
-        message="the reservation begins later",
+        at=walk.started_at,
+        code="NotAsked: too dear for what is left of max_cost_usd",
+        message=f"${walk.spent_usd:.2f} of ${job.max_cost_usd} are spent",
+    )
+
+
+def broke(job: Job, walk: Walk) -> BudgetExceeded | None:
+    """The end of a job whose money pays for no place of its ladder any more; None as long as it does."""
+    if any(_too_dear(job, rung, walk) is None for rung in job.ladder):
+        return None
+    longest = max((money.affords_s(job, rung, walk.spent_usd) for rung in job.ladder), default=0.0)
+    return BudgetExceeded(
+        f"max_cost_usd is ${job.max_cost_usd:g}, and the attempts so far have cost ${walk.spent_usd:.2f} at most. What is left pays for "
+        f"{longest / 60:.1f} min of the job's nodes, and a new attempt needs {money.least_s(job.timing) / 60:.0f} min. Everything that was "
+        "committed is kept."
     )
 
 
@@ -108,10 +154,10 @@ def begins_at(job: Job) -> float:
 
 def prepared(job: Job, intent: Intent, region: str, groups: Groups, *, profile: str) -> Intent:
     """The intent with the requests of a region, which have to be written down before the first of them is sent. Their deadline counts
-    what the job has waited."""
+    what the job has waited, and what its money pays for."""
 
     def asked(step: Step) -> Step:
-        return _step(job.extended(intent.waited_s, step.rung), intent.attempt, step, groups, profile)
+        return _step(money.launched_as(job, intent, step.rung), intent.attempt, step, groups, profile)
 
     return _with_steps(intent, asked, region)
 
@@ -146,6 +192,18 @@ def _group(job: Job, attempt: int, rung: Rung, busy: Collection[str]) -> str:
     return free[sum(job.id.encode(), attempt) % len(free)]
 
 
+def in_order_of(job: Job, intent: Intent) -> Job:
+    """The job with the rungs of an intent, in their order there: new prices may have changed it since."""
+    return replace(job, ladder=tuple(step.rung for step in intent.steps))
+
+
+def healthier(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> Job:
+    """The job with the rungs last whose zone had an unhealthy node in an earlier attempt: of the capacity that was given back a moment ago,
+    EC2 may give the same machine again. They stay in the ladder, and everything in its order."""
+    zones = {(one.region, one.zone) for one in known if one.attempt < attempt}
+    return replace(job, ladder=tuple(sorted(job.ladder, key=lambda rung: (rung.region, rung.zone) in zones)))
+
+
 def carried(intent: Intent, before: Intent) -> Intent:
     """The intent with the final answers of the walk before it: it goes on where that one stopped."""
     steps = tuple(old if _final(old) else new for old, new in zip(before.steps, intent.steps, strict=True))
@@ -176,6 +234,8 @@ def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bo
         return replace(intent, steps=tuple(steps))
     if answer.outcome is LaunchOutcome.QUOTA and recovering:
         answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
+    if answer.outcome is LaunchOutcome.MISTAKE and _is_gone(answer) and _others_last(steps, place, answer.at):
+        answer = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
     steps[place] = replace(steps[place], answer=answer)
     if answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         rung = steps[place].rung
@@ -183,6 +243,16 @@ def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bo
             if not _final(step) and _shares(step.rung, rung, answer.outcome):
                 steps[other] = replace(step, answer=answer)
     return replace(intent, steps=tuple(steps))
+
+
+def _is_gone(answer: LaunchAnswer | None) -> bool:
+    return answer is not None and answer.code.startswith(GONE)
+
+
+def _others_last(steps: Sequence[Step], place: int, now: float) -> bool:
+    """Whether another reservation may still be used, as far as is known."""
+    others = (step for number, step in enumerate(steps) if number != place)
+    return any(not _is_gone(step.answer) and not ended([step.rung], now) for step in others)
 
 
 def _shares(one: Rung, other: Rung, outcome: LaunchOutcome) -> bool:
@@ -205,12 +275,14 @@ def ending(intent: Intent, now: float) -> JobError:
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     told = rungs_told(intent)
     outcomes = {answer.outcome for answer in answers}
-    if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
+    if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and next_step(intent) is None:
         return QuotaExceeded(
             f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
         )
     if intent.steps and all(step.rung.begins_at > now for step in intent.steps):
         return CapacityUnavailable(f"no reservation of the job has begun: {told}")
+    if ended([step.rung for step in intent.steps], now):
+        return CapacityUnavailable(f"every reservation of the job has ended: {told}")
     if now >= intent.patience_until:
         return CapacityUnavailable(
             f"no capacity on any rung until the launch patience was over (walk {intent.walk}): {told}"

@@ -21,12 +21,14 @@ from aws.s3 import HomeBucket, as_json
 from aws.state import State
 from aws.waits import CapacityWaits, HeldWait
 from contract import keys
-from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError
+from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, JobError, PatienceOver
 from contract.intents import Intent, Step
 from contract.jobs import Job
 from contract.waits import CapacityWait
 from launcher import waits
-from launcher.walk import Waiter, Walker
+from launcher.prices import Kind, Priced
+from launcher.waiter import Waiter
+from launcher.walk import Walker
 
 logger = Logger(service="launcher")
 CLOCK_S = 60.0
@@ -54,6 +56,10 @@ class Tries:
     now: Callable[[], float]
     silent: set[str] = field(default_factory=set)
     """Regions in which a call of this turn got no answer."""
+    prices: dict[Kind, Priced] = field(default_factory=dict)
+    """Spot prices that were asked for in this turn."""
+    unpriced: set[str] = field(default_factory=set)
+    """Regions that told no spot prices in this turn."""
 
     def turn(self) -> dict[str, int]:
         """Beats the tokens whose time it is, then tries for those that are due, unless another invocation does. Returns what came of it, by
@@ -112,19 +118,42 @@ class Tries:
             one = self.waits.change(one, replace(wait, next_try_at=self.now() + self.left()))
         except Raced:
             return ELSEWHERE
-        walker = self.walker(job, Waiter(until=wait.until, before_call=self.before_call, silent=self.silent))
+        walker = self.walker(
+            job,
+            Waiter(
+                until=wait.until,
+                before_call=self.before_call,
+                silent=self.silent,
+                prices=self.prices,
+                unpriced=self.unpriced,
+            ),
+        )
         try:
             intent, step = walker.launch(job, wait.attempt)
         except CapacityPending as problem:
             return self._again(one, job, problem)
-        except CapacityUnavailable as problem:  # the time was over during the try
-            return self._fail(one, self._over(wait, job) or problem)
+        except CapacityUnavailable as problem:  # the time was over during the try, or no reservation is left
+            over = self._over(wait, job) if self.now() >= wait.until else None
+            return self._fail(one, over or problem)
         except JobError as problem:
             return self._fail(one, problem)
         except (ClientError, BotoCoreError) as problem:
             logger.exception("the ladder could not be walked", job=job.id, attempt=wait.attempt)
+            if (end := self._idle(wait, job, problem)) is not None:
+                return self._fail(one, end)
             return self._again(one, job, problem)
         return self._succeed(one, job, intent, step)
+
+    def _idle(self, wait: CapacityWait, job: Job, problem: Exception) -> JobError | None:
+        """The end of a wait whose nodes run, and of which nobody can tell them, for longer than Launch would try."""
+        walks = self._walks(wait)
+        step = walks[-1].launched if walks else None
+        if step is None or step.answer is None or self.now() < step.answer.at + job.timing.trouble_patience_s:
+            return None
+        idle = self.now() - step.answer.at
+        return PatienceOver(
+            f"Nodes were launched {idle:.0f} s ago, and cannot begin: {type(problem).__name__}: {problem}"
+        )
 
     def _over(self, wait: CapacityWait, job: Job) -> JobError | None:
         return waits.over(wait, job, self._walks(wait), now=self.now())

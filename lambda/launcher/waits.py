@@ -16,12 +16,15 @@ from contract.intents import Intent
 from contract.jobs import Job
 from contract.timing import Timing
 from contract.waits import CapacityWait
-from launcher.policy import begins_at, next_step, rungs_told, shown
+from launcher import prices
+from launcher.policy import begins_at, ended, next_step, rungs_told, shown
 
 BEATS = 6
 """How often a token gets a heartbeat within the time of one, so that five may be missed."""
 VARIES = 0.5
 """By which share of itself a pause is longer or shorter, so that jobs that began to wait together get apart."""
+FIRST_TRY_S = 120.0
+"""So long after a reservation begins a job may be tried for that waits for it: two ticks of the clock."""
 MOST_DOUBLED = 20
 """Doubling further changes no pause, and makes large numbers."""
 
@@ -43,8 +46,8 @@ def wait_left_s(job: Job, waited_s: float) -> float:
 
 
 def after_patience(job: Job, walks: Sequence[Intent], problem: CapacityUnavailable, *, now: float) -> JobError:
-    """What Launch ends with where its patience is over: the job waits if it may."""
-    if not walks or now >= until(job, walks):
+    """What Launch ends with where its patience is over: the job waits if it may, and if there is something to wait for."""
+    if not walks or now >= until(job, walks) or ended(job.ladder, now):
         return problem
     return CapacityAwaited(f"{problem} The job waits for capacity until {utc(until(job, walks))} at most.")
 
@@ -56,14 +59,15 @@ def pause_s(tries: int, timing: Timing, chance: float) -> float:
 
 
 def begun(job: Job, attempt: int, token: str, walks: Sequence[Intent], *, now: float, chance: float) -> CapacityWait:
-    """The wait of a state that was entered now."""
+    """The wait of a state that was entered now. One that ends as its reservation begins still has the try that it waited for."""
+    begins, end = begins_at(job), until(job, walks)
     return CapacityWait(
         job=job.id,
         attempt=attempt,
         token=token,
         since=since(walks),
-        until=until(job, walks),
-        next_try_at=begins_at(job) if begins_at(job) > now else now + pause_s(0, job.timing, chance),
+        until=max(end, begins + FIRST_TRY_S) if now < begins <= end else end,
+        next_try_at=begins if begins > now else now + pause_s(0, job.timing, chance),
     )
 
 
@@ -117,8 +121,14 @@ def document(wait: CapacityWait, walks: Sequence[Intent], state: str, *, now: fl
         "tries": wait.tries,
         "next_try_at": utc(wait.next_try_at) if state == WAITS else None,
         "trouble": wait.trouble or None,
-        "rungs": shown(last) if last else [],
+        "rungs": _rungs(last, now) if last else [],
     }
+
+
+def _rungs(walk: Intent, now: float) -> list[dict[str, Any]]:
+    """The rungs with their last answers and their prices."""
+    asked = [step.rung for step in walk.steps if step.answer]
+    return [one | {"price": prices.told(rung, now=now)} for one, rung in zip(shown(walk), asked, strict=True)]
 
 
 WAITS, LAUNCHED = "waits for capacity", "launched"

@@ -11,19 +11,20 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws.ec2 import Ec2
 from aws.empties import EmptyPlaces
 from aws.errors import Raced
-from aws.facts import ENDING
+from aws.facts import ENDING, Instance
 from aws.state import Held, State
-from contract import tags
+from contract import money, tags
 from contract.aws_errors import code_of
 from contract.empties import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, NodeLost
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Job
-from launcher import empties, policy, requests
+from launcher import empties, policy, prices, requests
 from launcher.answers import meaning
 from launcher.pace import LONGEST_S
 from launcher.requests import token
 from launcher.taking import Look, Taker
+from launcher.waiter import Waiter
 
 logger = Logger(service="launcher")
 UNKNOWN_PAUSE_S = (0.5, 8.0)
@@ -31,21 +32,13 @@ UNKNOWN_PAUSE_S = (0.5, 8.0)
 MOST_MESSAGE = 500
 RESERVE_S = 20.0
 """Time that is kept to write the last answer down before the function's time-out."""
+A_WALK_S = RESERVE_S + LONGEST_S
+"""Time that is kept for a launch call of a job that waits."""
 
+SETTLING = 6
+"""Times the usual time may EC2 and IAM take to know a new instance."""
 NOT_YET = frozenset({"InvalidInstanceID.NotFound", "UnauthorizedOperation"})
 """Errors of CreateTags that pass within seconds after a launch; later they are real."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiter:
-    """What is different in a walk for a job that waits for capacity: it takes its turn among many, so it never asks in haste."""
-
-    until: float
-    """When the job has waited long enough, UTC epoch seconds."""
-    before_call: Callable[[str, int], None]
-    """Called before each launch call with its region and how many instances it asks for; sleeps as long as the call has to wait."""
-    silent: set[str]
-    """Regions that did not answer a moment ago, and are not asked again for now: other jobs wait behind this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,12 +123,29 @@ class Walker:
     def _planned(self, job: Job, attempt: int, walks: Sequence[Held], *, going_on: bool = False) -> Held:
         """A new walk, behind those before it. Once the job waits it takes the place of the one before, so that there is only one.
         `going_on`: it begins where the one before stopped."""
-        intent = self._new(job, attempt, [held.intent for held in walks])
+        before = [held.intent for held in walks]
         if going_on:
-            intent = policy.carried(intent, walks[-1].intent)
+            intent = policy.carried(self._new(policy.in_order_of(job, before[-1]), attempt, before), before[-1])
+        else:
+            known = self.state.unhealthy(job.id) if attempt > 1 else []
+            intent = self._new(policy.healthier(self._by_new_prices(job), attempt, known), attempt, before)
         if walks and walks[-1].intent.waiting:
             return self.state.replace_intent(job, intent, walks[-1])
         return self.state.create_intent(job, intent)
+
+    def _by_new_prices(self, job: Job) -> Job:
+        """The job with its ladder in the order of new spot prices, where it waits and those of its admission are old."""
+        if self.waiter is None:
+            return job
+        known, now = self.waiter.prices, self.now()
+        for region, types in prices.wanted(job, known, now=now).items():
+            kept = region in self.waiter.silent | self.waiter.unpriced or self.left() < A_WALK_S
+            if (told := None if kept else self.ec2(region).spot_prices(types)) is None:
+                self.waiter.unpriced.add(region)
+            if not told:
+                logger.warning("spot prices are not known, the order stays", job=job.id, region=region, types=types)
+            known.update(prices.by_kind(region, types, told or {}, now=now))
+        return replace(job, ladder=prices.ladder(job, known))
 
     def _given_up(self, job: Job, intent: Intent) -> bool:
         """Whether an unfinished walk is old, and EC2 shows nothing that it launched. What it would launch now had a deadline of then."""
@@ -143,10 +153,12 @@ class Walker:
         if place is None:
             return False
         step, timing = intent.steps[place], job.timing
+        region, silent = step.rung.region, self.waiter.silent if self.waiter else set[str]()
         asked_at = max(intent.held_until, step.answer.at if step.answer else 0.0)
-        if self.now() < max(intent.started_at + timing.trouble_patience_s, asked_at + timing.visibility_s):
+        old_at = max(intent.started_at + timing.trouble_patience_s, asked_at + timing.visibility_s)
+        if region in silent or self.now() < old_at:
             return False
-        shown = self.ec2(step.rung.region).of_job(job.deployment, job.id)
+        shown = self._looked(region, lambda ec2: ec2.of_job(job.deployment, job.id))
         return all(one.attempt != intent.attempt for one in shown)
 
     def _new(self, job: Job, attempt: int, walks: Sequence[Intent]) -> Intent:
@@ -163,7 +175,10 @@ class Walker:
             user_data=self.user_data,
             waiting=self.waiter is not None,
             waited_s=self._waited_s(job, attempt, walks, now),
+            spent_usd=self._spent_usd(job, attempt, now),
         )
+        if (end := policy.broke(job, walk)) is not None:
+            raise end
         passed_over = empties.passed_over(
             job, self._known_empties(), walks[-1] if walks else None, waiting=self.waiter is not None, now=now
         )
@@ -226,19 +241,33 @@ class Walker:
                 return earlier[-1].intent.waited_s
         return 0.0
 
+    def _spent_usd(self, job: Job, attempt: int, now: float) -> float:
+        """What the attempts before have cost at most; it matters only to a job with a cap, whose prices are all known."""
+        if job.max_cost_usd is None or attempt == 1:
+            return 0.0
+        numbers = range(1, attempt)
+        walks = [held.intent for number in numbers for held in self.state.intents(job.id, number)]
+        spent = money.spent_usd(job, walks, self.state.ends(job.id, numbers), now=now)
+        return job.max_cost_usd if spent is None else spent
+
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
         """Takes a security group of the region, before the intent names it."""
         at = self.now()
-        try:
-            look = Look(region=region, at=at, instances=tuple(self.ec2(region).every(job.deployment)))
-        except BotoCoreError:
-            if self.waiter is not None:
-                self.waiter.silent.add(region)
-            raise
+        every = self._looked(region, lambda ec2: ec2.every(job.deployment))
+        look = Look(region=region, at=at, instances=tuple(every))
         choice = self._taker().take(job, attempt, look)
         return policy.Groups(
             busy=policy.busy(look.instances), security_group=choice.group, shared_with=choice.shared_with
         )
+
+    def _looked(self, region: str, look: Callable[[Ec2], list[Instance]]) -> list[Instance]:
+        """What EC2 shows in a region. The jobs behind this one do not ask a region that has not answered."""
+        try:
+            return look(self.ec2(region))
+        except BotoCoreError:
+            if self.waiter is not None:
+                self.waiter.silent.add(region)
+            raise
 
     def _taker(self) -> Taker:
         return Taker(state=self.state, now=self.now, sleep=self.sleep, reserved=lambda: self.left() < RESERVE_S)
@@ -247,7 +276,7 @@ class Walker:
         """Asks one rung until its answer is final; after an unknown outcome it sends the same bytes again."""
         pause, longest = UNKNOWN_PAUSE_S
         while True:
-            if self.left() < RESERVE_S + (LONGEST_S if self.waiter is not None else 0.0):
+            if self.left() < (RESERVE_S if self.waiter is None else A_WALK_S):
                 raise self._out_of_time(job, held)
             if self.waiter is not None and (region := held.intent.steps[place].rung.region) in self.waiter.silent:
                 self._release(job, held)
@@ -275,7 +304,7 @@ class Walker:
                 self._release(job, held)
                 raise CapacityPending("whether a rung launched is not known; the next try sends the same bytes again")
             if self.now() >= intent.patience_until:
-                closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY)
+                closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True)
                 return self.state.replace_intent(
                     job, policy.answered(held.intent, place, closed, recovering=False), held
                 )
@@ -332,7 +361,11 @@ class Walker:
         For some seconds a new instance may be unknown to CreateTags, and IAM may not see the tags by which it is ours.
         """
         assert step.answer is not None
-        ec2, pause, until = self.ec2(step.rung.region), job.timing.visibility_s / 2, self.now() + self._settling_s(job)
+        ec2, pause, until = (
+            self.ec2(step.rung.region),
+            job.timing.visibility_s / 2,
+            self.now() + SETTLING * job.timing.visibility_s,
+        )
         while True:
             try:
                 return ec2.tag(step.answer.instances, tags.MASTER_ADDRESS, step.answer.master_address)
@@ -357,8 +390,3 @@ class Walker:
                     "nodes keep a name without their rank", job=job.id, left=instances[rank:], problem=str(problem)
                 )
                 return
-
-    @staticmethod
-    def _settling_s(job: Job) -> float:
-        """How long EC2 and IAM may take to know a new instance: six times the usual time."""
-        return 6 * job.timing.visibility_s

@@ -57,6 +57,8 @@ def line(error: Mapping[str, Any], fields: Mapping[str, str], entries: Mapping[s
     """Words one of pydantic's errors; `fields` says what each may be, `entries` what the entries of a list or an object may be."""
     path = [plain(str(part)) for part in error["loc"] if part != "[key]"]
     field, where = (path[0], ".".join(path)) if path else ("request", "request")
+    if error["type"] == "extra_forbidden" and len(path) > 1:
+        return f"{where}: there is no such field; allowed: {entries.get(field, fields[field])}"
     if error["type"] == "extra_forbidden":
         near = difflib.get_close_matches(field, fields, n=1)
         return f"{where}: there is no such field{f' (did you mean {near[0]}?)' if near else ''}; allowed: {', '.join(fields)}"

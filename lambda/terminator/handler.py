@@ -1,20 +1,33 @@
-"""Terminate's function: ends the attempt's instances until none runs or can appear, then writes the job's report."""
+"""Terminate's function: ends the attempt's instances until none runs or can appear, then writes the job's report, and says whether the
+attempt brought its job further."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from aws.checkpoints import ClosedSet, closed_sets
+from aws.clients import IN_PASSING
 from aws.errors import Raced
-from aws.s3 import HomeBucket
+from aws.s3 import Bucket, HomeBucket
 from aws.state import State
+from contract import money
+from contract.codec import Garbled
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
-from ending.instances import Ending
+from contract.intents import Intent
+from contract.jobs import Job
+from ending.instances import Ended, Ending
 from ending.report import report
-from terminator.policy import overtaken
+from terminator.policy import newest_step, overtaken, progressed
+
+logger = Logger(service="terminator")
+AGAIN_S = (0.5, 1.0, 2.0)
+"""Pauses before further looks at what was ended. DescribeInstances may show a state of about a second ago: without these looks a new
+attempt would wait for the next try of Terminate, which comes after `terminate_again_s`."""
 
 
 def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
@@ -22,27 +35,71 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     env = TerminatorEnvironment.read()
     job, attempt = str(event["job"]), int(event["attempt"])
     home = HomeBucket(env.bucket)
+    state = State(env.table)
     ending = Ending(
-        state=State(env.table),
+        state=state,
         home=home,
         deployment=env.deployment,
         profile=env.instance_profile,
         regions=env.regions,
         visibility_s=env.timing.visibility_s,
+        again_s=AGAIN_S,
     )
     seen = _seen(home, job)
     ended = ending.end(job, attempt)
+    try:
+        state.note_end(job, attempt, ended.at, event.get("problem"))
+        admitted = _admitted(state, job)
+        cost = _cost(state, admitted, attempt, ended)
+        unhealthy = state.unhealthy(job)
+    except (ClientError, BotoCoreError) as problem:
+        raise StillRunning(f"nothing of job {job} runs, but the table does not answer: {problem}") from problem
 
     def told(before: object, tag: str) -> dict[str, Any] | None:
         if overtaken(before, attempt, meanwhile=seen is not None and tag != seen):
             return None
-        return report(job, attempt, event.get("problem"), ended.intents, ended.kept, before)
+        return report(job, attempt, event.get("problem"), ended.intents, ended.kept, before, unhealthy) | {"cost": cost}
 
     try:
         home.tell_result(job, told)
     except (ClientError, BotoCoreError, Raced) as problem:
         raise StillRunning(f"nothing of job {job} runs, but its report could not be written: {problem}") from problem
-    return {"terminated": ended.instances}
+    further = _further(admitted, attempt, ended, int(event.get("step", -1))) if event.get("problem") else {}
+    return {"terminated": ended.instances, "cost": cost, **further}
+
+
+def _admitted(state: State, name: str) -> Job | None:
+    """The job; None where somebody changed the document, which keeps nobody from ending instances."""
+    try:
+        return state.job(name)
+    except Garbled:
+        return None
+
+
+def _cost(state: State, job: Job | None, attempt: int, ended: Ended) -> dict[str, Any]:
+    """What all attempts have cost at most, US dollars."""
+    ends = state.ends(job.id, range(1, attempt + 1)) if job else {}
+    usd = money.spent_usd(job, ended.intents, ends, now=ended.at) if job else None
+    return {"usd_at_most": "unknown" if usd is None else round(usd, 2)}
+
+
+def _further(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:
+    """Whether the attempt closed a newer checkpoint than those before it, and the highest step of any."""
+    closed = _closed_in(job, attempt, ended.intents) if job else []
+    return {"progressed": progressed(closed, before), "step": newest_step(closed, before)}
+
+
+def _closed_in(job: Job, attempt: int, intents: Iterable[Intent]) -> list[ClosedSet]:
+    """The newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
+    brought the job further."""
+    regions = {one.launched.rung.region for one in intents if one.attempt == attempt and one.launched}
+    found = list[ClosedSet]()
+    for place in (job.places[region] for region in sorted(regions & job.places.keys())):
+        try:
+            found += closed_sets(Bucket(place.bucket, place.region, IN_PASSING), job.id, attempt)
+        except (ClientError, BotoCoreError) as problem:
+            logger.warning("checkpoints could not be looked at", job=job.id, attempt=attempt, problem=str(problem))
+    return found
 
 
 def _seen(home: HomeBucket, job: str) -> str | None:

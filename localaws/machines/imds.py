@@ -62,6 +62,7 @@ class Metadata:
     """Name of the role in its instance profile, empty for none."""
     credentials: Callable[[], Keys]
     spot_action: Callable[[], Mapping[str, str] | None]
+    rebalance: Callable[[], Mapping[str, str] | None] = lambda: None
     tokens_required: bool = True
     group: str = ""
     lost: Callable[[], bool] = lambda: False
@@ -106,6 +107,8 @@ class Metadata:
         values |= {f"tags/instance/{key}": value for key, value in (self.tags() or {}).items()}
         if action := self.spot_action():
             values["spot/instance-action"] = json.dumps(action)
+        if recommended := self.rebalance():
+            values["events/recommendations/rebalance"] = json.dumps(recommended)
         if role := self.role():
             values[f"iam/security-credentials/{role}"] = ""  # a listing needs only the name
         return values

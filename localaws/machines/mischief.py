@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from localaws.conditions import Conditions, Fault
+from localaws.machines.gpus import GpuState
 
 if TYPE_CHECKING:
     from localaws.machines.nodes import Node
@@ -25,6 +26,10 @@ class Birth:
     cut: bool = False
     full: bool = False
     """Whether its disk is full."""
+    gpus: GpuState | None = None
+    """What its nvidia-smi shows; None for healthy GPUs, as many as its type has."""
+    kernel: Sequence[str] = ()
+    """What its kernel has said since the boot."""
     timerless: bool = False
     """Whether its power-off timer never fires."""
 
@@ -37,6 +42,9 @@ class Losses(Protocol):
 
     def interrupt(self, machine: Machine, *, notice: bool) -> None:
         """AWS takes a spot machine back, two minutes after a notice or at once."""
+
+    def recommend(self, machine: Machine) -> None:
+        """AWS says that it expects to take a spot machine back."""
 
     def end_block(self, machine: Machine) -> None:
         """AWS ends everything that runs in the machine's reservation."""

@@ -15,15 +15,19 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from localaws.machines import gpus
+from localaws.machines.gpus import GpuState
 from localaws.machines.imds import Imds, Metadata
 from localaws.machines.mischief import Birth
 from localaws.machines.wire import Wire
 from localaws.model import ACCOUNT
 from localaws.services.ec2_instance import Machine
 from localaws.services.ec2_machines import Machines
-from localaws.services.ec2_moto import role_of
+from localaws.services.ec2_moto import gpus_of, role_of
+from localaws.services.ec2_spot import recommend
 
 if TYPE_CHECKING:
+    from localaws.conditions import Fault
     from localaws.server import LocalAws
 
 STANDINS = Path(__file__).with_name("standins")
@@ -51,6 +55,10 @@ class Node:
         for path in PATHS:
             (folder / path).mkdir(parents=True, exist_ok=True)
         self._give_python(ami, born)
+        if count := gpus_of(machine.request["InstanceType"]):
+            gpus.install(folder, born.gpus or GpuState(gpus=count))
+        for line in born.kernel:
+            gpus.say(folder, line)
         script = folder / "var/lib/cloud/instance/user-data.txt"
         script.write_bytes(born.user_data)
         self.imds = Imds(metadata, machine.address)
@@ -164,6 +172,8 @@ class Nodes:
         self._aws, self._folder, self._ami = aws, folder, ami
         self.machines = machines
         self._nodes: dict[str, Node] = {}
+        self.happened: list[Fault] = []
+        """The faults that have struck a node, once for each node."""
         self._threads: list[threading.Thread] = []
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -254,6 +264,7 @@ class Nodes:
             role=lambda: role_of(machine.profile)[0],
             credentials=lambda: self._aws.credentials_for(role_of(machine.profile)[1], session=machine.id),
             spot_action=lambda: machine.spot_action,
+            rebalance=lambda: machine.rebalance,
             tokens_required=machine.options.get("HttpTokens") == "required",
             group=machine.group,
             lost=lambda: self._aws.chance.random() < self._aws.conditions.metadata_lost,
@@ -269,10 +280,15 @@ class Nodes:
                 if running and mischief.befalls(fault, node):
                     node.struck.add(fault.name)
                     mischief.strike(fault, node, self)
+                    self.happened.append(fault)
 
     def interrupt(self, machine: Machine, *, notice: bool) -> None:
         """AWS takes a spot node back, with a notice or without one."""
         self.machines.interrupt(machine, notice=notice)
+
+    def recommend(self, machine: Machine) -> None:
+        """AWS says that it expects to take a spot node back; it may never do so."""
+        recommend(machine)
 
     def end_block(self, machine: Machine) -> None:
         """AWS ends everything that runs in the node's reservation."""

@@ -53,6 +53,8 @@ class Machine:
     """When instance metadata shows a tag, by its key."""
     spot_action: dict[str, str] | None = None
     """The body of spot/instance-action."""
+    rebalance: dict[str, str] | None = None
+    """The body of events/recommendations/rebalance."""
     booted_at: float | None = None
     """When the first line of user data ran."""
     lost: bool = False

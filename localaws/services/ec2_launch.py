@@ -121,6 +121,17 @@ def _quota(ec2: Ec2, request: Mapping[str, Any], kind: Kind) -> None:
         )
 
 
+def not_launched(how: str, kind: str, zone: str, *, spot: bool) -> Refused:
+    """Returns the refusal of a fault: `quota` and `throttled`, and otherwise no capacity."""
+    if how == "throttled":
+        return Refused("RequestLimitExceeded", "Request limit exceeded.", 503)
+    if how == "quota" and spot:
+        return Refused("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+    if how == "quota":
+        return Refused("VcpuLimitExceeded", "You have requested more vCPU capacity than your limit of 0.")
+    return no_capacity(kind, zone)
+
+
 def no_capacity(kind: str, zone: str) -> Refused:
     """Returns the refusal, an HTTP 500, which botocore by default retries five times."""
     return Refused(

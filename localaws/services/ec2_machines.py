@@ -14,7 +14,7 @@ from localaws.conditions import Conditions, Marks
 from localaws.model import Pages, Refused
 from localaws.services import ec2_groups, ec2_spot
 from localaws.services.ec2_instance import Machine
-from localaws.services.ec2_launch import no_capacity, tags_for
+from localaws.services.ec2_launch import no_capacity, not_launched, tags_for
 from localaws.services.ec2_model import FORGOTTEN_AFTER_S, Ec2
 from localaws.services.ec2_moto import MotoCatalogue, zones
 from localaws.services.ec2_reservations import end_nodes, full, target
@@ -224,13 +224,13 @@ class Region(Ec2):
 
     def check_capacity(self, request: Mapping[str, Any], zone: str) -> None:
         """Applies the faults `no-capacity` (the first `rungs` places have none, once each) and `capacity-away` (those that it names have
-        none while it lasts)."""
+        none, or are beyond a quota, or throttled, while it lasts)."""
         kind, market = request["InstanceType"], "spot" if ec2_spot.is_spot(request) else "on-demand"
         marks, conditions = tags_for(request, "instance"), self._aws.conditions
         place = {"region": self.region, "zone": zone, "type": kind, "market": market}
         for away in conditions.all_under("capacity-away"):
             if away.meets(marks) and all(away.text(key) in {"", value} for key, value in place.items()):
-                raise no_capacity(kind, zone)
+                raise not_launched(away.text("as"), kind, zone, spot=market == "spot")
         fault = conditions.fault("no-capacity", marks)
         found, known = (kind, zone, market), self._owner.without_capacity
         if fault and found not in known and len(known) < fault.number("rungs"):
@@ -243,6 +243,15 @@ class Region(Ec2):
         if fault and fault.meets(tags_for(request, "instance")):
             raise full(target(request))
         super().check_reservation(request, zone)
+
+    def spot_factor(self, kind: str, zone: str) -> float:
+        """Applies the fault `spot-price-moves`."""
+        place = {"region": self.region, "zone": zone, "type": kind}
+        factor = 1.0
+        for moved in self._aws.conditions.all_under("spot-price-moves"):
+            if all(moved.text(key) in {"", value} for key, value in place.items()):
+                factor *= float(moved.text("factor"))
+        return factor
 
     def protected(self, machine: Machine) -> bool:
         """Applies the fault `terminate-refused`: acts as if the instance's termination protection were on."""

@@ -60,6 +60,10 @@ class Ec2(ABC):
     def name(self, kind: str) -> str:
         return f"{kind}-{self._number():017x}"
 
+    def spot_factor(self, kind: str, zone: str) -> float:  # noqa: ARG002
+        """By how much the spot price of a place has moved."""
+        return 1.0
+
     @abstractmethod
     def zone_names(self) -> list[str]:
         """The availability zones of the region."""

@@ -107,6 +107,12 @@ def zones(region: str) -> list[dict[str, str]]:
     ]
 
 
+def gpus_of(instance_type: str) -> int:
+    """Returns how many whole NVIDIA GPUs a machine of the type has."""
+    found = INSTANCE_TYPES.get(instance_type, {}).get("GpuInfo", {}).get("Gpus", [])
+    return sum(int(one["Count"]) for one in found if one.get("Manufacturer") == "NVIDIA")
+
+
 def role_of(profile: str) -> tuple[str, str]:
     """Returns name and ARN of an instance profile's role, by the profile's ARN; empty if it has none."""
     for one in iam_backends[ACCOUNT]["aws"].instance_profiles.values():

@@ -60,7 +60,8 @@ def price_history(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
             raise Refused("InvalidParameterValue", f"Invalid value '{name}' for instanceType.")
         for zone in ec2.zone_names():
             if ec2.catalogue.offers(name, zone):
-                usd = ec2.spot_prices.get((name, zone), price(name, zone, kind.vcpus, ec2.now))
+                usual = ec2.spot_prices.get((name, zone), price(name, zone, kind.vcpus, ec2.now))
+                usd = usual * ec2.spot_factor(name, zone)
                 entries.append(
                     {
                         "InstanceType": name,
@@ -71,6 +72,13 @@ def price_history(ec2: Ec2, params: Mapping[str, Any]) -> dict[str, Any]:
                     }
                 )
     return {"SpotPriceHistory": entries}
+
+
+def recommend(machine: Machine) -> None:
+    """AWS expects to take the instance back, and says so in its metadata; it may do so soon, late or never."""
+    if not machine.is_spot:
+        raise ValueError(f"{machine.id} is no spot instance")
+    machine.rebalance = {"noticeTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def interrupt(ec2: Ec2, machine: Machine, *, notice: bool = True, notice_s: float = NOTICE_S) -> None:

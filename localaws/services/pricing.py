@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from localaws.server import LocalAws
 
 PRICES = {"t3.large": 0.096, "g4dn.xlarge": 0.658, "g5.xlarge": 1.258, "p4d.24xlarge": 40.96}
+VOLUMES = {"GB-Mo": 0.0952, "IOPS-Mo": 0.006, "GiBps-mo": 48.64}
+"""Of gp3, dollars a month."""
 TRAININGS = {
     "ml.m5.large": 0.138,
     "ml.c5.xlarge": 0.233,
@@ -20,7 +22,7 @@ TRAININGS = {
     "ml.g5.xlarge": 1.761,
     "ml.p4d.24xlarge": 47.1,
 }
-"""Both in dollars per hour, of the order of the prices in eu-central-1, equal in every region."""
+"""Instances and trainings in dollars per hour, of the order of the prices in eu-central-1, equal in every region."""
 
 
 def install(aws: LocalAws) -> None:
@@ -34,13 +36,14 @@ def _answer(call: Call, environ: Environ) -> Answer | None:
     environ["wsgi.input"] = io.BytesIO(body)
     wanted = {one["Field"]: one["Value"] for one in json.loads(body).get("Filters", [])}
     price = PRICES.get(wanted.get("instanceType", "")) or TRAININGS.get(wanted.get("instanceName", ""))
-    products = [] if price is None else [json.dumps(_product(wanted, price))]
+    rates = VOLUMES if wanted.get("volumeApiName") == "gp3" else {} if price is None else {"Hrs": price}
+    products = [json.dumps(_product(wanted, *one)) for one in rates.items()]
     document = {"FormatVersion": "aws_v1", "PriceList": products}
     return Answer(200, json.dumps(document).encode(), {"Content-Type": "application/x-amz-json-1.1"})
 
 
-def _product(wanted: dict[str, str], price: float) -> dict[str, Any]:
-    rate = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}, "beginRange": "0", "endRange": "Inf"}
+def _product(wanted: dict[str, str], unit: str, price: float) -> dict[str, Any]:
+    rate = {"unit": unit, "pricePerUnit": {"USD": f"{price:.10f}"}, "beginRange": "0", "endRange": "Inf"}
     return {
         "product": {"productFamily": "Compute Instance", "sku": "REHEARSAL", "attributes": wanted},
         "serviceCode": "AmazonEC2",

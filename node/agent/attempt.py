@@ -4,41 +4,43 @@ from __future__ import annotations
 
 import shlex
 import signal
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from agent import code, efa, environments, fabric, machine, requirements
+from agent import code, dumps, efa, environments, fabric, machine, requirements, variables
+from agent.activity import Activity
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts, Folder
+from agent.conclusion import concluded
 from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch
 from agent.engine.engine import Engine
 from agent.environments import Installed
-from agent.failures import CannotStart, MachineTrouble, Ordered, told
+from agent.failures import CannotStart, Ordered, told
+from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
 from agent.keys import AGAIN_S, KeysExpired
 from agent.logs import OWN_LINE, LogShipper
+from agent.meeting import meet
 from agent.metadata import Metadata
-from agent.orders import OrderWatch
+from agent.orders import PATIENCE, OrderWatch
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
 from agent.requirements import Python
 from agent.restore import restore
 from agent.role import RoleKeys
-from agent.saver import SAVED, Saver, Unsaved
+from agent.saver import SAVED, Saver
 from agent.store import Missing, Store
 from agent.table import NodeItems
 from agent.training import LINGER_S, ChildProcess, described
 from contract import names, training
-from contract.errors import NodeLost, TrainingFailed
+from contract.errors import NodeUnhealthy, TrainingFailed
 from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import CommitKind
@@ -83,13 +85,19 @@ class Attempt:
         self._progress = ProgressFile(self._work / "progress.json")
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
+        self._health = HealthWatch(
+            job, root, self._work, instance_type=lambda: metadata.get("instance-type") or "", note=self._note,
+            clock_ahead_s=lambda: now() - items.now(otherwise=now()), hurry=lambda: self._reporter.hurry(),
+        )  # fmt: skip
         self._reporter = Reporter(
             items, first, nodes=job.nodes, every_s=job.timing.report_every_s, expires=job.deadline + KEPT_S,
-            progress=self._progress.read, note=self._note, now=now,
+            progress=self._progress.read, idle_s=lambda: self._activity.idle_s, unhealthy=lambda: self._health.words,
+            note=self._note, now=now,
         )  # fmt: skip
         self._watch = OrderWatch(
-            job, node.rank, items=items, metadata=metadata, on_order=self._on_order, note=self._note, now=now
-        )
+            job, node.rank, items=items, metadata=metadata, on_order=self._on_order, note=self._note, now=now,
+            saved=lambda: self._reporter.report.closed_step >= 0,
+        )  # fmt: skip
         self._room = RoomWatch(
             place, volume_gb=job.volume_gb, stop_at=job.stop_at, named=lambda: self._progress.named,
             reporter=self._reporter, note=self._note, now=now,
@@ -107,6 +115,10 @@ class Attempt:
         self._saver = Saver(
             self._checkpoints, artifacts, self._reporter, every_s=job.checkpoint_minutes * 60, note=self._note
         )
+        self._activity = Activity(
+            self._progress, self._work / "checkpoints", committing=lambda: self._saver.busy_since,
+            commit_most_s=job.timing.save_allowance_s,
+        )  # fmt: skip
         aws.job_keys.tell = self._on_keys
         # For the training alone: not even the installation of its requirements gets them.
         self._role = RoleKeys(
@@ -127,12 +139,13 @@ class Attempt:
         self._logs.line(OWN_LINE + self._place.reason)
         try:
             self._monitor()
+            self._health.start()
             self._with_keys(self._restore)
             python, environment = self._prepare()
             fabric.wait(
                 self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
             )
-            efa.look(self._root, self._job, self._metadata, self._note, self._pause)
+            self._health.gate(efa.look(self._root, self._job, self._metadata, self._note, self._pause))
             environment[training.MASTER_ADDR] = self._meet()
             ending = self._train(python.command(self._job.command), environment)
         except Ordered:
@@ -144,27 +157,25 @@ class Attempt:
         return self._end(ending)
 
     def _monitor(self) -> None:
-        self._kernel = KernelLog(self._root, ship=self._kernel_logs.line, note=self._note)
+        self._kernel = KernelLog(self._root, ship=self._on_kernel, note=self._note)
         settings = machine.cloudwatch_settings(self._job, self._node.attempt, self._node.rank)
-        ways = {"keys": self._aws.job_keys.current, "sleep": self._sleep, "note": self._note}
-        arguments = (self._root, self._work, settings)
-        threading.Thread(
-            target=machine.run_cloudwatch, args=arguments, kwargs=ways, name="cloudwatch", daemon=True
-        ).start()
+        keys = self._aws.job_keys.current
+        machine.start_cloudwatch(self._root, self._work, settings, keys=keys, sleep=self._sleep, note=self._note)
 
     def _restore(self) -> None:
-        """Restores the newest checkpoint of earlier attempts, in whichever region they ran."""
-        if self._node.attempt == 1:
+        """Restores the newest checkpoint of earlier attempts, in whichever region they ran, or what the job begins with."""
+        if self._node.attempt == 1 and self._job.resume is None:
             return
         stores = [self._bucket(one) for one in sorted(self._job.places, key=lambda one: one != self._node.region)]
         folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
         place = Position(self._job, self._node.attempt, self._node.rank)
-        found = restore(stores, place, folder, staging, self._note, now=self._now, pause=self._pause)
+        source = self._aws.store(resume.region, resume.bucket) if (resume := self._job.resume) else None
+        found = restore(stores, place, folder, staging, self._note, source=source, now=self._now, pause=self._pause)
         if found is None:
             self._note("no checkpoint of an earlier attempt: training starts from the beginning")
             return
         for rank, files in found.files.items():
-            self._files[CommitKind.CHECKPOINTS].adopt(files, rank=rank, here=found.store.bucket == stores[0].bucket)
+            self._files[CommitKind.CHECKPOINTS].adopt(files, rank=rank, here=found.here)
         self._checkpoints.restored(found.step, named=found.named)
         self._reporter.change(restored_step=found.step, restored=found.name)
 
@@ -182,7 +193,9 @@ class Attempt:
         python = self._installed(folder)
         environment = python.variables(self._variables)
         python.take_over_programs()
-        environment.update(self._with_keys(self._for_training))
+        environment.update(
+            self._with_keys(lambda: variables.for_training(self._job, self._node, self._work, self._aws))
+        )
         if self._role is not None:
             environment = {**self._role.without_others(environment), **self._wait_for(self._role)}
         self._reporter.moment("prepared")
@@ -200,7 +213,7 @@ class Attempt:
             return python
         python, began = requirements.make(self._work / "env"), self._now()
         requirements.install(python, folder, python.variables(self._variables), self._tool)
-        if self._node.rank == 0 and self._job.recoveries:
+        if self._node.rank == 0 and (self._job.recoveries or self._job.retries.times):
             made.keep(self._now() - began)
         return python
 
@@ -212,46 +225,12 @@ class Attempt:
         self._reporter.change(note="")
         return role.variables
 
-    def _for_training(self) -> dict[str, str]:
-        """What contract.training promises, on top of the job's own variables and secrets."""
-        return {
-            # Output arrives line by line, and a fatal signal (the order `dump`) writes every thread's stack.
-            "PYTHONUNBUFFERED": "1",
-            "PYTHONFAULTHANDLER": "1",
-            **self._job.environment,
-            **{name: self._secret(name, arn) for name, arn in self._job.secrets.items()},
-            training.JOB_ID: self._job.id,
-            training.ATTEMPT: str(self._node.attempt),
-            training.MASTER_PORT: str(self._job.master_port),
-            training.NUM_NODES: str(self._job.nodes),
-            training.NODE_RANK: str(self._node.rank),
-            training.CHECKPOINT_DIR: str(self._work / "checkpoints"),
-            training.ARTIFACTS_DIR: str(self._work / "artifacts"),
-            training.PROGRESS_FILE: str(self._work / "progress.json"),
-        }
-
-    def _secret(self, name: str, arn: str) -> str:
-        # The secret's ARN names its region, which is the home region unless a person chose another.
-        region = arn.split(":")[3] if arn.count(":") >= 6 else self._job.home_region
-        try:
-            return self._aws.secret(region, arn)
-        except KeysExpired:
-            raise
-        except Exception as problem:
-            raise CannotStart(f"the secret for {name} cannot be read ({arn}): {problem}") from problem
-
     def _meet(self) -> str:
         """Waits for the master address."""
         self._reporter.enter(Phase.WAITING, "waits for the master address")
-        patience_s = self._job.timing.meet_allowance_s
-        until = self._now() + patience_s
-        while self._now() < until:
-            with suppress(OSError):
-                if address := self._metadata.master_address():
-                    self._reporter.moment("addressed")
-                    return address
-            self._pause(self._job.timing.metadata_every_s)
-        raise MachineTrouble(f"the master address did not come within {patience_s:.0f} s")
+        address = meet(self._metadata, self._job.timing, now=self._now, pause=self._pause)
+        self._reporter.moment("addressed")
+        return address
 
     def _with_keys(self, do: Callable[[], T]) -> T:
         """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
@@ -275,7 +254,9 @@ class Attempt:
         self._note(f"started: {shlex.join(command)}")
         self._reporter.enter(Phase.TRAINING)
         self._saver.start()
+        self._activity.begin(lambda: child.heard_at)
         status = self._accompany(child)
+        self._activity.end()
         self._tail = tuple(child.tail)
         self._note(f"the command {described(status)}")
         reason = f"rank {self._node.rank}: the command {described(status)}"
@@ -314,12 +295,24 @@ class Attempt:
         kind = order.kind if order else OrderKind.STOP
         if kind is OrderKind.STOP:
             return child.end(0.0)
-        first = signal.SIGABRT if kind is OrderKind.DUMP else signal.SIGTERM
-        return child.stop(first, self._job.timing.stop_grace_s)
+        if kind is OrderKind.DUMP:
+            self._dump(child)
+        return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
+
+    def _dump(self, child: ChildProcess) -> None:
+        """Writes where the training stands to the log. Trainers break when one of them stops, so this one is not stopped before its peers
+        have had the time to read the order and to do the same."""
+        until = time.monotonic() + PATIENCE * self._job.timing.orders_every_s
+        dumps.dump(child.pid, self._root, heard=lambda: child.heard_at, note=self._note)
+        child.wait(max(0.0, until - time.monotonic()))
 
     def _end(self, ending: Exit) -> Exit:
         """Makes the last commits, sends the last lines and then the last report, which promises the other two."""
+        examines = ending.error == TrainingFailed.__name__ and self._may_be_the_machines()
+        self._reporter.change(examines=examines)
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
+        if examines:
+            ending = self._examined(ending)
         unsaved = self._saver.finish()
         self._watch.close()
         self._room.end()
@@ -339,6 +332,25 @@ class Attempt:
             logs.flush(FLUSH_S / 4)
             logs.close()
         return ending
+
+    def _may_be_the_machines(self) -> bool:
+        """Whether a fault of the machine may explain an error of the command: it had begun, and nothing else explains it."""
+        own = self._obeyed is None and not self._saver.refused
+        return own and self._health.asked and "started" in self._reporter.report.timeline
+
+    def _examined(self, ending: Exit) -> Exit:
+        """The end of the command, once the machine was looked at; reported at once, because the attendant waits for it."""
+        if why := self._health.examine():
+            reason = f"{ending.reason}, beside a fault of its machine: {why}"
+            ending = replace(ending, error=NodeUnhealthy.__name__, reason=reason)
+            self._reporter.change(outcome=concluded(ending, None, tail=tuple(self._tail), unsaved=SAVED))
+        self._reporter.change(examines=False)
+        self._reporter.hurry()
+        return ending
+
+    def _on_kernel(self, line: str) -> None:
+        self._kernel_logs.line(line)
+        self._health.hear(line)
 
     def _tool(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, Sequence[str]]:
         """Runs a command of the agent's own and logs its output. An order ends it and raises Ordered."""
@@ -383,18 +395,3 @@ class Attempt:
         self._say(text)
         for line in text.splitlines():
             self._logs.line(OWN_LINE + line)
-
-
-def concluded(ending: Exit, order: Order | None, *, tail: tuple[str, ...], unsaved: Unsaved) -> Exit:
-    """How the work ended, once the order (if any) and the last commits are known.
-
-    An order explains the exit, whatever its code. A success whose results could not be saved is a failure: NodeLost, because a
-    new attempt may save them, or TrainingFailed where the job itself is the reason, because a new attempt would fail again.
-    """
-    ending = replace(ending, tail=tail)
-    if order is not None:
-        return replace(ending, error=order.error, reason=order.reason, ordered=True)
-    if not ending.error and unsaved.text:
-        error = TrainingFailed if unsaved.own else NodeLost
-        return replace(ending, code=1, error=error.__name__, reason=f"trained, but {unsaved.text}")
-    return ending

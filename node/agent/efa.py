@@ -18,18 +18,20 @@ LOOK_S = 2.0
 
 def look(
     root: Path, job: Job, metadata: Metadata, note: Callable[[str], None], pause: Callable[[float], None] = time.sleep
-) -> None:
-    """Asks and says nothing for a job without EFA. A machine that lacks devices trains all the same, over TCP: slower, and no worse
-    than without EFA. Which of the two a library uses is its own choice (NCCL_DEBUG=INFO shows NCCL's)."""
+) -> str:
+    """What is wrong with the machine: it shows some of its devices and lacks others, which no image brings about. Empty for any other.
+
+    Asks and says nothing for a job without EFA. A machine without a device trains all the same, over TCP, unless its health check keeps it
+    from that: slower, and no worse than without EFA. Which of the two a library uses is its own choice (NCCL_DEBUG=INFO shows NCCL's)."""
     if not job.interfaces:
-        return
+        return ""
     try:
         wanted = job.efas_of(metadata.get("instance-type") or "")
     except OSError as problem:
         note(f"EFA: the metadata service does not tell the instance type: {problem}")
-        return
+        return ""
     if not wanted:
-        return
+        return ""
     for _ in range(round(LOADS_S / LOOK_S)):
         if _count(root) >= wanted:
             break
@@ -37,10 +39,16 @@ def look(
     found = _count(root)
     if found >= wanted:
         note(f"EFA: the machine has {found} devices")
+        return ""
+    if found:
+        lacking = f"it shows {found} of the {wanted} EFA devices with which it was launched"
+        note(f"EFA: {lacking}")
     else:
+        lacking = ""
         note(
             f"EFA: the machine was launched with {wanted} devices and shows {found}: does its image have the EFA driver?"
         )
+    return lacking
 
 
 def _count(root: Path) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from contract.errors import NodeLost, TrainingFailed
+from contract.errors import NodeLost, NodeUnhealthy, TrainingFailed
 
 LARGER = "the disk is full: ask for a larger volume_gb"
 
@@ -15,6 +15,10 @@ class CannotStart(Exception):
 
 class MachineTrouble(Exception):
     """The machine or the network is the cause: a new attempt may succeed. Reported as NodeLost."""
+
+
+class Unhealthy(Exception):
+    """The machine's health check has found something. Reported as NodeUnhealthy."""
 
 
 class Ordered(Exception):
@@ -33,6 +37,8 @@ def told(problem: Exception) -> tuple[str, str]:
         return TrainingFailed.__name__, f"{LARGER} ({problem})"
     if isinstance(problem, CannotStart):
         return TrainingFailed.__name__, str(problem)
+    if isinstance(problem, Unhealthy):
+        return NodeUnhealthy.__name__, f"its machine is unhealthy: {problem}"
     if isinstance(problem, MachineTrouble):
         return NodeLost.__name__, str(problem)
     return NodeLost.__name__, f"the agent failed: {type(problem).__name__}: {problem}"

@@ -76,6 +76,12 @@ def cloudwatch_settings(job: Job, attempt: int, rank: int) -> dict[str, Any]:
     }
 
 
+def start_cloudwatch(root: Path, folder: Path, settings: dict[str, Any], **ways: Any) -> None:
+    """Starts `run_cloudwatch` in a thread of its own."""
+    arguments = (root, folder, settings)
+    threading.Thread(target=run_cloudwatch, args=arguments, kwargs=ways, name="cloudwatch", daemon=True).start()
+
+
 def run_cloudwatch(
     root: Path,
     folder: Path,

@@ -51,6 +51,10 @@ class Metadata:
         """The interruption notice as JSON with `action` and `time`; None while there is none."""
         return self.get("spot/instance-action")
 
+    def rebalance_recommendation(self) -> str | None:
+        """The recommendation as JSON with `noticeTime`: EC2 expects to take this spot node back. None while there is none."""
+        return self.get("events/recommendations/rebalance")
+
     def _new_token(self) -> str:
         return self._call("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_LIFE_S)})
 

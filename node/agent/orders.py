@@ -29,7 +29,7 @@ def deadline_order(job: Job, rank: int, now: float) -> Order | None:
     return Order(
         kind=OrderKind.CHECKPOINT_AND_STOP,
         error=DeadlineReached.__name__,
-        reason=f"the job's {job.max_hours:g} hours end in {max(0.0, job.deadline - now):.0f} s",
+        reason=f"the job's time, by its hours or its money, ends in {max(0.0, job.deadline - now):.0f} s",
         by=job.deadline,
         author=f"rank {rank}",
     )
@@ -46,6 +46,17 @@ def spot_order(notice: str, rank: int, now: float) -> Order:
         error=Interrupted.__name__,
         reason=f"the node of rank {rank} got a spot interruption notice",
         by=by,
+        author=f"rank {rank}",
+    )
+
+
+def rebalance_order(job: Job, rank: int, now: float) -> Order:
+    """The order for the whole attempt that follows from a rebalance recommendation. Nobody is in a hurry: the last commit has its time."""
+    return Order(
+        kind=OrderKind.CHECKPOINT_AND_STOP,
+        error=Interrupted.__name__,
+        reason=f"EC2 recommends to leave the node of rank {rank}: it expects to take it back (leave_on_rebalance)",
+        by=int(now + job.timing.stop_grace_s + job.timing.save_allowance_s),
         author=f"rank {rank}",
     )
 
@@ -67,10 +78,14 @@ class OrderWatch:
         on_order: Callable[[Order], None],
         note: Callable[[str], None],
         now: Callable[[], float],
+        saved: Callable[[], bool] = lambda: False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`saved` says whether the attempt has committed a checkpoint: before that it does not leave because of a recommendation, which
+        may be there from the first second on."""
         self._job, self._rank, self._items, self._metadata = job, rank, items, metadata
         self._on_order, self._note, self._now, self._monotonic = on_order, note, now, monotonic
+        self._saved = saved
         self._looking = threading.Lock()
         self._own: Order | None = None
         self._since = 0.0
@@ -127,13 +142,22 @@ class OrderWatch:
             self._own = (
                 spot_order(notice, self._rank, now)
                 if notice is not None
-                else deadline_order(self._job, self._rank, now)
+                else deadline_order(self._job, self._rank, now) or self._recommended(now)
             )
             if self._own is not None:
                 self._since = self._monotonic()
                 self._note(f"asks for an order ({self._own.error}): {self._own.reason}")
                 self._on_order(self._own)
         return self._own
+
+    def _recommended(self, now: float) -> Order | None:
+        """The order of a recommendation, where the job follows it and has something to go on from."""
+        if not self._job.leave_on_rebalance or not self._saved():
+            return None
+        with suppress(OSError):
+            if self._metadata.rebalance_recommendation() is not None:
+                return rebalance_order(self._job, self._rank, now)
+        return None
 
     def _is_due(self, own: Order) -> bool:
         """Whether the node obeys its own order without having been given one.

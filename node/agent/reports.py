@@ -30,12 +30,14 @@ class Reporter:
         every_s: float,
         expires: float,
         progress: Callable[[], Progress | None],
+        idle_s: Callable[[], float | None] = lambda: None,
+        unhealthy: Callable[[], str] = str,
         note: Callable[[str], None],
         now: Callable[[], float],
     ) -> None:
         self._items, self._report, self._nodes = items, first, nodes
         self._every_s, self._expires = every_s, expires
-        self._progress, self._note, self._now = progress, note, now
+        self._progress, self._idle_s, self._unhealthy, self._note, self._now = progress, idle_s, unhealthy, note, now
         self._entered, self._failed, self._ordered, self._closing = time.monotonic(), 0.0, 0.0, 0.0
         self._lock, self._sending = threading.RLock(), threading.Lock()
         self._wake, self._closed = threading.Event(), False
@@ -108,6 +110,8 @@ class Reporter:
                     phase_s=_since(self._entered),
                     failed_s=_since(self._failed) if self._report.outcome else 0.0,
                     ordered_s=_since(self._ordered) if self._report.order else 0.0,
+                    idle_s=None if (idle_s := self._idle_s()) is None else round(idle_s, 3),
+                    unhealthy=self._unhealthy(),
                     closed_s=_since(self._closing) if self._report.closed_step >= 0 else None,
                 )
                 report = self._report

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.dumps import HOOK
 from agent.failures import CannotStart
 
 REQUIREMENTS = "requirements.txt"
@@ -101,6 +102,7 @@ def make(folder: Path) -> Python:
     )
     lines = [f"import site; site.addsitedir({beneath!r})\n" for beneath in site.getsitepackages()]
     Path(paths["purelib"], "trainyard_beneath.pth").write_text("".join(lines), "utf-8")
+    Path(paths["purelib"], "trainyard_stacks.pth").write_text(HOOK, "utf-8")
     return Python(folder)
 
 

@@ -35,20 +35,23 @@ class Restored:
     step: int
     name: str
     """The same for every rank that restored this set: `<bucket>/<attempt>/<number of the set>`."""
-    store: Store
+    here: bool
+    """Whether S3 has the files where this attempt would send them."""
     files: dict[int, tuple[CommittedFile, ...]]
-    """By the rank that committed them."""
+    """By the rank that commits them again as soon as they change."""
     named: bool
     """Whether this rank's own trainer had named the checkpoint."""
 
 
 def restore(
     stores: Sequence[Store], place: Position, folder: Path, staging: Path, note: Callable[[str], None],
-    *, now: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep,
+    *, source: Store | None = None, now: Callable[[], float] = time.time, pause: Callable[[float], None] = time.sleep,
 ) -> Restored | None:  # fmt: skip
-    """Restores the newest usable set of all earlier attempts in every bucket; None where no set was ever closed.
+    """Restores the newest usable set of all earlier attempts in every bucket. Where none was ever closed: what the job begins with, or
+    None.
 
-    `stores`: the bucket of the node's own region first. What lies in another one is brought there once for all nodes.
+    `stores`: the bucket of the node's own region first. What lies in another one is brought there once for all nodes. `source`: the
+    bucket of the checkpoint with which the job begins (`job.resume`), None where it begins with nothing.
 
     A rank that reads its own part alone writes down which set it cannot use, because others do not see what is wrong with it: the next
     attempt starts from one that all can use.
@@ -60,7 +63,7 @@ def restore(
     own = place.job.checkpoint_restore is Selection.OWN
     for chosen, store in found.sets:
         try:
-            step, commits = _opened(store, chosen, place, {0, place.rank} if own else None)
+            step, commits = _opened(store, chosen, {0, place.rank} if own else None, most=place.job.nodes)
             files = union(commits, place.rank)
             brought = frozenset[str]()
             if store.bucket != stores[0].bucket:
@@ -79,7 +82,8 @@ def restore(
             shutil.rmtree(staging, ignore_errors=True)
         note(f"restored step {step} of attempt {chosen.attempt} from {len(commits)} ranks")
         named = any(one.named for one in commits if one.rank == place.rank)
-        return Restored(step, f"{store.bucket}/{chosen.attempt}/{chosen.order}", store, files, named)
+        name = f"{store.bucket}/{chosen.attempt}/{chosen.order}"
+        return Restored(step, name, store.bucket == stores[0].bucket, files, named)
     if found.sets or found.unusable:
         count = len(found.sets) + found.unusable
         raise CannotStart(
@@ -87,7 +91,45 @@ def restore(
         )
     if found.commits:
         note(f"{found.commits} commits of earlier attempts are parts of checkpoints that were never whole on all ranks")
-    return None
+    return None if source is None else _begun(source, place, folder, staging, note)
+
+
+def _begun(store: Store, place: Position, folder: Path, staging: Path, note: Callable[[str], None]) -> Restored:
+    """Restores the set of another job that the job names, or one before it. Raises CannotStart where none of them can be used: a training
+    that is to go on must not start from the beginning."""
+    wanted = place.job.resume
+    assert wanted is not None
+    ranks = {0, place.rank} if place.job.checkpoint_restore is Selection.OWN else None
+    known = history(store.keys(BytesPrefix(wanted.job).commits(CommitKind.CHECKPOINTS)))
+    sets = [
+        one for one in known.restorable() if one.closed and (one.attempt, one.order) <= (wanted.attempt, wanted.number)
+    ]
+    for chosen in sets:
+        try:
+            step, commits = _opened(store, chosen, ranks)
+            files = union(commits, place.rank)
+            _fetch(store, [file for owned in files.values() for file in owned], folder, staging, store, (), note)
+        except Unusable as problem:
+            note(
+                f"the checkpoint of job {wanted.job}, attempt {chosen.attempt}, {chosen.order} cannot be used: {problem}"
+            )
+            continue
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        note(f"begins with step {step} of job {wanted.job}, attempt {chosen.attempt}, from {len(commits)} ranks")
+        name = f"{store.bucket}/{wanted.job}/{chosen.attempt}/{chosen.order}"
+        return Restored(step, name, False, _reassigned(files, place.ranks), False)
+    raise CannotStart(
+        f"no checkpoint of job {wanted.job} can be used, with which this job begins (resume_from): the node's log says what is wrong with "
+        f"each of the {len(sets)} that are left"
+    )
+
+
+def _reassigned(files: dict[int, tuple[CommittedFile, ...]], ranks: int) -> dict[int, tuple[CommittedFile, ...]]:
+    """Gives rank 0 the files of ranks that this job does not have."""
+    owned = {rank: own for rank, own in files.items() if rank < ranks}
+    others = [file for rank, own in files.items() if rank >= ranks for file in own]
+    return {**owned, 0: (*owned.get(0, ()), *others)} if others else owned
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +154,15 @@ def candidates(stores: Sequence[Store], job: str, attempt: int) -> Candidates:
 
 
 def _opened(
-    store: Store, chosen: RestoreSet, place: Position, ranks: Collection[int] | None
+    store: Store, chosen: RestoreSet, ranks: Collection[int] | None, most: int | None = None
 ) -> tuple[int, list[Commit]]:
-    """The step of a set and its parts, those of `ranks` where these are given. Raises Unusable."""
+    """The step of a set and its parts, those of `ranks` where these are given; it has `most` parts at most. Raises Unusable."""
     if not chosen.closed:
         commits = _documents(store, chosen.keys)
         return commits[0].step, commits
     closing = _document(CheckpointSet, store, chosen.keys[0])
-    if len(closing.parts) > place.job.nodes:
-        raise Unusable(f"it has {len(closing.parts)} parts, the job {place.job.nodes} ranks")
+    if most is not None and len(closing.parts) > most:
+        raise Unusable(f"it has {len(closing.parts)} parts, the job {most} ranks")
     keys = {rank: key for rank, key in enumerate(closing.parts) if key and (ranks is None or rank in ranks)}
     commits = _documents(store, list(keys.values()))
     if [one.rank for one in commits] != list(keys):

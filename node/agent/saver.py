@@ -57,6 +57,8 @@ class Saver:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="saver", daemon=True)
         self._measured, self._closed = "", -1  # the newest commit, and the newest closed set, that the reports know
+        self.busy_since: float | None = None
+        """Since when it has been at a commit, its tries that failed included; None while there is nothing to send."""
         self.refused = ""
         """Why the checkpoints of this job can never be restored; the attempt then ends, because a person has to know."""
 
@@ -113,8 +115,10 @@ class Saver:
     def _timed(self, answer: Callable[[], bool]) -> None:
         """Answers a set where there is one to answer, and tells what the commit took and that a set was closed."""
         began, answered = self._now(), False
+        self.busy_since = began if self.busy_since is None else self.busy_since
         try:
             answered = answer()
+            self.busy_since = None
         finally:  # the files may be in S3 although what came after them failed
             self._measure(self._now() - began)
         closed = self._checkpoints.closed_step

@@ -53,6 +53,8 @@ class ChildProcess:
         self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> None:
         self._on_line = on_line
+        self.heard_at = time.monotonic()
+        """When it last wrote anything, half a line too."""
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
         program = command[0]
         try:
@@ -122,6 +124,7 @@ class ChildProcess:
         lines, pipe = Lines(), self._process.stdout
         assert pipe is not None
         while chunk := os.read(pipe.fileno(), 65536):
+            self.heard_at = time.monotonic()
             self._take(lines.feed(chunk))
         self._take(lines.end())
 

@@ -18,9 +18,12 @@ def admit(rights: Rights, agent: Agent, *, images: Iterable[str], data_buckets: 
         rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
         rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
         item_rights.read_admission(rights),
-        item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*"),
+        item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*", items.UNTOLD),
         rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
         Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
+        rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),
+        rights.list_bytes(),
+        rights.executions("DescribeExecutions", "states:DescribeExecution"),
         rights.list_home(),
         *rights.data(data_buckets),
         rights.look_at(

@@ -52,7 +52,9 @@ def launch(rights: Rights) -> list[Right]:
         item_right(
             rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS, items.TURN
         ),
-        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", items.CAPACITY, items.EMPTY),
+        item_right(
+            rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", f"{items.UNHEALTHY}*", items.CAPACITY, items.EMPTY
+        ),
         item_right(
             rights,
             "WriteLaunches",
@@ -64,8 +66,18 @@ def launch(rights: Rights) -> list[Right]:
 
 
 def end_attempts(rights: Rights) -> list[Right]:
-    """Allows to read attempts, and to close them."""
+    """Allows to read attempts, to close them, and to note when they ended."""
     return [*read_attempts(rights), item_right(rights, "CloseAttempts", ["PutItem"], f"{items.CLOSED}*")]
+
+
+def read_ends(rights: Rights) -> Right:
+    """Allows to read when attempts ended."""
+    return item_right(rights, "ReadEnds", ["GetItem"], f"{items.CLOSED}*")
+
+
+def query_unhealthy(rights: Rights) -> Right:
+    """Allows to read because of which nodes' machines attempts ended."""
+    return item_right(rights, "QueryUnhealthyNodes", ["Query"], f"{items.UNHEALTHY}*")
 
 
 def read_admission(rights: Rights) -> Right:
@@ -84,17 +96,26 @@ def query_regions(rights: Rights) -> Right:
 
 
 def attend(rights: Rights, node_role: str) -> list[Right]:
-    """For the attendant: reads attempts and reports, gives orders and keys, keeps task tokens and the time of its last pass. `node_role` is
-    the id of the nodes' role."""
+    """For the attendant: reads attempts and reports, gives orders and keys, keeps task tokens and the time of its last pass, and tells
+    people of ends. Few statements, because its policy nearly fills what IAM takes. `node_role` is the id of the nodes' role."""
     nodes = items.userid(node_role, "*")
     return [
-        *read_attempts(rights),
+        item_right(rights, "ReadJobItems", ["GetItem"], f"{items.JOBS}*"),
+        item_right(
+            rights,
+            "QueryAttemptsAndWaiting",
+            ["Query"],
+            *(f"{items.LAUNCHES}*", f"{items.CLOSED}*", items.WAITING, items.UNTOLD),
+        ),
         read_reports(rights, node_role),
-        item_right(rights, "WriteAndReadOrders", ["GetItem", "PutItem"], f"{items.ORDERS}*"),
-        item_right(rights, "GiveOrdersAndKeysToNodes", ["PutItem"], nodes),
-        item_right(rights, "NoteSessions", ["GetItem", "PutItem"], f"{items.SESSIONS}*"),
-        item_right(rights, "KeepTaskTokens", ["Query", "PutItem", "DeleteItem"], items.WAITING),
-        item_right(rights, "NotePasses", ["GetItem", "PutItem"], items.PASS),
+        item_right(
+            rights,
+            "NoteOrdersSessionsAndPasses",
+            ["GetItem", "PutItem"],
+            *(f"{items.ORDERS}*", f"{items.SESSIONS}*", items.PASS),
+        ),
+        item_right(rights, "GiveToNodesAndKeepTaskTokens", ["PutItem"], nodes, items.WAITING, f"{items.UNHEALTHY}*"),
+        item_right(rights, "ForgetTaskTokensAndEnds", ["DeleteItem"], items.WAITING, items.UNTOLD),
     ]
 
 

@@ -16,13 +16,21 @@ from stacks.parts.rights import OF_THIS_ACCOUNT, Rights, arn_of, bucket_arn, obj
 
 JOB = f"${{aws:PrincipalTag/{sessions.TAG}}}"
 """Policy variable: the job that the session is tagged with. A statement with it allows nothing to a session without the tag."""
+SOURCE = f"${{aws:PrincipalTag/{sessions.SOURCE_TAG}}}"
+"""The same of the job from whose checkpoint this one begins; most sessions have no such tag."""
 ROOT = f"{keys.JOBS}{JOB}/"
+FROM = f"{keys.JOBS}{SOURCE}/"
 KEPT = f"{keys.ENVIRONMENTS}{JOB}/"
 WITH_JOB = {
     "StringLike": {f"aws:RequestTag/{sessions.TAG}": "?*"},
     "ForAllValues:StringEquals": {"aws:TagKeys": [sessions.TAG]},
 }
 """Conditions of a session that begins with the tag, and with no other."""
+WITH_SOURCE = {
+    "StringLike": {f"aws:RequestTag/{sessions.TAG}": "?*"},
+    "ForAllValues:StringEquals": {"aws:TagKeys": [sessions.TAG, sessions.SOURCE_TAG]},
+}
+"""The same for sessions that may name one more job, to read its checkpoints."""
 WHY = "The policy variable stands for one job; its files come and go."
 SECRETS = "The session's own policy names the job's secrets; this keeps to the deployment's path and regions."
 METRICS = "Metrics are not resources; the condition names the one namespace."
@@ -32,7 +40,7 @@ class JobRole(iam.Role):
     """A session is begun by the attendant alone, which names the job; nodes cannot assume the role."""
 
     def __init__(self, scope: Construct, name: str, *, rights: Rights, begun_by: iam.IRole) -> None:
-        attendant = iam.ArnPrincipal(begun_by.role_arn).with_conditions(WITH_JOB)
+        attendant = iam.ArnPrincipal(begun_by.role_arn).with_conditions(WITH_SOURCE)
         super().__init__(
             scope,
             name,
@@ -43,10 +51,13 @@ class JobRole(iam.Role):
         grant(self, *job(rights))
 
 
-def begin_sessions(rights: Rights, further: Iterable[str]) -> Right:
+def begin_sessions(rights: Rights, further: Iterable[str]) -> list[Right]:
     """Allows to begin sessions of the job role, and of the roles that requests may name, each for the job that its tag names."""
-    roles = [rights.job_role, *dict.fromkeys(further)]
-    return Right("BeginSessionsForJobs", ["sts:AssumeRole", "sts:TagSession"], roles, conditions=WITH_JOB)
+    actions, named = ["sts:AssumeRole", "sts:TagSession"], list(dict.fromkeys(further))
+    return [
+        Right("BeginSessionsForJobs", actions, [rights.job_role], conditions=WITH_SOURCE),
+        *([Right("BeginSessionsForTrainings", actions, named, conditions=WITH_JOB)] if named else []),
+    ]
 
 
 def instance(rights: Rights) -> list[Right]:
@@ -86,6 +97,7 @@ def job(rights: Rights) -> list[Right]:
             WHY,
             OF_THIS_ACCOUNT,
         ),
+        *_began_with(everywhere),
         # A large file that changes while it is sent leaves parts behind.
         Right(
             "GiveUpUploads",
@@ -123,4 +135,22 @@ def job(rights: Rights) -> list[Right]:
         Right("WriteTrainingLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], [streams], WHY),
         Right("ReadSecrets", ["secretsmanager:GetSecretValue"], [rights.secret_arns], SECRETS, here),
         Right("PutMetrics", ["cloudwatch:PutMetricData"], ["*"], METRICS, {"StringEquals": namespace}),
+    ]
+
+
+def _began_with(buckets: str) -> list[Right]:
+    """What a session may read of the other job from whose checkpoint its own begins. Statements of their own: a variable without a value
+    makes the whole statement allow nothing."""
+    folders = [f"{FROM}{CommitKind.CHECKPOINTS.value}/*", f"{FROM}commits/{CommitKind.CHECKPOINTS.value}/*"]
+    listed = {"StringLike": {"s3:prefix": folders[1]}} | OF_THIS_ACCOUNT
+    reason = "There is a bucket a region, of this account."
+    return [
+        Right(
+            "ReadWhatItBeganWith",
+            ["s3:GetObject"],
+            [objects_arn(buckets, pattern) for pattern in folders],
+            WHY,
+            OF_THIS_ACCOUNT,
+        ),
+        Right("ListWhatItBeganWith", ["s3:ListBucket"], [bucket_arn(buckets)], reason, listed),
     ]

@@ -11,6 +11,7 @@ from typing import Any
 
 from contract import errors
 from contract import patience as patience_words
+from contract.jobs import Reaction
 
 # Lambda's Cause is {"errorMessage": "...", ...}, cut off at 32 KiB: a pattern still finds the message where $parse would fail.
 # The pattern has no alternation inside its loop, which would recurse once a character, and no `\\]`, which JSONata misreads.
@@ -23,7 +24,9 @@ _OUTPUT = r"""
   $cause := $told != '' ? $told : 'No reason was given; the events before in the history of the execution say more.';
 """
 _LATE = r"$late := $error in ['States.Timeout', 'States.HeartbeatTimeout'] and $millis() >= $deadline * 1000;"
-LATE_CAUSE = "The hours of the job were over before anybody could tell how its nodes had ended."
+LATE_CAUSE = (
+    "The time of the job, by its hours or its money, was over before anybody could tell how its nodes had ended."
+)
 
 
 def patience(seconds: float) -> dict[str, Any]:
@@ -53,10 +56,15 @@ REFUSED = _expression(_OUTPUT + "{'error': $error, 'cause': $cause}")
 """Admit's error output as {error, cause} with a cause for a person; at this point the machine has no variables."""
 
 PROBLEM = _expression(
-    f"""{_OUTPUT} {_LATE}
-    {{'error': $late ? '{errors.DeadlineReached.__name__}' : $error, 'cause': $late ? '{LATE_CAUSE}' : $cause}}"""
+    f"""{_OUTPUT} {_LATE} $retried := $error = '{errors.RetriedExit.__name__}';
+    {{
+      'error': $late ? $late_error : $retried ? '{errors.TrainingFailed.__name__}' : $error,
+      'cause': $late ? '{LATE_CAUSE}' : $cause,
+      'retried': $retried
+    }}"""
 )
-"""The same for a working step. A step that times out after the deadline fails because the job's hours are over."""
+"""The same for a working step. A step that times out after the deadline fails because the job's hours are over, or its money. `retried`: it
+is the code's own error, and its request wants another attempt."""
 
 
 WAITED_CAUSE = (
@@ -69,6 +77,15 @@ WAITED = _expression(
 """The same for a state that waits for capacity: the time that it has is that of the wait, and not the job's hours."""
 WAIT_BEGINS = "{% $floor($millis() / 1000) + $wait_left_s %}"
 """Until when an attempt that begins to wait now may wait, UTC epoch seconds; the launcher knows it better, and ends it sooner."""
+
+
+RUNGS_SHOWN = 480
+"""Of all attempts together, the last ones: Step Functions keeps 256 KiB in a variable, and a job may have 101 attempts of 240 rungs."""
+
+
+def with_rungs(result: str) -> str:
+    """Returns the rungs so far and those of a launch, at `result` of the state."""
+    return f"{{% [$append($rungs, {result}.rungs)[[-{RUNGS_SHOWN}..-1]]] %}}"
 
 
 def wait_left(after_s: float, *, least: int) -> str:
@@ -116,10 +133,82 @@ TOLD = _expression(
 NO_PROBLEM = "{% $not($exists($problem.error)) %}"
 
 
+MOST_ATTEMPTS = 500
+"""Of a job: Terminate asks for each attempt whether something of it runs, and has two minutes."""
+MOST_EVENTS = 25_000
+"""Of an execution's history; the next one ends it without any Catch."""
+LAST_EVENTS = 5_000
+"""Of these, how many are left to the last attempt, whatever its states meet: 1,000 tries, or a dead attendant for half a day."""
+SPENT = _expression(
+    "$again := $states.context.State.RetryCount; $events + 8 + ($exists($again) ? 4 * $again : 0)",
+)
+"""Events of the history, at least as many as there are. A task has two and up to four a try; that leaves two for the choice or the pause
+after it."""
+_ROOM = f"$attempt < {MOST_ATTEMPTS} and $events < {MOST_EVENTS - LAST_EVENTS}"
+_IN_TIME = "$millis() < $deadline * 1000"
+_STOPS = f"$problem.error = '{errors.Stalled.__name__}' and $states.context.Execution.Input.stall.then = '{Reaction.STOP.value}'"
+"""Whether the job is stalled, and its request wants it to end there."""
+
+
+def _mendable(errors_: Sequence[type[errors.JobError]]) -> str:
+    listed = ", ".join(f"'{error.__name__}'" for error in errors_)
+    return f"$problem.error in [{listed}]"
+
+
+_TAKEN = f"$problem.error = '{errors.Interrupted.__name__}'"
+LOST = f"{{% {_TAKEN} ? $lost : $lost + 1 %}}"
+"""Recoveries once a new attempt begins. AWS's own interruptions are none: a job on spot would run out of them where its capacity comes and
+goes within minutes. Pauses, the deadline, the money and the room of an execution bound them."""
+
+
 def again(mendable: Sequence[type[errors.JobError]]) -> str:
-    """Whether a new attempt can mend the problem, and is allowed."""
-    listed = ", ".join(f"'{error.__name__}'" for error in mendable)
-    return f"{{% $problem.error in [{listed}] and $attempt <= $recoveries and $millis() < $deadline * 1000 %}}"
+    """Whether a new attempt can mend the problem, and is allowed: recoveries are counted since a newer checkpoint was committed, and a job
+    whose request says `stop` ends where it is stalled. One that AWS interrupts goes on, unless no recovery is allowed at all."""
+    row = f"($lost < $recoveries or {_TAKEN} and $recoveries > 0)"
+    return f"{{% {_mendable(mendable)} and {row} and {_ROOM} and {_IN_TIME} and $not({_STOPS}) %}}"
+
+
+RETRIED = f"{{% $problem.retried = true and $retries > 0 and {_ROOM} and {_IN_TIME} %}}"
+"""Whether the command is run again after an error of its own."""
+
+
+def spent(mendable: Sequence[type[errors.JobError]]) -> str:
+    """Whether a new attempt could mend the problem, and was not allowed."""
+    return f"{{% ({_mendable(mendable)} or $problem.retried = true) and {_IN_TIME} and $not({_STOPS}) %}}"
+
+
+UNMENDED = _expression(
+    rf"""
+    $why := $not({_ROOM})
+      ? 'No new attempt: one execution has room for {MOST_ATTEMPTS} of them, or for {MOST_EVENTS} events in its history.'
+      : $problem.retried = true ? 'No retry is left (retries.times of the request).'
+      : $lost = 0 ? 'No recovery is allowed (limits.recoveries in cdk.json).'
+      : 'No recovery is left: ' & $lost & ' in a row committed no newer checkpoint (limits.recoveries in cdk.json).';
+    {{'error': $problem.error, 'cause': $substring($problem.cause, 0, {CAUSE - 500}) & '\n' & $why}}
+    """
+)
+"""The problem, with why it was the last one."""
+
+COUNTS = {"lost": 0, "young": 0, "pause": 0, "launched_at": 0, "events": 0}
+"""What a job begins with: no recovery since its newest checkpoint, no attempt that died young, no pause, no launch, no event."""
+FURTHER = {
+    "step": "{% $exists($states.result.Payload.step) ? $states.result.Payload.step : $step %}",
+    "lost": "{% $states.result.Payload.progressed = true ? 0 : $lost %}",
+}
+"""What Terminate's answer says of the attempt: the highest step that was ever committed, and the recoveries since it was."""
+
+
+def young(most_s: float) -> str:
+    """How many attempts in a row have died young: without a newer checkpoint, and within `most_s` of their launch."""
+    lived = f"$millis() >= ($launched_at + {most_s:g}) * 1000"
+    return f"{{% $states.result.Payload.progressed = true or {lived} ? 0 : $young + 1 %}}"
+
+
+def pause(first_s: float, longest_s: float) -> str:
+    """Returns whole seconds to wait before the next attempt. At least half of the job's time is left to that."""
+    doubled = f"{first_s:g} * $power(2, $min([$young - 1, 20]))"
+    shortest = f"$min([{doubled}, {longest_s:g}, ($deadline - $millis() / 1000) / 2])"
+    return f"{{% $young = 0 ? 0 : $floor($max([{shortest}, 0])) %}}"
 
 
 def before_deadline(after_s: float) -> str:

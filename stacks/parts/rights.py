@@ -130,6 +130,10 @@ class Rights:
         every = arn_of("states", self.home_region, cdk.Aws.ACCOUNT_ID, f"execution:{names.machine(self.deployment)}:*")
         return Right(name, actions, [every], "Executions come and go; the machine is ours.")
 
+    def see_ends(self) -> list[Right]:
+        """Allows to see which executions of the Train machine run, and how one ended."""
+        return [self.list_executions(), self.executions("DescribeExecutions", "states:DescribeExecution")]
+
     def start_drain(self) -> Right:
         return Right("StartTheDrain", ["states:StartExecution"], [self.machine(names.drain_machine(self.deployment))])
 

@@ -1,6 +1,7 @@
 """The Train machine: Admit, Launch, Train, Sync, Terminate, Decide. Every way out after Admit leads through Terminate.
 
-A job that may wait for capacity goes from Launch to "Wait for capacity", and from there to Train, as if it had been launched at once.
+A job that may wait for capacity goes from Launch to "Wait for capacity", and from there to Train, as if it had been launched at once. A new
+attempt goes from Decide through a pause to Launch (docs/decisions/0034-a-checkpoint-begins-the-row-anew.md).
 
 Two ends run no Catch: an execution that a person aborts, and the machine's own time-out. For these there are the cleanup queue
 and the reaper.
@@ -34,6 +35,7 @@ from stacks.parts.machine import (
     try_s,
     whole,
 )
+from stacks.parts.new_attempts import begin_again, pause_before
 from stacks.parts.right import Right
 
 CALLS = 5
@@ -89,18 +91,26 @@ class TrainMachine(Construct):
         train = self._train(steps.attendant)
         sync = self._sync(steps.artifact_check)
         terminate = self._terminate(steps.terminator)
-        lost, decide, done = self._lost_heartbeat(), self._decide(), self._done()
+        lost, decide, pause, done = self._lost_heartbeat(), self._decide(), pause_before(self), self._done()
         end = failed(self, "The first error of the attempt that could not be mended, and its reason.", jsonata.TOLD)
 
-        train.add_catch(lost, errors=[LOST_HEARTBEAT], assign={"problem": jsonata.PROBLEM})
-        launch.add_catch(wait, errors=[AWAITED], assign={"waits_until": jsonata.WAIT_BEGINS})
-        wait.add_catch(wait, errors=[LOST_HEARTBEAT])
+        train.add_catch(lost, errors=[LOST_HEARTBEAT], assign={"problem": jsonata.PROBLEM, "events": jsonata.SPENT})
+        launch.add_catch(wait, errors=[AWAITED], assign={"waits_until": jsonata.WAIT_BEGINS, "events": jsonata.SPENT})
+        wait.add_catch(wait, errors=[LOST_HEARTBEAT], assign={"events": jsonata.SPENT})
         wait.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.WAITED})
         for step in (launch, train, sync):
-            step.add_catch(terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM})
+            step.add_catch(
+                terminate, errors=["States.ALL"], assign={"problem": jsonata.PROBLEM, "events": jsonata.SPENT}
+            )
         admit.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.REFUSED, "links": "{% null %}"})
         terminate.add_catch(end, errors=["States.ALL"], assign={"problem": jsonata.LEFT_RUNNING})
 
+        plan_only = self._plan_only()
+        planned = sfn.Succeed.jsonata(
+            self, "Planned", comment="A dry run: the output has the ladder with its prices, and nothing was started."
+        )
+        plan_only.when(sfn.Condition.jsonata("{% $states.input.dry_run = true %}"), planned, comment="A dry run")
+        plan_only.otherwise(launch)
         lost.when(
             sfn.Condition.jsonata(jsonata.before_deadline(timing.power_off_after_deadline_s)),
             train,
@@ -109,15 +119,11 @@ class TrainMachine(Construct):
         )
         lost.otherwise(terminate)
         wait.next(train)
-        admit.next(launch).next(train).next(sync).next(terminate).next(decide)
+        admit.next(plan_only)
+        launch.next(train).next(sync).next(terminate).next(decide)
         decide.when(sfn.Condition.jsonata(jsonata.NO_PROBLEM), done, comment="Everything went well")
-        decide.when(
-            sfn.Condition.jsonata(jsonata.again(errors.NEW_ATTEMPT)),
-            launch,
-            comment="A new attempt, from the newest checkpoint",
-            assign={"attempt": "{% $attempt + 1 %}", "problem": "{% null %}"},
-        )
-        decide.otherwise(end)
+        begin_again(decide, pause=pause, end=end, timing=timing)
+        pause.next(launch)
 
         functions = [function.function_arn for function in steps.all()]
         self.machine = standard_machine(
@@ -176,10 +182,15 @@ class TrainMachine(Construct):
                 "links": "{% $states.result.Payload.links %}",
                 "deadline": "{% $states.result.Payload.deadline %}",
                 "recoveries": "{% $states.result.Payload.recoveries %}",
+                "retries": "{% $states.result.Payload.retries %}",
                 "wait_left_s": "{% $states.result.Payload.wait_left_s %}",
                 "attempt": 1,
+                "late_error": errors.DeadlineReached.__name__,
+                "cost": "{% null %}",
                 "rungs": [],
                 "problem": "{% null %}",
+                **jsonata.COUNTS,
+                "step": "{% $states.result.Payload.step %}",
             },
         )
 
@@ -250,7 +261,10 @@ class TrainMachine(Construct):
                 "attempt": "{% $attempt %}",
                 "token": "{% $states.context.Task.Token %}",
             },
-            assign={"progress": "{% $exists($states.result.progress) ? $states.result.progress : null %}"},
+            assign={
+                "progress": "{% $exists($states.result.progress) ? $states.result.progress : null %}",
+                "events": jsonata.SPENT,
+            },
             integration_pattern=sfn.IntegrationPattern.WAIT_FOR_TASK_TOKEN,
             heartbeat_timeout=sfn.Timeout.duration(cdk.Duration.seconds(heartbeat)),
             task_timeout=_computed(jsonata.seconds_left(self._timing.power_off_after_deadline_s, least=heartbeat + 1)),
@@ -283,8 +297,19 @@ class TrainMachine(Construct):
             "Terminate",
             function,
             "Ends every instance of the job, by tag and by remembered ids, and asks until all have begun to shut down.",
-            payload={"job": "{% $job %}", "attempt": "{% $attempt %}", "problem": "{% $problem %}"},
+            payload={
+                "job": "{% $job %}",
+                "attempt": "{% $attempt %}",
+                "problem": "{% $problem %}",
+                "step": "{% $step %}",
+            },
             outputs=ANSWER,
+            assign={
+                **jsonata.FURTHER,
+                "cost": "{% $states.result.Payload.cost %}",
+                "young": jsonata.young(self._timing.recovery_longest_s),
+                "events": jsonata.SPENT,
+            },
         )
         # Retries ending instances after any error: StillRunning, a killed function, a throttle of Lambda.
         ask_again(terminate, "States.ALL", interval_s=again, attempts=attempts)
@@ -295,6 +320,11 @@ class TrainMachine(Construct):
             self,
             "Decide",
             comment="Done, a new attempt, or failed: what interrupted nodes can be mended while recoveries and time are left.",
+        )
+
+    def _plan_only(self) -> sfn.Choice:
+        return sfn.Choice.jsonata(
+            self, "Plan only?", comment="A request with dry_run ends here, with its plan; every other one is launched."
         )
 
     def _lost_heartbeat(self) -> sfn.Choice:
@@ -316,6 +346,7 @@ class TrainMachine(Construct):
                 "instances": "{% $instances %}",
                 "rungs": "{% $rungs %}",
                 "progress": "{% $progress %}",
+                "cost": "{% $cost %}",
                 "artifacts": "{% $artifacts %}",
                 "links": "{% $links %}",
             },
@@ -340,13 +371,17 @@ class TrainMachine(Construct):
 
 
 def _launched(result: str) -> dict[str, str]:
-    """What the machine remembers of a launch, at `result` of the state. The deadline is later by what the job has waited."""
+    """What the machine remembers of a launch, at `result` of the state. The deadline is later by what the job has waited, and never
+    later than its money lasts."""
     return {
         "region": f"{{% {result}.region %}}",
         "instances": f"{{% {result}.instances %}}",
         "deadline": f"{{% {result}.deadline %}}",
+        "late_error": f"{{% {result}.late_error %}}",
         "wait_left_s": f"{{% {result}.wait_left_s %}}",
-        "rungs": f"{{% $append($rungs, {result}.rungs) %}}",
+        "rungs": jsonata.with_rungs(result),
+        "launched_at": "{% $floor($millis() / 1000) %}",
+        "events": jsonata.SPENT,
     }
 
 

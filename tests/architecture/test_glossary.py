@@ -28,6 +28,7 @@ PLAIN = {
     "part",
     "plan",
     "prefix",
+    "reaction",
     "scope",
     "selection",
     "step",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -20,8 +20,10 @@ from unittest import mock
 import botocore.endpoint
 
 import launcher.handler
+from aws import prices
 from contract import items, names
 from contract.environments import (
+    VARIABLE_PREFIX,
     AdmissionEnvironment,
     ArtifactCheckEnvironment,
     AttendantEnvironment,
@@ -41,7 +43,7 @@ from contract.timings import (
     OwnImagesTiming,
     TerminatorTiming,
 )
-from tests.builders import ADMISSION, IMAGE, JOB, JOB_ROLE, JOB_ROLES, NODE_ROLE
+from tests.builders import ADMISSION, IMAGE, JOB, JOB_ROLE, JOB_ROLES, NODE_ROLE, TOPIC
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Killed
 from tests.fakes.context import context
@@ -146,6 +148,7 @@ class Functions:
                 job_role=JOB_ROLE,
                 training_roles=JOB_ROLES,
                 checkpoints=CheckpointLimits(oldest=3.0, longest_commit=1.0),
+                topic=TOPIC,
                 timing=timing.of(AttendantTiming),
             ).write()
             | OwnImagesEnvironment(
@@ -168,7 +171,9 @@ class Functions:
                 keep_data=True,
                 timing=timing.of(DrainTiming),
             ).write()
-            | self.admission.write()  # last: all read one environment here, and Admit's has every duration
+            | self.admission.write()
+            # All read one environment here, so it has every duration.
+            | {f"{VARIABLE_PREFIX}TIMING": json.dumps(asdict(self.admission.timing))}
         )
         with ExitStack() as stack:
             stack.enter_context(self.aws.connected())
@@ -179,6 +184,7 @@ class Functions:
             for module in _modules_with(ThreadPoolExecutor):
                 stack.enter_context(mock.patch.object(module, "ThreadPoolExecutor", OneByOne))
             stack.enter_context(quiet(*_HANDLERS))
+            prices.forget()
             yield
 
     def invoke(self, name: str, event: Mapping[str, Any], mishaps: Sequence[Mishap] = ()) -> Outcome:

@@ -23,7 +23,7 @@ from contract.environments import ReaperEnvironment
 from contract.timing import Timing
 from contract.timings import ReaperTiming
 from localaws.services.ec2_instance import NEVER, Machine
-from tests.builders import JOB
+from tests.builders import JOB, TOPIC
 from tests.fakes.aws import Aws
 from tests.fakes.clock import Clock
 from tests.fakes.ec2 import FakeEc2
@@ -43,7 +43,7 @@ ENVIRONMENT = ReaperEnvironment(
     instance_profile=PROFILE,
     machine=MACHINE,
     grid_machine=GRID_MACHINE,
-    topic="arn:aws:sns:eu-central-1:123456789012:yard-topic",
+    topic=TOPIC,
     report_only=False,
     max_hours=100.0,
     max_share=0.2,
@@ -78,14 +78,19 @@ class Reaping:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
+        with self.aws.connected(), self.beside():
+            yield
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Where the fake is connected already."""
         with ExitStack() as stack:
-            stack.enter_context(self.aws.connected())
             stack.enter_context(mock.patch.dict(os.environ, self.environment.write()))
             for module in (aws.belongings, aws.state, aws.table, reaper.handler, botocore.endpoint):
                 stack.enter_context(mock.patch.object(module, "time", self.clock))
             stack.enter_context(mock.patch.object(cloudwatch, "print", self.printed.append, create=True))
             stack.enter_context(mock.patch.object(narrow, "client", _whole))
-            prices.on_demand_usd.cache_clear()
+            prices.forget()
             stack.enter_context(quiet("reaper"))
             yield
 

@@ -16,6 +16,8 @@ class Topics:
 
     messages: list[tuple[str, str]] = field(default_factory=list)
     """Subject and text."""
+    attributes: list[dict[str, str]] = field(default_factory=list)
+    """Those of each message."""
 
     def answer(self, call: Call) -> dict[str, Any]:
         """A subject is at most 100 characters of printable ASCII, a message at most 256 KiB."""
@@ -26,7 +28,11 @@ class Topics:
             raise Refused("InvalidParameter", "Invalid parameter: Subject")
         if not message or len(message.encode()) > 256 * 1024:
             raise Refused("InvalidParameter", "Invalid parameter: Message too long")
+        told = {name: one["StringValue"] for name, one in call.params.get("MessageAttributes", {}).items()}
+        if not all(told.values()):
+            raise Refused("InvalidParameterValue", "The message attribute must contain a non-empty value")
         self.messages.append((subject, message))
+        self.attributes.append(told)
         return {"MessageId": f"message-{len(self.messages)}"}
 
 
@@ -52,6 +58,8 @@ class Prices:
 
     hourly: dict[str, float] = field(default_factory=dict)
     """Of EC2."""
+    volumes: tuple[float, float, float] | None = (0.08, 0.005, 40.96)
+    """Of gp3 a month: a GB, an IOPS, a GiB/s; as in us-east-1. None: the list has none."""
     trainings: dict[str, float] = field(default_factory=dict)
     """Of SageMaker's trainings in us-east-1."""
     factors: dict[str, float] = field(default_factory=dict)
@@ -62,6 +70,10 @@ class Prices:
         wanted = {one["Field"]: one["Value"] for one in call.params["Filters"]}
         found = dict[str, float]()
         if call.params["ServiceCode"] == "AmazonEC2":
+            if wanted.get("volumeApiName") == "gp3":
+                units = zip(("GB-Mo", "IOPS-Mo", "GiBps-mo"), self.volumes or (), strict=False)
+                products = [json.dumps(_product("EBS:gp3", price, unit)) for unit, price in units]
+                return {"FormatVersion": "aws_v1", "PriceList": products}
             if wanted["instanceType"] in self.hourly:
                 found = {"BoxUsage:g5.xlarge": self.hourly[wanted["instanceType"]]}
         elif wanted["component"] == "Training" and wanted["instanceName"] in self.trainings:
@@ -70,8 +82,8 @@ class Prices:
         return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_product(*one)) for one in found.items()]}
 
 
-def _product(usage: str, price: float) -> dict[str, Any]:
-    dimension = {"unit": "Hrs", "pricePerUnit": {"USD": f"{price:.10f}"}}
+def _product(usage: str, price: float, unit: str = "Hrs") -> dict[str, Any]:
+    dimension = {"unit": unit, "pricePerUnit": {"USD": f"{price:.10f}"}}
     return {
         "product": {"attributes": {"usagetype": f"EUC1-{usage}"}},
         "terms": {"OnDemand": {"T": {"priceDimensions": {"D": dimension}}}},

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.load.waiting_jobs import HOUR, LADDER, WaitingJobs
+from tests.load.waiting_jobs import HOUR, LADDER, PLACES, WaitingJobs
 
 JOBS, NODES, RETURNS = 1000, 4, 300
-WAIT_S, ARRIVAL_S = 3.25 * HOUR, 300.0
+WAIT_S, ARRIVAL_S, ARRIVE_S = 3.25 * HOUR, 300.0, HOUR
+"""How long nothing is free; between two new jobs; for how long new jobs come."""
 RETURN_S = 3 * HOUR
 """Within this time all of the capacity must be taken."""
 
@@ -39,9 +40,9 @@ class Load:
 def load(jobs: int = JOBS, *, wait_s: float = WAIT_S, returns: int = RETURNS) -> Load:
     world = WaitingJobs(jobs, NODES)
     with world.installed():
-        world.arrivals(ARRIVAL_S)
+        world.arrivals(ARRIVAL_S, world.clock.now + ARRIVE_S)
         world.clock.run(wait_s)
-        calls = {region: len(times) for region, times in world.calls.items()}
+        calls = {region: len(world.calls[region]) for region in PLACES}
         gap_s, began = world.longest_gap_s(), world.clock.now
         assert not world.launched
         world.free(returns * NODES)

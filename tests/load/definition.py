@@ -1,7 +1,7 @@
 """Runs the definition that the Workflow stack synthesises, on the virtual clock: its own states, retries, catches and JSONata.
 
-It knows what this machine uses: tasks of Lambda with and without a token, choices, and two ends. Events are counted as AWS writes them
-into the history; every state and every retry is a transition, as AWS bills them.
+It knows what this machine uses: tasks of Lambda with and without a token, choices, a pause, and two ends. Events are counted as AWS
+writes them into the history; every state and every retry is a transition, as AWS bills them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from tools.synthesis import synthesise
 
 MOST_EVENTS = 25_000
 """Of an execution's history; the next one ends it: docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html"""
+LONGEST_PAUSE_S = 99_999_999
+"""Seconds of a Wait: docs.aws.amazon.com/step-functions/latest/dg/state-wait.html"""
 HOP_S = 0.05
 """From one state to the next."""
 FINAL = {"Succeed": "SUCCEEDED", "Fail": "FAILED"}
@@ -86,7 +88,7 @@ class Interpreted:
         one = self.definition["States"][name]
         kind = one["Type"]
         self._note(f"{kind}StateEntered")
-        action = {"Task": self._task, "Choice": self._choose}.get(kind, self._end)
+        action = {"Task": self._task, "Choice": self._choose, "Wait": self._pause}.get(kind, self._end)
         self.aws.clock.at(self.aws.clock.now + HOP_S, lambda: action(one))
 
     def _leave(self, kind: str, assigned: Mapping[str, Any], to: str, given: Any, **states: Any) -> None:
@@ -110,13 +112,21 @@ class Interpreted:
                 return self._leave("Choice", choice.get("Assign", {}), choice["Next"], self._input)
         return self._leave("Choice", {}, one["Default"], self._input)
 
+    def _pause(self, one: Mapping[str, Any]) -> None:
+        seconds = self._value(one["Seconds"])
+        assert isinstance(seconds, int), seconds
+        assert 0 <= seconds <= LONGEST_PAUSE_S, seconds
+        self.aws.clock.at(
+            self.aws.clock.now + seconds, lambda: self._leave("Wait", one.get("Assign", {}), one["Next"], self._input)
+        )
+
     def _task(self, one: Mapping[str, Any]) -> None:
         """One try."""
         self._note("TaskScheduled")
         self._note("TaskStarted")
         by_token, clock = one["Resource"].endswith(".waitForTaskToken"), self.aws.clock
         limit_s = self._value(one["TimeoutSeconds"])
-        context: dict[str, Any] = {"State": {"EnteredTime": self._entered_at}}
+        context: dict[str, Any] = {}
         wait = None
         if by_token:
             wait = self._wait = self.aws.states.wait(heartbeat_s=one["HeartbeatSeconds"], timeout_s=limit_s)
@@ -190,7 +200,11 @@ class Interpreted:
             return [self._value(one, **states) for one in wanted]
         if not (isinstance(wanted, str) and wanted.startswith("{%")):
             return wanted
-        known: dict[str, Any] = {"Execution": {"Id": self.arn, "Name": self.id, "StartTime": self._began}}
+        tried = {"EnteredTime": self._entered_at, "Name": self.state, "RetryCount": sum(self._used.values())}
+        known: dict[str, Any] = {
+            "Execution": {"Id": self.arn, "Name": self.id, "StartTime": self._began},
+            "State": tried,
+        }
         found = {"input": self._input, **states, "context": known | states.get("context", {})}
         now = int(self.aws.clock.now * 1000)
         virtual = {"millis": Jsonata.JLambda(lambda: now)}

@@ -18,7 +18,7 @@ from tests.fakes.functions import Functions, Outcome
 from tests.fakes.state import kept
 from tests.fakes.yard import admits, deployed, home
 from tests.load.definition import Interpreted, synthesised
-from tests.properties.execution import WAIT
+from tests.properties.retrying import WAIT
 from tests.properties.world import Node, send
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

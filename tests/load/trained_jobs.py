@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import attendant.handler
+from attendant.handler import SLICE
 from contract.reports import Exit
 from tests.builders import JOB, PLACE
 from tests.fakes.events import Event, fair
+from tests.fakes.reaping import PERIOD_S, Reaping
 from tests.fakes.yard import ABROAD
+from tests.load.side_by_side import SideBySide
 from tests.load.waiting_jobs import holders
 from tests.properties.jobs_world import JobsWorld
 
@@ -27,6 +31,8 @@ THROTTLED = 0.01
 """The share of a table's calls that are throttled."""
 LATE_OR_LOST = 0.1
 """The share of events that are lost; as many come a minute late."""
+REAPED = 6
+"""Passes of the reaper at the end: it ends what an execution left that is over for ten minutes, at its second look."""
 HEAL_S = 4 * 3600.0
 """Within this time all must be over."""
 
@@ -39,6 +45,8 @@ class Trained:
     attempts: dict[int, int]
     lost: int
     """Nodes that were lost on purpose."""
+    unheard: int
+    """Stopped executions whose event was lost: the reaper ends what they left."""
     surprises: list[str]
     left_over: list[str]
     longest_pass_s: float
@@ -64,10 +72,14 @@ def trained(jobs: int, *, seed: int = 0) -> Trained:
 
 
 def _trained(world: JobsWorld, jobs: int) -> Trained:
-    world._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", 100))
+    world._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", SLICE))
+    world._installed.enter_context(
+        mock.patch.object(attendant.handler, "ThreadPoolExecutor", partial(SideBySide, world))
+    )
     world.aws.paused, chance = PAUSED, world.chance
     world.aws.table.knobs = replace(world.aws.table.knobs, throttled=THROTTLED)
-    world.aws.events.weather = lambda event: _weather(world, event)
+    unheard = set[str]()
+    world.aws.events.weather = lambda event: _weather(world, event, unheard)
     passes, lost, began = _Passes(world), 0, world.clock.now
     for number in range(jobs):
         region = {"region": ABROAD.region} if number % 2 else {}
@@ -98,11 +110,15 @@ def _trained(world: JobsWorld, jobs: int) -> Trained:
                     world.leave(node, Exit(code=0))
     took_s = world.clock.now - began
     world.run(900.0)
-    left = world.left_over() + [f"{run.id} goes on" for run in world.going()] + world.too_many() + world.together()
+    _reap(world)
+    reports = tuple(f"the report of {name} says nothing" for name in unheard)  # nobody but the cleanup writes it
+    left = [line for line in world.left_over() if not line.startswith(reports)]
+    left += [f"{run.id} goes on" for run in world.going()] + world.too_many() + world.together()
     return Trained(
         ends=dict(Counter(run.execution.state for run in world.runs)),
         attempts=dict(Counter(run.execution.attempt for run in world.runs)),
         lost=lost,
+        unheard=len(unheard),
         surprises=world.surprises,
         left_over=left,
         longest_pass_s=passes.longest_s(),
@@ -120,9 +136,22 @@ def _holders(world: JobsWorld) -> int:
     return len(holders(world.aws))
 
 
-def _weather(world: JobsWorld, event: Event) -> Any:
+def _reap(world: JobsWorld) -> None:
+    """The reaper's passes, once all else is over."""
+    reaping = Reaping(world.aws)
+    for _ in range(REAPED):
+        world.run(PERIOD_S)
+        with reaping.beside():
+            outcome = reaping.run()
+        if outcome.error not in {"", "Unfinished"}:  # a pass ends so many at most, and says what waits for the next
+            world.surprises.append(f"reaper: {outcome.error}: {outcome.cause}")
+
+
+def _weather(world: JobsWorld, event: Event, unheard: set[str]) -> Any:
     chance = world.chance.random()
     if chance < LATE_OR_LOST:
+        if event["source"] == "aws.states" and event["detail"]["status"] == "ABORTED":
+            unheard.add(event["detail"]["name"])
         return ()
     return (60.0,) if chance < 2 * LATE_OR_LOST else fair(event)
 

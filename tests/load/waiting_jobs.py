@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import math
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from contract import items, tags
+from contract import items, keys, tags
 from contract.codec import compact, decode, encode
 from contract.groups import TakenGroups
 from contract.intents import LaunchAnswer, LaunchOutcome, Step
@@ -27,15 +28,18 @@ from tests.fakes.faults import Death, Mishap
 from tests.fakes.functions import CLOCK_S, Functions
 from tests.fakes.state import kept, store, stored
 from tests.fakes.threads import Process, SharedClock
+from tests.fakes.wire import Call
 from tests.fakes.yard import ABROAD, admitted, deployed
 from tests.load.buckets import Throttle
-from tests.properties.execution import WAIT, Answered, Execution
+from tests.properties.execution import Answered, Execution
+from tests.properties.retrying import WAIT
 
 HOUR, TWO_WEEKS = 3600.0, 14 * 86400.0
 WAITED_S = 1800.0
 """How long the jobs have waited when it begins: Launch's patience."""
 LADDER = (rung(), rung("eu-central-1b"), rung("eu-west-1a", region=ABROAD.region))
 PLACES = {place.region: place for place in (PLACE, ABROAD)}
+WAITING_JSON = re.compile(keys.JobPrefix("([^/]+)").wait)
 TICKS = (1, 1, 1, 2, 0)
 """How often the clock wakes the launcher where it should once: sometimes twice at once, sometimes not at all."""
 KILLED = 0.1
@@ -54,8 +58,8 @@ class WaitingJobs:
     aws: Aws = field(init=False)
     executions: dict[str, Execution] = field(default_factory=dict)
     """Of the new jobs."""
-    asked: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """When a launch was asked for, by job."""
+    tried: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """When people were told of a try, by job."""
     calls: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """When a waiting job's launch was asked for, by region."""
     launched: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -75,6 +79,7 @@ class WaitingJobs:
         self._ticking = 0
         for region in PLACES:
             self._throttle(region)
+        self._watch_tries()
         self.free(0)
         for number in range(self.many):
             self._waits(f"job-{number:04d}")
@@ -102,21 +107,23 @@ class WaitingJobs:
         self.executions[name] = execution
         execution.start()
 
-    def arrivals(self, every_s: float, number: int = 0) -> None:
+    def arrivals(self, every_s: float, until: float, number: int = 0) -> None:
         """A new job now, and from now on every so often."""
-        self.arrive(f"new-{number:03d}")
-        self.clock.at(self.clock.now + every_s, lambda: self.arrivals(every_s, number + 1))
+        if self.clock.now < until:
+            self.arrive(f"new-{number:03d}")
+            self.clock.at(self.clock.now + every_s, lambda: self.arrivals(every_s, until, number + 1))
 
     def waits(self) -> list[CapacityWait]:
         found = [one for one in kept(self.aws) if one[items.PARTITION]["S"] == items.CAPACITY]
         return [decode(CapacityWait, items.unpacked(one)) for one in found]
 
     def longest_gap_s(self) -> float:
-        """The longest time in which a waiting job was not tried for; since the begin, and until now where it still waits."""
+        """The longest time in which a waiting job was not tried for, by calls of its own or by what others had just found; since the begin,
+        and until now where it still waits."""
         gaps = []
         for number in range(self.many):
             name = f"job-{number:04d}"
-            times = [NOW, *self.asked[name], *([] if name in self.launched else [self.clock.now])]
+            times = [NOW, *self.tried[name], *([] if name in self.launched else [self.clock.now])]
             gaps.append(max((b - a for a, b in pairwise(times)), default=0.0))
         return max(gaps)
 
@@ -161,7 +168,6 @@ class WaitingJobs:
                 return serve(operation, params)
             marks = {tag["Key"]: tag["Value"] for tag in params["TagSpecifications"][0]["Tags"]}
             name = marks[tags.JOB]
-            self.asked[name].append(self.clock.now)
             execution = self.executions.get(name)
             if execution is None or execution.state == WAIT:
                 self.calls[region].append(self.clock.now)
@@ -172,6 +178,17 @@ class WaitingJobs:
             return found
 
         ec2.answer = answer  # type: ignore[method-assign]
+
+    def _watch_tries(self) -> None:
+        """Each try ends with a new waiting.json."""
+        serve = self.aws.answer
+
+        def answer(call: Call) -> dict[str, Any]:
+            if call.name == "s3:PutObject" and (job := WAITING_JSON.fullmatch(call.params["Key"])):
+                self.tried[job[1]].append(self.clock.now)
+            return serve(call)
+
+        self.aws.answer = answer  # type: ignore[method-assign]
 
     def _tick(self, event: Event) -> None:
         for _ in range(self._chance.choice(TICKS)):

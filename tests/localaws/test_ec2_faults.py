@@ -6,6 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,7 +15,7 @@ from contract import items
 from contract.codec import encode
 from contract.reports import NodeReport, Phase, Progress
 from localaws.machines import nodes
-from localaws.services import ec2
+from localaws.services import ec2, ec2_spot
 from tests.localaws.ec2 import FORKS, local_aws, refusal
 from tests.waiting import lives, until
 
@@ -31,6 +32,42 @@ def test_without_capacity_each_rung_refuses_once_with_a_server_error(tmp_path: P
         assert ec2.machines().left() == 0
         assert len(yard.run(InstanceType="g5.xlarge", ClientToken="g5.xlarge")) == 2
         assert len(yard.run(InstanceType="g5.4xlarge")) == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "market", "code"),
+    [
+        ("capacity", "on-demand", "InsufficientInstanceCapacity"),
+        ("quota", "on-demand", "VcpuLimitExceeded"),
+        ("quota", "spot", "MaxSpotInstanceCountExceeded"),
+        ("throttled", "on-demand", "RequestLimitExceeded"),
+    ],
+)
+def test_a_place_refuses_in_the_words_of_the_fault_and_another_place_launches(
+    tmp_path: Path, how: str, market: str, code: str
+) -> None:
+    options: dict[str, Any] = {"InstanceMarketOptions": {"MarketType": "spot"}} if market == "spot" else {}
+    with local_aws(tmp_path, {"capacity-away": {"as": how, "market": market, "type": "g5.xlarge"}}) as yard:
+        assert refusal(yard.ec2.run_instances, **yard.request(InstanceType="g5.xlarge", **options)) == code
+        assert ec2.machines().left() == 0
+        assert len(yard.run(InstanceType="g5.2xlarge", **options)) == 2
+
+
+def test_a_spot_price_moves_where_the_fault_says_and_nowhere_else(tmp_path: Path) -> None:
+    wanted = {"InstanceTypes": ["g5.xlarge", "g5.2xlarge"], "ProductDescriptions": ["Linux/UNIX"]}
+
+    def prices(work: Path, faults: dict[str, dict[str, str]]) -> dict[tuple[str, str], float]:
+        with local_aws(work, faults) as yard:
+            told = yard.ec2.describe_spot_price_history(**wanted)["SpotPriceHistory"]
+            return {(one["InstanceType"], one["AvailabilityZone"]): float(one["SpotPrice"]) for one in told}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ec2_spot, "price", lambda _kind, _zone, vcpus, _now: vcpus * 0.25)
+        usual = prices(tmp_path / "usual", {})
+        zone = min(zone for _, zone in usual)
+        moved = prices(tmp_path / "moved", {"spot-price-moves": {"factor": "2.5", "type": "g5.xlarge", "zone": zone}})
+    assert {place for place, usd in moved.items() if usd != usual[place]} == {("g5.xlarge", zone)}
+    assert moved["g5.xlarge", zone] == pytest.approx(2.5 * usual["g5.xlarge", zone])
 
 
 def test_a_lost_answer_has_had_its_effect(tmp_path: Path) -> None:

@@ -135,6 +135,14 @@ def test_credentials_and_the_spot_notice_have_the_shape_that_the_sdks_read() -> 
     assert json.loads(str(ask(noticed, "spot/instance-action"))) == action
 
 
+def test_a_rebalance_recommendation_has_its_documented_shape_and_is_absent_before() -> None:
+    """https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/rebalance-recommendations.html"""
+    assert ask(METADATA, "events/recommendations/rebalance") is None
+    told = {"noticeTime": "2026-11-21T05:00:00Z"}
+    warned = replace(METADATA, rebalance=lambda: told)
+    assert json.loads(str(ask(warned, "events/recommendations/rebalance"))) == told
+
+
 def test_a_request_that_is_lost_gets_no_answer_and_the_next_one_does() -> None:
     lost = iter([True, False])
     server = Imds(replace(METADATA, lost=lambda: next(lost)), ADDRESS)

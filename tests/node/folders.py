@@ -17,7 +17,7 @@ from agent.restore import restore
 from agent.store import Store
 from contract.codec import encode
 from contract.commits import Commit, CommittedFile
-from contract.jobs import Job, Scope, Selection
+from contract.jobs import Job, Scope, Selection, SourceCheckpoint
 from contract.keys import BytesPrefix, CommitKind
 from tests.builders import JOB
 from tests.node.fakes import FakeS3
@@ -52,9 +52,10 @@ class Rank:
 
     def __init__(
         self, root: Path, s3: FakeS3, rank: int = 0, attempt: int = 1, *, nodes: int = 1, scope: Scope = Scope.AUTO,
-        selection: Selection = Selection.ALL, clock: Clock | None = None,
+        selection: Selection = Selection.ALL, clock: Clock | None = None, resume: SourceCheckpoint | None = None,
+        name: str = "job-1",
     ) -> None:  # fmt: skip
-        self.path = root / f"a{attempt}r{rank}" / "checkpoints"
+        self.path = root / name / f"a{attempt}r{rank}" / "checkpoints"
         self.path.mkdir(parents=True)
         self.progress = self.path.parent / "progress.json"
         self.s3, self.rank, self.attempt, self.clock = s3, rank, attempt, clock or Clock()
@@ -63,12 +64,13 @@ class Rank:
         self.staging = self.path.parent / "staging"
         self.store = Store(s3, BUCKET)
         self.folder = Folder(
-            Engine(self.store), self.path, kind=CommitKind.CHECKPOINTS, job="job-1", rank=rank,
+            Engine(self.store), self.path, kind=CommitKind.CHECKPOINTS, job=name, rank=rank,
             note=self.notes.append, now=self.clock, sleep=self.clock.sleep,
         )  # fmt: skip
         self.machine_s = 0.0
         """How far this machine's clock is ahead."""
-        self.place = Position(job(nodes, scope, selection), attempt, rank)
+        described = replace(job(nodes, scope, selection), id=name, resume=resume)
+        self.place = Position(described, attempt, rank)
         self.checkpoints = Checkpoints(
             self.place, self.store, self.folder, ProgressFile(self.progress),
             now=self.clock, note=self.notes.append, clock=lambda: self.clock.now + self.machine_s,
@@ -112,13 +114,14 @@ class Rank:
 
     def restore(self) -> int | None:
         """What the agent does at the start of an attempt."""
-        found = restore([self.store], self.place, self.path, self.staging, self.notes.append)
+        source = self.store if self.place.job.resume else None
+        found = restore([self.store], self.place, self.path, self.staging, self.notes.append, source=source)
         if found is None:
             return None
         for rank, files in found.files.items():
             for file in files:
                 self._date(self.path / file.path)
-            self.folder.adopt(files, rank=rank, here=True)
+            self.folder.adopt(files, rank=rank, here=found.here)
         self.checkpoints.restored(found.step, named=found.named)
         return found.step
 

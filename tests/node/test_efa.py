@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent import efa
-from contract.fabric import Interface, InterfaceType
 from contract.jobs import Job
 from tests.builders import JOB
+from tests.node.devices import LARGE, devices
 from tests.node.fakes import FakeImds, imds
 from tests.node.world import Site
-
-TWO = (Interface(type=InterfaceType.EFA), Interface(card=1, device=1, type=InterfaceType.EFA_ONLY))
-LARGE = replace(JOB, interfaces={"p4d.24xlarge": TWO})
-
-
-def devices(root: Path, number: int) -> None:
-    for one in range(number):
-        (root / efa.DEVICES / f"rdmap{one}s0").mkdir(parents=True)
 
 
 class Machine:
     def __init__(self, root: Path, service: FakeImds) -> None:
         self.root, self.imds, self.notes, self.waited_s = root, service, list[str](), 0.0
+        self.lacks = ""
+        """What the last look found wrong with the machine."""
         self.later = 0
         """So many devices appear in the first pause."""
 
     def look(self, job: Job = LARGE) -> list[str]:
-        efa.look(self.root, job, self.imds.metadata, self.notes.append, self._pause)
+        self.lacks = efa.look(self.root, job, self.imds.metadata, self.notes.append, self._pause)
         return self.notes
 
     def _pause(self, seconds: float) -> None:
@@ -61,7 +54,7 @@ def test_a_type_of_the_job_that_has_no_efa_says_nothing(machine: Machine) -> Non
 def test_a_machine_with_its_devices_says_how_many_and_waits_for_nothing(machine: Machine) -> None:
     devices(machine.root, 2)
     assert machine.look() == ["EFA: the machine has 2 devices"]
-    assert machine.waited_s == 0
+    assert (machine.lacks, machine.waited_s) == ("", 0)
 
 
 def test_devices_that_appear_late_are_waited_for(machine: Machine) -> None:
@@ -70,11 +63,17 @@ def test_devices_that_appear_late_are_waited_for(machine: Machine) -> None:
     assert machine.waited_s == efa.LOOK_S
 
 
-def test_a_machine_without_its_devices_says_so_and_trains_all_the_same(machine: Machine) -> None:
+def test_a_machine_without_any_device_says_so_and_nothing_is_wrong_with_it_but_its_image(machine: Machine) -> None:
+    (line,) = machine.look()
+    assert line == "EFA: the machine was launched with 2 devices and shows 0: does its image have the EFA driver?"
+    assert (machine.lacks, machine.waited_s) == ("", efa.LOADS_S)
+
+
+def test_a_machine_with_some_of_its_devices_lacks_the_others_whatever_its_image_is(machine: Machine) -> None:
     devices(machine.root, 1)
     (line,) = machine.look()
-    assert line == "EFA: the machine was launched with 2 devices and shows 1: does its image have the EFA driver?"
-    assert machine.waited_s == efa.LOADS_S
+    assert machine.lacks == "it shows 1 of the 2 EFA devices with which it was launched"
+    assert line == f"EFA: {machine.lacks}"
 
 
 def test_a_metadata_service_without_an_answer_ends_no_attempt(machine: Machine) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -17,6 +14,7 @@ from contract.commits import Commit
 from contract.orders import Order, OrderKind
 from contract.reports import Phase
 from tests.builders import PLACE
+from tests.node.ordering import once_it_trains
 from tests.node.world import FAST, Site
 from tests.waiting import until
 
@@ -32,20 +30,6 @@ print("up", flush=True)
 while True:
     time.sleep(0.05)
 """
-
-
-@contextmanager
-def once_it_trains(site: Site, act: Callable[[], object]) -> Iterator[None]:
-    """Does `act` beside the agent, once its trainer has said "up"."""
-
-    def wait_and_act() -> None:
-        until(lambda: "up" in site.lines)
-        act()
-
-    thread = threading.Thread(target=wait_and_act)
-    thread.start()
-    yield
-    thread.join()
 
 
 def test_an_order_lets_the_trainer_save_and_commits_what_it_saved(site: Site) -> None:

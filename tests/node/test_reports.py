@@ -192,7 +192,7 @@ def test_a_report_of_before_cannot_replace_the_last_one(node: Node) -> None:
     assert node.newest.exit == FAILED
 
 
-def test_an_hour_of_a_node_is_720_looks_for_its_order_and_120_reports() -> None:
+def test_an_hour_of_a_node_is_900_looks_for_its_order_and_120_reports() -> None:
     """As many as before, in the same pace; one more read tells the time, unless a look did."""
     node = Node()
     node.reporter.send()
@@ -201,6 +201,6 @@ def test_an_hour_of_a_node_is_720_looks_for_its_order_and_120_reports() -> None:
     orders._done = Waits(3600.0)
     with pytest.raises(Over):
         orders._run()
-    assert (len(node.table.told("put")), len(node.table.told("get"))) == (120, 720 + 1)
+    assert (len(node.table.told("put")), len(node.table.told("get"))) == (120, 900 + 1)
     spent = node.table.total()
-    assert (spent.written, spent.read) == (120.0, (720 + 1) / 2)
+    assert (spent.written, spent.read) == (120.0, (900 + 1) / 2)

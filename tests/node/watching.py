@@ -7,6 +7,7 @@ from collections.abc import Callable
 from agent.metadata import Metadata
 from agent.orders import OrderWatch
 from agent.table import NodeItems
+from contract.jobs import Job
 from contract.orders import Order
 from tests.builders import JOB
 
@@ -17,9 +18,15 @@ class Notices(Metadata):
     def __init__(self, notice: str | None = None) -> None:
         super().__init__("http://nowhere")
         self.notice = notice
+        self.recommendation: str | None = None
+        self.asked = 0
 
     def spot_notice(self) -> str | None:
         return self.notice
+
+    def rebalance_recommendation(self) -> str | None:
+        self.asked += 1
+        return self.recommendation
 
 
 def watch(
@@ -31,8 +38,10 @@ def watch(
     note: Callable[[str], None] = lambda _: None,
     now: float = JOB.admitted_at,
     monotonic: Callable[[], float] = lambda: 0.0,
+    job: Job = JOB,
+    saved: Callable[[], bool] = lambda: False,
 ) -> OrderWatch:
     return OrderWatch(
-        JOB, rank, items=node_items, metadata=metadata,
-        on_order=on_order, note=note, now=lambda: now, monotonic=monotonic,
+        job, rank, items=node_items, metadata=metadata,
+        on_order=on_order, note=note, now=lambda: now, monotonic=monotonic, saved=saved,
     )  # fmt: skip

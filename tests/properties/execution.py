@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,25 +19,22 @@ from tests.fakes.aws import Aws
 from tests.fakes.executions import MACHINE
 from tests.fakes.functions import Outcome
 from tests.fakes.states import Wait
+from tests.properties.retrying import (
+    KILLED,
+    LOST_HEARTBEAT,
+    THROTTLED,
+    WAIT,
+    Retrier,
+    retriers,
+    retriers_around,
+)
 
 Answered = Callable[[Outcome], None]
 Invoke = Callable[[str, dict[str, object], Answered], None]
 """Function, event, and what is to be called with the answer: at once, or once the function has ended."""
-LOST_HEARTBEAT = "States.HeartbeatTimeout"
-KILLED = "Sandbox.Timedout"
-THROTTLED = "Lambda.TooManyRequestsException"
-LAMBDAS_OWN = (
-    "Lambda.ClientExecutionTimeoutException",
-    "Lambda.ServiceException",
-    "Lambda.AWSLambdaException",
-    "Lambda.SdkClientException",
-    THROTTLED,
-    "Lambda.Unknown",
-    "Runtime.ExitError",
-    KILLED,
-)
 MENDABLE = {error.__name__ for error in errors.NEW_ATTEMPT}
-WAIT = "Wait for capacity"
+TAKEN = errors.Interrupted.__name__
+RETRIED, OWN = errors.RetriedExit.__name__, errors.TrainingFailed.__name__
 FUNCTION_OF = {
     "Admit": "admission",
     "Launch": "launcher",
@@ -47,91 +44,6 @@ FUNCTION_OF = {
     "Terminate": "terminator",
 }
 ENDS = frozenset({"Done", "Failed", "Aborted"})
-
-
-@dataclass(frozen=True, slots=True)
-class Retrier:
-    """One entry of a state's Retry."""
-
-    errors: frozenset[str]
-    most: int
-    interval_s: float = 1.0
-    backoff: float = 1.0
-    longest_s: float = math.inf
-    jitter: bool = False
-    """FULL: anything from nothing to the whole pause."""
-
-    def fits(self, error: str) -> bool:
-        wild = "States.TaskFailed" in self.errors and error != "States.Timeout"
-        return wild or not self.errors.isdisjoint({error, "States.ALL"})
-
-    def lasting(self, seconds: float) -> int:
-        """How many pauses are so long in all, on the average."""
-        waited, most = 0.0, 0
-        while waited < seconds:
-            whole = min(self.interval_s * self.backoff**most, self.longest_s)
-            waited, most = waited + (whole / 2 if self.jitter else whole), most + 1
-        return most
-
-    def pause_s(self, used: int, chance: random.Random) -> float:
-        whole = min(self.interval_s * self.backoff**used, self.longest_s)
-        return chance.uniform(0.0, whole) if self.jitter else whole
-
-
-def outliving(timing: Timing, function_s: float) -> tuple[Retrier, ...]:
-    """Any error but a verdict is outlived, for the patience on the average; one after which the function may have run for its
-    whole time, less often."""
-    quick = Retrier(frozenset({"States.ALL"}), 0, interval_s=2.0, backoff=2.0, longest_s=60.0, jitter=True)
-    slow = Retrier(
-        frozenset({"States.Timeout", *LAMBDAS_OWN}) - {THROTTLED},
-        0,
-        interval_s=2.0,
-        backoff=4.0,
-        longest_s=function_s,
-    )
-    return (
-        Retrier(frozenset(errors.BY_NAME) - {errors.CapacityPending.__name__}, 0),
-        *(replace(one, most=one.lasting(timing.trouble_patience_s)) for one in (slow, quick)),
-    )
-
-
-def retriers(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
-    """Every state's Retry; a test of the stacks compares it with the synthesised machine."""
-    return {
-        "Launch": (
-            Retrier(
-                frozenset({errors.CapacityPending.__name__}),
-                math.ceil(timing.launch_patience_s / timing.launch_again_s) + 5,
-                interval_s=timing.launch_again_s,
-            ),
-            *outliving(timing, function_s=300.0),
-        ),
-        "Train": waiting_for_a_token(100, timing.heartbeat_s / 5),
-        WAIT: waiting_for_a_token(60, 60.0),
-        "Terminate": (
-            Retrier(
-                frozenset({"States.ALL"}),
-                math.ceil(timing.terminate_patience_s / timing.terminate_again_s),
-                interval_s=timing.terminate_again_s,
-            ),
-        ),
-    }
-
-
-def waiting_for_a_token(most: int, interval_s: float) -> tuple[Retrier, ...]:
-    """Verdicts are final, a lost heartbeat is caught, and a function that fails says nothing."""
-    troubles = Retrier(frozenset({*LAMBDAS_OWN, "States.TaskFailed"}), most, interval_s=interval_s)
-    return Retrier(frozenset(errors.BY_NAME), 0), Retrier(frozenset({LOST_HEARTBEAT}), 0), troubles
-
-
-def retriers_around(timing: Timing) -> dict[str, tuple[Retrier, ...]]:
-    """Those of the steps before the launch and after the training, for which every answer of a function's own is a verdict."""
-    final = Retrier(frozenset(errors.BY_NAME), 0)
-    longer = replace(timing, trouble_patience_s=timing.sync_patience_s)
-    return {
-        "Admit": (final, *outliving(timing, function_s=180.0)[1:]),
-        "Sync": (final, *outliving(longer, function_s=300.0)[1:]),
-    }
 
 
 @dataclass
@@ -165,6 +77,17 @@ class Execution:
     ended: Callable[[], None] = lambda: None
     deadline: float = 0.0
     recoveries: int = 0
+    retries: int = 0
+    """How many are left."""
+    retried: bool = False
+    """Whether the request wants another attempt after the problem."""
+    lost: int = 0
+    """Recoveries since an attempt committed a newer checkpoint."""
+    step: int = -1
+    """The highest of a checkpoint that was committed."""
+    young: int = 0
+    """Attempts in a row that died young."""
+    launched_at: float = 0.0
     wait_left_s: float = 0.0
     waits_until: float = 0.0
     transitions: int = 0
@@ -193,7 +116,9 @@ class Execution:
         self.started_at = self.aws.clock.now
         if self.admitted:
             self.deadline, self.recoveries = self.admitted.deadline, self.admitted.recoveries
+            self.retries = self.admitted.retries.times
             self.wait_left_s = self.admitted.max_wait_hours * 3600
+        self.late_error = errors.DeadlineReached.__name__
         self.state = "Launch" if self.admitted else "Admit"
         self._entered_at = self.aws.clock.now + 5.0
         self._soon(5.0, self._launch if self.admitted else self._admit)
@@ -273,11 +198,12 @@ class Execution:
             and error in {LOST_HEARTBEAT, "States.Timeout"}
             and self.aws.clock.now >= self.deadline
         ):
-            self.problem = (errors.DeadlineReached.__name__, cause)
+            self.problem = (self.late_error, cause)
             self._go_to_terminate()
         else:
-            late = self.state == WAIT and error == "States.Timeout"
-            self.problem = (errors.CapacityUnavailable.__name__ if late else error, cause)
+            late, self.retried = self.state == WAIT and error == "States.Timeout", error == RETRIED
+            named = OWN if self.retried else error
+            self.problem = (errors.CapacityUnavailable.__name__ if late else named, cause)
             self._go_to_terminate()
 
     def _told(self, patience_s: float) -> dict[str, object]:
@@ -296,6 +222,7 @@ class Execution:
             self._failed(outcome.error, outcome.cause, self._admit)
         else:
             self.deadline, self.recoveries = outcome.value["deadline"], outcome.value["recoveries"]
+            self.retries = outcome.value["retries"]
             self.wait_left_s = outcome.value["wait_left_s"]
             self._enter("Launch", self._launch)
 
@@ -312,6 +239,8 @@ class Execution:
     def _go_on_with(self, launched: Mapping[str, Any]) -> None:
         self.launched[self.attempt] = tuple(launched["instances"])
         self.deadline, self.wait_left_s = launched["deadline"], launched["wait_left_s"]
+        self.late_error = launched["late_error"]
+        self.launched_at = self.aws.clock.now
         self._enter("Train", self._train)
 
     def _await(self) -> None:
@@ -372,7 +301,7 @@ class Execution:
 
     def _terminate(self) -> None:
         problem = {"error": self.problem[0], "cause": self.problem[1]} if self.problem else None
-        event: dict[str, object] = {"job": self.id, "attempt": self.attempt, "problem": problem}
+        event: dict[str, object] = {"job": self.id, "attempt": self.attempt, "problem": problem, "step": self.step}
         self._run("terminator", event, self._after_terminate)
 
     def _after_terminate(self, outcome: Outcome) -> None:
@@ -380,6 +309,9 @@ class Execution:
             self._failed(outcome.error, outcome.cause, self._terminate)
         else:
             self.terminated.add(self.attempt)
+            further, lived_s = outcome.value.get("progressed", False), self.aws.clock.now - self.launched_at
+            self.step, self.lost = outcome.value.get("step", self.step), 0 if further else self.lost
+            self.young = 0 if further or lived_s >= self.timing.recovery_longest_s else self.young + 1
             self._decide()
 
     def _decide(self) -> None:
@@ -387,11 +319,25 @@ class Execution:
         self.transitions, self.events = self.transitions + 2, self.events + 4  # Decide, and an end
         if self.problem is None:
             self._end("Done")
-        elif self.problem[0] in MENDABLE and self.attempt <= self.recoveries and now < self.deadline:
-            self.attempt, self.problem = self.attempt + 1, None
-            self._enter("Launch", self._launch)
+        elif self.problem[0] in MENDABLE and self._may_recover() and now < self.deadline:
+            self.lost += self.problem[0] != TAKEN
+            self._go_on()
+        elif self.retried and self.retries and now < self.deadline:
+            self.retries -= 1
+            self._go_on()
         else:
             self._end("Failed")
+
+    def _may_recover(self) -> bool:
+        taken = self.problem is not None and self.problem[0] == TAKEN
+        return self.lost < self.recoveries or (taken and self.recoveries > 0)
+
+    def _go_on(self) -> None:
+        """A new attempt, after a pause where the ones before died young."""
+        longest_s = min(self.timing.recovery_longest_s, (self.deadline - self.aws.clock.now) / 2)
+        pause_s = min(self.timing.recovery_pause_s * 2 ** (self.young - 1), longest_s) if self.young else 0.0
+        self.attempt, self.problem, self.retried = self.attempt + 1, None, False
+        self._enter("Pause", lambda: self._soon(math.floor(pause_s), lambda: self._enter("Launch", self._launch)))
 
     def _end(self, state: str) -> None:
         self.state, self.ended_at, self.wait = state, self.aws.clock.now, None

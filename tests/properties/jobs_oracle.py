@@ -7,8 +7,11 @@
 3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
    whole, else with exactly those files in its list of artifacts.
 4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
-   (a command failed by itself), DeadlineReached (the time to stop was there), Stalled (one node went on for two hours alone).
-5. NodeLost and Stalled are followed by a new attempt while recoveries and time are left, and by nothing else; no other end is.
+   (a command failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node
+   went on for two hours alone). BudgetExceeded is also the end of an attempt for which too little money was left to launch it.
+5. NodeLost and Stalled are followed by a new attempt while time and recoveries are left, and by nothing else. A recovery is left unless
+   so many were made since an attempt closed a checkpoint of a higher step than all before. TrainingFailed is followed by one while time
+   and retries of the request are left, if its command's exit code is one that the request names; no other end is.
 6. Aborted is what a person stopped, and only that; its report says so in the end.
 7. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
 """
@@ -17,14 +20,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from contract import money
 from contract.reports import Exit
 from localaws.services.ec2_instance import Machine
 from tests.fakes import executions
 from tests.fakes.faults import Mishap
-from tests.properties.execution import MENDABLE, Execution
+from tests.properties.execution import MENDABLE, TAKEN, Execution
 from tests.properties.world import Node
 
 QUOTA = "VcpuLimitExceeded"
+RETRIED_CODE = 75
+HOUR, LATEST_S, UNSURE_S = 3600.0, 600.0, 1200.0
+ON_DEMAND = {"g5.xlarge": 1.25, "g4dn.xlarge": 0.5}
+USD = {kind: usd + 0.08 * 100 / 720 for kind, usd in ON_DEMAND.items()}
+"""An hour of a node with its disk, by the prices of the fake."""
 
 
 @dataclass
@@ -36,7 +45,13 @@ class Fate:
     refusals: list[tuple[float, str]] = field(default_factory=list)
     """When EC2 refused to launch, and why."""
     lost: bool = False
+    taken: bool = False
+    """AWS took a node back for its spot capacity."""
     failed: bool = False
+    codes: set[int] = field(default_factory=set)
+    """Exit codes with which commands failed by themselves."""
+    closed: list[int] = field(default_factory=list)
+    """Steps of the sets that were closed."""
     torn: set[str] = field(default_factory=set)
     """Instances of which a file that was committed is not whole."""
     files: dict[int, tuple[int, str, int, str]] = field(default_factory=dict)
@@ -61,6 +76,10 @@ class Run:
     refused: bool
     """Admit has to refuse it."""
     nodes: int
+    retries: int = 0
+    """Of the request: after exit code 75."""
+    cap_usd: float | None = None
+    """Of the request."""
     stopped: bool = False
     armed: dict[str, Mishap] = field(default_factory=dict)
     """Function to what befalls its next invocation."""
@@ -76,19 +95,39 @@ class Run:
     def machines(self) -> list[Machine]:
         return [node.machine for fate in self.fates.values() for node in fate.nodes.values()]
 
+    def billed(self, now: float) -> float:
+        """What EC2 would bill for its nodes so far, US dollars."""
+        return sum(
+            USD[one.request["InstanceType"]] * (min(one.ending_at, now) - one.launched_at) / HOUR
+            for one in self.machines()
+        )
+
+    def nearly_broke(self, now: float) -> bool:
+        """Whether its money cannot pay for an attempt that is worth a launch; what was spent is known to some minutes."""
+        if self.cap_usd is None or self.execution.attempt == 1:
+            return False
+        worth_s = money.least_s(self.execution.timing) + UNSURE_S
+        return self.cap_usd - self.billed(now) < self.nodes * max(USD.values()) * worth_s / HOUR
+
+    def overspent(self, now: float) -> bool:
+        """Whether it has cost more than its cap, and what ten minutes of it cost: so long after a deadline nothing may run."""
+        most = (self.cap_usd or 0.0) + self.nodes * max(USD.values()) * LATEST_S / HOUR
+        return self.cap_usd is not None and self.billed(now) > most
+
 
 def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     """The errors with which the attempt at hand may go to Terminate now; empty text is success."""
     attempt, timing = run.execution.attempt, run.execution.timing
     fate = run.fate(attempt)
     if not fate.nodes:
-        return _nowhere(fate, run.execution, now)
+        return _nowhere(fate, run.execution, now) | ({"BudgetExceeded"} if run.nearly_broke(now) else set())
     if fate.all_well():
         return {"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""}
     happened = {
         "NodeLost": fate.lost,
+        TAKEN: fate.taken,
         "TrainingFailed": fate.failed,
-        "DeadlineReached": now >= stop_at,
+        run.execution.late_error: now >= stop_at,
         "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s,
     }
     return {name for name, did in happened.items() if did}
@@ -116,8 +155,36 @@ def right_end(run: Run, now: float) -> bool:
         return run.stopped
     if run.refused or not execution.verdicts:
         return run.refused and not execution.verdicts and (execution.state, said) == ("Failed", "InvalidRequest")
-    before = [error for attempt, error in execution.verdicts.items() if attempt < execution.attempt]
-    if any(error not in MENDABLE for error in before) or said != execution.verdicts[execution.attempt]:
+    if said != execution.verdicts[execution.attempt]:
         return False
-    spent = execution.attempt > execution.recoveries or now >= execution.deadline
-    return execution.state == ("Failed" if said else "Done") and (said not in MENDABLE or spent)
+    left, over = Left(recoveries=execution.recoveries, retries=run.retries), now >= execution.deadline
+    for attempt, error in sorted(execution.verdicts.items()):
+        may, must = left.after(error, run.fate(attempt))
+        if attempt < execution.attempt and not may:
+            return False
+    return execution.state == ("Failed" if said else "Done") and (over or not must)
+
+
+@dataclass
+class Left:
+    """What a job has left for new attempts, as its attempts end one after the other."""
+
+    recoveries: int
+    retries: int
+    row: int = 0
+    step: int = -1
+
+    def after(self, error: str, fate: Fate) -> tuple[bool, bool]:
+        """Whether a new attempt may follow, and whether it must, but for the deadline. Of two commands that failed with different codes
+        either may be the first."""
+        newest = max(fate.closed, default=-1)
+        self.row, self.step = 0 if newest > self.step else self.row, max(newest, self.step)
+        if error == TAKEN:  # by AWS: it takes no recovery
+            return (self.recoveries > 0,) * 2
+        if error in MENDABLE:
+            self.row += 1
+            return (self.row <= self.recoveries,) * 2
+        if error == "TrainingFailed" and self.retries and RETRIED_CODE in fate.codes:
+            self.retries -= 1
+            return True, fate.codes == {RETRIED_CODE}
+        return False, False

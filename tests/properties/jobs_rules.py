@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from contract.reports import Exit
+from tests.builders import ADMISSION
 from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.yard import ABROAD
+from tests.properties.jobs_oracle import RETRIED_CODE
 from tests.properties.jobs_world import JobsWorld, Run
 from tests.properties.world import Node
 
@@ -34,13 +36,18 @@ FAULTS = [kind for kind in Kind if kind is not Kind.DENIED]
 WHAT = st.sampled_from([*FAULTS, *Death, "pause", "pause", "given up", "given up"])
 WHICH = st.integers(0, 3)
 KINDS = ("g5.xlarge", "g4dn.xlarge")
+RETRIES = {"times": 1, "exit_codes": [RETRIED_CODE]}
 REQUEST = st.fixed_dictionaries(
     {
         "nodes": st.sampled_from([1, 2, 2]),
         "instance_types": st.sampled_from([["g5.xlarge"], ["g5.xlarge"], ["g4dn.xlarge", "g5.xlarge"]]),
         "max_hours": st.sampled_from([24.0, 24.0, 0.5]),
     },
-    optional={"region": st.just(ABROAD.region)},
+    optional={
+        "region": st.just(ABROAD.region),
+        "retries": st.just(RETRIES),
+        "max_cost_usd": st.sampled_from([2.6, 3.0, 6.0]),
+    },
 )
 
 
@@ -54,6 +61,12 @@ class Start:
     """A node of the first attempt breaks as soon as it trains."""
     free: int | None = None
     """Instances that can run in each zone."""
+    losses: int = 0
+    """In so many attempts of the first execution a node breaks once they have closed a checkpoint."""
+    cap: float | None = None
+    """What the first execution may cost."""
+    fails: bool = False
+    """Then its command fails, with an exit code that its request retries."""
 
 
 STARTS = (
@@ -71,6 +84,9 @@ STARTS = (
         breaks=True,
     ),
     Start(meets=(("launcher", "ec2:CreateTags", "given up"), ("terminator", "dynamodb:PutItem", Kind.LOST)), free=3),
+    Start(losses=ADMISSION.limits.recoveries + 1),
+    Start(losses=1, fails=True),
+    Start(losses=2, cap=2.6),
 )
 
 
@@ -85,7 +101,8 @@ class Jobs(RuleBasedStateMachine):
         if self.start.free is not None:
             for ec2 in self.world.aws.ec2.values():
                 ec2.capacity = {(kind, zone): self.start.free for kind in KINDS for zone in ec2.catalogue.zones}
-        self._begin(NAMES[0], first)
+        asked = {"retries": RETRIES} if self.start.fails else {}
+        self._begin(NAMES[0], first | asked | ({"max_cost_usd": self.start.cap} if self.start.cap else {}))
         self.world.run(apart)
         self._begin(NAMES[1], second)
         if self.start.breaks:
@@ -93,6 +110,21 @@ class Jobs(RuleBasedStateMachine):
             for which in (0, 1):
                 self.a_node_breaks(which)
             self.world.run(20)
+        for number in range(1, self.start.losses + 1):
+            self._until_it_trains(number)
+            self.a_checkpoint_is_closed(0, 10 * number)
+            self.a_node_breaks(0)
+        if self.start.fails:
+            self._until_it_trains(self.start.losses + 1)
+            self.a_node_fails(0, RETRIED_CODE)
+
+    def _until_it_trains(self, attempt: int) -> None:
+        execution = self.one(0).execution
+        for _ in range(60):
+            if (execution.state, execution.attempt) == ("Train", attempt) or execution.over:
+                break
+            self.world.run(20)
+        self.world.run(100)  # its nodes boot
 
     def _begin(self, name: str, request: dict[str, object]) -> None:
         run = self.world.ask(name, **request)  # type: ignore[arg-type]
@@ -116,7 +148,7 @@ class Jobs(RuleBasedStateMachine):
 
     # Time, and what people do
 
-    @rule(seconds=st.sampled_from([1, 5, 20, 61, 130, 310]))
+    @rule(seconds=st.sampled_from([1, 5, 20, 61, 130, 310, 1300]))
     def time_passes(self, seconds: int) -> None:
         self.world.run(seconds)
 
@@ -210,15 +242,25 @@ class Jobs(RuleBasedStateMachine):
         for place, node in enumerate(self.nodes(which)):
             self.world.leave(node, Exit(code=0), torn="" if place else torn)
 
-    @rule(which=WHICH)
-    def a_node_fails(self, which: int) -> None:
+    @rule(which=WHICH, code=st.sampled_from([1, RETRIED_CODE]))
+    def a_node_fails(self, which: int, code: int) -> None:
         for node in self.nodes(which)[:1]:
-            self.world.leave(node, Exit(code=1))
+            self.world.leave(node, Exit(code=code))
+
+    @rule(which=WHICH, step=st.sampled_from([0, 10, 20, 30]))
+    def a_checkpoint_is_closed(self, which: int, step: int) -> None:
+        for node in self.nodes(which)[-1:]:
+            self.world.close_set(node, step)
 
     @rule(which=WHICH)
     def a_node_breaks(self, which: int) -> None:
         for node in self.nodes(which)[-1:]:
             self.world.break_down(node)
+
+    @rule(which=WHICH)
+    def aws_takes_a_node_back(self, which: int) -> None:
+        for node in self.nodes(which)[-1:]:
+            self.world.take_back(node)
 
     @rule(which=WHICH)
     def a_node_falls_silent(self, which: int) -> None:

@@ -28,7 +28,7 @@ MAY_WRITE = {
         rf"(order|session)#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
     ),
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
-    "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+",
+    "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+(#ended)?",
     "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
 }
 """Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""

@@ -18,7 +18,7 @@ from unittest import mock
 import attendant.handler
 from contract import items, keys, tags
 from contract.codec import decode, encode
-from contract.commits import Commit, CommittedFile
+from contract.commits import CheckpointSet, Commit, CommittedFile
 from contract.jobs import Job
 from contract.places import Place
 from contract.reports import Exit, Phase
@@ -33,7 +33,7 @@ from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.yard import ABROAD, admits, deployed
 from tests.properties.execution import Answered, Execution
-from tests.properties.jobs_oracle import Fate, Run, allowed_ends, right_end
+from tests.properties.jobs_oracle import ON_DEMAND, Fate, Run, allowed_ends, right_end
 from tests.properties.jobs_watched import Watch, Watched
 from tests.properties.world import BEAT_S, BOOT_S, Node, rude, send
 
@@ -50,6 +50,7 @@ class JobsWorld:
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
         self.aws.chance, self.aws.watch = self.chance, Watch(self.aws)
+        self.aws.prices.hourly = dict(ON_DEMAND)
         self.watch = self.aws.watch
         self.surprises, self.owners = self.watch.surprises, self.watch.owners
         self.timing = timing
@@ -66,9 +67,11 @@ class JobsWorld:
         self._closed = False
         self._installed = ExitStack()
         self.functions = Functions(self.aws)
+        self.functions.admission = replace(
+            self.functions.admission, timing=timing
+        )  # before its environment is made of it
         self._installed.enter_context(self.functions.installed())
         self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
-        self.functions.admission = replace(self.functions.admission, timing=timing)
         self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
         self.aws.events.every(CLOCK_S, self.tick)
         self.functions.clean_up()
@@ -98,7 +101,8 @@ class JobsWorld:
         execution = Execution(name, self.aws, self._invoke, self.timing, request=whole)
         taken = any(one.id == name and not one.refused for one in self.runs)
         too_much = nodes > ADMISSION.limits.max_nodes
-        run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes)
+        retries, cap = request.get("retries", {}).get("times", 0), request.get("max_cost_usd")
+        run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes, retries, cap)
         execution.judged = lambda: self._judged(run)
         execution.ended = lambda: self._ended(run)
         self.runs.append(run)
@@ -184,6 +188,11 @@ class JobsWorld:
         self.owners[node.machine.id].fate(node.attempt).lost = True
         self._ec2_of(node).end(node.machine, "Server.InternalError", "host failed")
 
+    def take_back(self, node: Node) -> None:
+        """AWS wants its spot capacity, and no notice came."""
+        self.owners[node.machine.id].fate(node.attempt).taken = True
+        self._ec2_of(node).end(node.machine, "Server.SpotInstanceTermination", "Spot instance termination")
+
     def silence(self, node: Node) -> None:
         """Nobody hears of it again, and EC2 calls it running."""
         self.owners[node.machine.id].fate(node.attempt).lost = True
@@ -196,9 +205,23 @@ class JobsWorld:
         fate = self.owners[node.machine.id].fate(node.attempt)
         node.exit, node.phase = exit_, Phase.ENDED
         fate.failed |= exit_.code != 0 and not exit_.ordered
+        fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
         fate.torn |= {node.machine.id} if torn else set()
         fate.first_told_at = min(fate.first_told_at, self.clock.now)
         send(self.aws, node, artifacts=self._commit(node, fate, torn))
+
+    def close_set(self, node: Node, step: int) -> None:
+        """The last rank of the node's attempt answers a set: it is a checkpoint. No more stay than three."""
+        fate = self.owners[node.machine.id].fate(node.attempt)
+        if node.silent or len(fate.closed) == 3:
+            return
+        fate.closed.append(step)
+        number = len(fate.closed)
+        closed = CheckpointSet(
+            job=node.job, attempt=node.attempt, number=number, step=step, closed_at=self.clock.now, parts=()
+        )
+        key = keys.BytesPrefix(node.job).closed(node.attempt, number)
+        self.aws.s3.write(BUCKET_IN[self._ec2_of(node).region], key, encode(closed))
 
     def _commit(self, node: Node, fate: Fate, torn: str) -> str:
         bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.machine.index
@@ -259,7 +282,7 @@ class JobsWorld:
         return decode(Job, body)
 
     def too_many(self) -> list[str]:
-        """Whole clusters of one attempt at a time, and never more than was asked for."""
+        """Whole clusters of one attempt at a time, and never more than was asked for, or may be spent."""
         found = []
         for run in self.runs:
             running = [machine for machine in run.machines() if machine.runs(self.clock.now)]
@@ -268,6 +291,8 @@ class JobsWorld:
                 found.append(f"{run.id}: {len(running)} instances run, of {sorted(launches)}")
             if any(machine.tags[tags.JOB] != run.id for machine in running):
                 found.append(f"{run.id}: an instance has another job's tag")
+            if run.overspent(self.clock.now):
+                found.append(f"{run.id} has cost ${run.billed(self.clock.now):.2f} of ${run.cap_usd}")
             if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
                 found.append(f"{run.id}: Terminate succeeded, and {left} run")
         return found

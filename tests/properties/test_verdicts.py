@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.properties.rounds import DEEP, ROUNDS, play
-from tests.properties.verdict_nodes import Node
+from tests.properties.verdict_nodes import STALL_S, Node
 from tests.properties.verdict_world import VerdictWorld
 
 RANK = st.integers(0, 3)
@@ -83,6 +83,13 @@ class Attempt(RuleBasedStateMachine):
     @precondition(lambda self: len(self.world.training()) == self.world.nodes)
     def the_training_ends(self) -> None:
         self.world.finish()
+
+    @rule(then_s=THEN_S)
+    @precondition(lambda self: self.world.seed % 3 == 0)
+    def the_trainers_hang(self, then_s: float) -> None:
+        """In some attempts: nothing else ends them, so there is nothing left to find in what comes after."""
+        self.world.hang()
+        self.world.run(then_s)
 
     @rule(which=RANK, seconds=st.sampled_from([5.0, 40.0, 90.0]))
     def a_node_freezes_for_a_while(self, which: int, seconds: float) -> None:
@@ -211,3 +218,34 @@ def test_a_trainer_that_fails_by_itself_on_one_rank_is_judged_within_a_minute(se
     assert world.verdict is not None
     assert world.verdict.error == "TrainingFailed"
     assert world.ended_at - failed_at < 50
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_a_training_that_hangs_is_stalled_once_its_minutes_are_over_and_no_sooner(seed: int, nodes: int) -> None:
+    """Whatever is away, dead or late meanwhile for a while."""
+    world = VerdictWorld(nodes, seed)
+    world.run(90 + world.job.timing.warm_up_s)
+    world.run(world.chance.uniform(0, 4000))
+    world.hang()
+    since = world.now
+    world.attendant_dead_until = world.now + world.chance.choice([0.0, 600.0])
+    world.table.away_until = world.now + world.chance.choice([0.0, 300.0])
+    world.run(STALL_S - 1)
+    assert world.table.created is None
+    world.run(60 + 30 + 120 + 62 + 30)  # the clock, a report, the last commits, the clock, and what writes take
+    assert world.wrong == []
+    assert world.verdict is not None
+    assert (world.verdict.error, world.ended_at - since > STALL_S) == ("Stalled", True)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_training_that_goes_on_is_never_stalled_however_long_nobody_hears_of_it(seed: int) -> None:
+    world = VerdictWorld(2, seed)
+    world.run(3000)
+    for _ in range(6):
+        world.table.away_until = world.now + 2 * STALL_S
+        world.run(2 * STALL_S + 400)
+    assert world.wrong == []
+    assert world.table.created is None
+    assert world.verdict is None

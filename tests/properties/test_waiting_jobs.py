@@ -10,9 +10,9 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from tests.builders import JOB
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.properties.execution import WAIT
 from tests.properties.jobs_rules import FAULTS, KINDS, Jobs
 from tests.properties.jobs_world import JobsWorld, Run
+from tests.properties.retrying import WAIT
 from tests.properties.rounds import DEEP, play
 
 ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (2, 2, 20)
@@ -54,6 +54,7 @@ class WaitingJobs(Jobs):
             self.world.ask(name, nodes=nodes, max_hours=24.0, max_wait_hours=hours)
             self.world.run(apart)
         self.world.run(AWAY_S)
+        assert len(self.waiting()) == 2
 
     def waiting(self) -> list[Run]:
         return [run for run in self.world.going() if run.execution.state == WAIT]

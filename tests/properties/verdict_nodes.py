@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from contract.errors import DeadlineReached
+from contract.jobs import NoProgress, Reaction
 from contract.orders import Order, OrderKind
-from contract.reports import Exit, NodeReport, Phase
+from contract.reports import Exit, NodeReport, Phase, Progress
 from tests.builders import JOB, NOW
 from tests.properties.verdict_table import AttemptTable
 
@@ -23,6 +24,8 @@ EARLY_S = 1.0
 WAY_S = (0.02, 1.0)
 """How long a report is on its way."""
 NOTICE_S = 120.0
+STALL_S = 1200.0
+"""How long a training may stand still, after its warm-up."""
 SOON_S = JOB.timing.report_every_s + 25.0
 """Within which a node is heard with nothing in its way but a slow network."""
 NEVER = math.inf
@@ -78,6 +81,10 @@ class Nodes:
     """The orders for which nodes asked, and when."""
     told: list[Order] = field(default_factory=list)
     """Those of which the table has been told."""
+    hangs: bool = False
+    """The trainers wait for each other, and will for ever."""
+    moved_at: float = NOW
+    """When they last finished a step, which none finishes alone."""
     wrong: list[str] = field(default_factory=list)
     """What must never happen, and did."""
     _due: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
@@ -85,7 +92,7 @@ class Nodes:
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
-        self.job = replace(JOB, nodes=self.nodes)
+        self.job = replace(JOB, nodes=self.nodes, stall=NoProgress(minutes=STALL_S / 60, then=Reaction.RESTART))
         self.table = AttemptTable(self.chance, lambda: self.now)
         self.all = [Node(rank, self.chance.choice([0.0, 0.0, -300.0, 300.0])) for rank in range(self.nodes)]
         for node in self.all:
@@ -107,8 +114,15 @@ class Nodes:
         until = self.now + seconds
         while not self.is_over() and self._due and self._due[0][0] <= until:
             self.now, _, action = heapq.heappop(self._due)
+            self._step()
             action()
         self.now = max(self.now, until)
+        self._step()
+
+    def _step(self) -> None:
+        at_work = [node for node in self.training() if self.now >= node.frozen_until]
+        if len(at_work) == self.nodes and not self.hangs:
+            self.moved_at = self.now
 
     # What befalls them
 
@@ -154,8 +168,14 @@ class Nodes:
         if reclaimed:
             self.later(NOTICE_S, lambda: self.lose(node, delay_s, self.chance.choice([0.5, 5.0, 60.0])))
 
+    def hang(self) -> None:
+        """A collective never returns; the processes live, and so do the agents."""
+        self._step()
+        self.hangs = True
+
     def finish(self) -> None:
-        for node in self.training():
+        """Unless they hang."""
+        for node in () if self.hangs else self.training():
             self.later(self.chance.uniform(0, 2), lambda node=node: self._over(node, 0))  # type: ignore[misc]
 
     def _gone(self, node: Node) -> bool:
@@ -200,6 +220,8 @@ class Nodes:
             told, sequence=told.sequence + 1, sent_at=self.now + node.skew_s, phase_s=self.now - node.entered_at,
             failed_s=self.now - node.over_at if told.outcome else 0.0,
             ordered_s=self.now - node.ordered_at if told.order else 0.0,
+            idle_s=self.now - max(node.entered_at, self.moved_at) if told.phase is Phase.TRAINING else None,
+            progress=Progress(step=1) if node.rank == 0 and self.seed % 2 else None,
         )  # fmt: skip
         sent_at, way_s = self.now, self.chance.uniform(*WAY_S) + node.slow_s
         at = sent_at - self.chance.uniform(0, EARLY_S)

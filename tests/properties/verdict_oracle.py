@@ -13,6 +13,8 @@
    know a node, not by a late report, a stranger's report, or a clock that is five minutes off.
 9. Success is that every node told an exit with 0.
 10. Whatever happens, there is an end.
+11. A stall is an order of the attendant's, which comes only where no step was finished for as long as the request says: silence, a table
+    that is away, a frozen node and a wrong clock are none.
 """
 
 from __future__ import annotations

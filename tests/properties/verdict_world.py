@@ -20,12 +20,13 @@ from attendant.policy import Action, Verdict, judge
 from attendant.silence import gaps
 from aws.facts import Instance, Pass, Seen
 from aws.heard import heard
+from contract.errors import Stalled
 from contract.orders import Order, OrderKind
 from contract.reports import Exit, NodeReport, Phase
 from contract.sessions import AttemptSessions
 from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes.functions import TIMEOUTS
-from tests.properties.verdict_nodes import NEVER, Nodes
+from tests.properties.verdict_nodes import NEVER, STALL_S, Nodes
 from tests.properties.verdict_oracle import allowed_ends
 from tests.properties.verdict_table import Away
 
@@ -162,6 +163,9 @@ class VerdictWorld(Nodes):
 
     def _act(self, seen: list[Seen], verdict: Verdict) -> bool:
         """Gives the order, as a look does before it sends the verdict. False where the function dies meanwhile."""
+        stood_s = self.now - self.moved_at
+        if verdict.order is not None and verdict.order.error == Stalled.__name__ and stood_s < STALL_S:
+            self.wrong.append(f"stalled, and a step was finished {stood_s:.0f} s ago")
         state: Any = self.table
         looker = Looker(state=state, node_role=NODE_ROLE, job_role=JOB_ROLE, gaps_s=())
         try:

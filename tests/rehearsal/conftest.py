@@ -34,8 +34,20 @@ BESIDE = {
     "full": "disk-full:at=10",
     "skewed": "clock-skew:seconds=300",
     "untagged": "late-tags:seconds=300",
+    "stuck": "trainer-hang:at=15,rank=1",
+    "given-up": "trainer-hang:at=15",
+    "watched": "trainer-hang:at=15",
+    "missing-gpu": "bad-gpu:how=fewer",
+    "fallen-gpu": "bad-gpu:how=xid,at=15",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
+STALLS = {
+    "stuck": {"nodes": 2, "stall": {"minutes": 0.1, "then": "restart"}},
+    "given-up": {"stall": {"minutes": 0.1, "then": "stop"}},
+    "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
+}
+WITH_GPU = {name: {"instance_types": ["g5.xlarge"]} for name in ("missing-gpu", "fallen-gpu")}
+"""What requests of these ask beside the others."""
 UNATTENDED = [
     *(f"timer-off:job={job}" for job in (*STOPPED, "cut")),
     *(f"cleanup-event-lost:job={job}" for job in STOPPED if job.startswith("unheard-")),
@@ -48,7 +60,13 @@ REGIONS = [
     {"region": "ap-south-1"},
 ]
 """Home, one more that trains, and one for the grid alone."""
-MAIN = ["no-capacity:rungs=1,job=recovering", "node-lost:rank=1,step=40,job=recovering", "response-lost:job=unanswered"]
+MAIN = [
+    "no-capacity:rungs=1,job=recovering",
+    "node-lost:rank=1,step=40,job=recovering",
+    "response-lost:job=unanswered",
+    "spot-notice:step=40,job=disturbed",
+    "spot-kill:step=130,job=disturbed",
+]
 """The same for jobs of test_main_job.py."""
 BOOT_S = 180.0
 """Seconds: twenty nodes boot on two cores beside all other tests, and 90 s (15 minutes, ten times as fast) were not always enough."""
@@ -57,8 +75,9 @@ PLACES = [
         f"capacity-away:region={region},attempt={attempt},job=moved"
         for attempt, region in ((1, "us-east-1"), (2, "eu-central-1"))
     ),
-    "node-interrupted:rank=1,step=40,job=moved",
+    "spot-notice:rank=1,step=40,job=moved",
     "capacity-away:market=spot,job=bought",
+    "spot-rebalance:rank=0,step=20,job=advised",
 ]
 """The same for jobs of test_places.py."""
 GRIDS = [
@@ -106,8 +125,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
     conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
-    timing = asdict(Timing().divided(conditions.speed)) | {"boot_allowance_s": BOOT_S}
-    settings = {"regions": REGIONS, "timing": timing}
+    timing = asdict(Timing().divided(conditions.speed)) | {"boot_allowance_s": BOOT_S, "warm_up_s": 1.0}
+    settings = {"regions": REGIONS, "timing": timing, "limits": {"leave_on_rebalance": True}}
     with Yard(tmp_path_factory.mktemp("yard") / "work", conditions, settings=settings) as deployed:
         yield deployed
 
@@ -127,14 +146,14 @@ def trainer(yard: Yard) -> str:
 @pytest.fixture(scope="session")
 def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears what becomes of them)
     """Started by the first tests of all, since what is left behind is ended minutes later; the last ones see how."""
-    request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02}
+    request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02, "notify": ["failed"]}
     soon = {"stop-sync": train(2, 0.1), "stop-terminate": train(2, 0.1)}
     endless = train(100_000, 0.2)
     return {name: yard.start({**request, "command": soon.get(name, endless)}, name) for name in (*STOPPED, DOOMED)}
 
 
 @pytest.fixture(scope="session")
-def beside(yard: Yard, trainer: str) -> dict[str, StartedJob]:
+def beside(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears of one of them)
     """Started by the first test that asks for it; the last ones see how they ended."""
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
-    return {name: yard.start(request, name) for name in BESIDE}
+    return {name: yard.start(request | (STALLS | WITH_GPU).get(name, {}), name) for name in BESIDE}

@@ -19,7 +19,10 @@ ADDED_LINES = 5
 """The assignments that the launcher puts behind the script's first line."""
 ARMED = SCRIPT.read_text().splitlines().index("# From here on everything may fail.") + 1 + ADDED_LINES
 """Number of the first line of user data behind which the power-off timer is armed."""
-HAPPY = ["Admit", "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
+BEGIN = ["Admit", "Plan only?"]
+HAPPY = [*BEGIN, "Launch", "Train", "Sync", "Terminate", "Decide", "Done"]
+AGAIN = [*BEGIN, "Launch", "Train", "Terminate", "Decide", "Pause", *HAPPY[2:]]
+"""States of a job with two attempts."""
 ONE = {"instance_types": ["t3.large"], "nodes": 1, "max_hours": 1}
 DENIALS = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 """What a caller hears whom IAM denies a call."""

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from contract import names
-from contract.keys import BytesPrefix, CommitKind
+from contract.keys import BytesPrefix, CommitKind, JobPrefix
 from contract.reports import Phase
 from localaws.conditions import Conditions
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, failed, instances, left, path, succeeded, train
+from tests.rehearsal.jobs import ARMED, HAPPY, ONE, TWO, ended, failed, instances, left, path, stored, succeeded, train
 from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.faults]
@@ -110,6 +110,54 @@ def at_once(
     own = [f"{fault},job={name}{more}" for name, fault in faults.items()]
     with yard.faults(parse_faults(own)):
         yield {name: yard.start({**request, "code": code}, name) for name in faults}
+
+
+LOSES = "node-lost:rank=1,step={step},attempts={attempt},job=often"
+"""A node of each attempt so far, once the training has come so far."""
+EXITS = 'test "$ATTEMPT" = 1 && exit {code}; exec python train.py 3 0.1 0'
+
+
+@pytest.fixture(scope="module")
+def again(mending: Yard) -> Iterator[dict[str, StartedJob]]:
+    """Jobs that begin again more often than the deployment has recoveries (one), or that fail by themselves."""
+    code = mending.upload(TRAINER, "trainer")
+    losses = [LOSES.format(step=20 * attempt, attempt=attempt) for attempt in (1, 2)]
+    requests: dict[str, dict[str, Any]] = {"often": {**TWO, "command": train(60, 0.2), "checkpoint_minutes": 0.02}}
+    for name, status in (("tempfail", 75), ("mistake", 76)):
+        command = ["bash", "-c", EXITS.format(code=status)]
+        requests[name] = {**ONE, "command": command, "retries": {"times": 1, "exit_codes": [75]}}
+    with mending.faults(parse_faults(losses)):
+        yield {name: mending.start({**request, "code": code}, name) for name, request in requests.items()}
+
+
+def test_a_job_that_commits_before_each_loss_is_lost_more_often_than_it_has_recoveries(
+    again: dict[str, StartedJob],
+) -> None:
+    job = again["often"]
+    output = json.loads(succeeded(job)["output"])
+    ended(job)
+    assert (output["attempts"], left(job)) == (3, [])
+    restored = [job.reports(attempt)[0].restored_step for attempt in (2, 3)]
+    assert restored == sorted(set(restored))  # each began further than the one before
+    assert restored[0] > 0
+    assert job.states().count("Pause") == 2
+
+
+def test_a_command_that_exits_with_a_code_of_its_request_runs_again(again: dict[str, StartedJob]) -> None:
+    job = again["tempfail"]
+    assert json.loads(succeeded(job)["output"])["attempts"] == 2
+    ended(job)
+    assert left(job) == []
+    (recovered,) = json.loads(stored(job.yard, JobPrefix(job.name).result))["recovered"]
+    assert recovered["error"] == "TrainingFailed"
+    assert "exited with code 75" in recovered["cause"]
+
+
+def test_a_command_that_exits_with_another_code_does_not(again: dict[str, StartedJob]) -> None:
+    job = again["mistake"]
+    assert "exited with code 76" in failed(job, "TrainingFailed")
+    assert job.states()[-3:] == ["Terminate", "Decide", "Failed"]
+    assert job.states().count("Launch") == 1
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,39 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from contract import keys
+from contract import keys, names, tags
+from localaws.services import ec2
+from rehearsal.deployment import ACCOUNT
 from rehearsal.summary import Summary, shortcomings, summarise
 from rehearsal.yard import StartedJob, Yard
 from stacks.parts import jsonata
-from tests.rehearsal.jobs import DENIALS, HAPPY, ONE, TWO, ended, failed, instances, left, stored, succeeded, train
+from tests.rehearsal.jobs import (
+    AGAIN,
+    BEGIN,
+    DENIALS,
+    HAPPY,
+    ONE,
+    TWO,
+    changes,
+    ended,
+    failed,
+    instances,
+    left,
+    stored,
+    succeeded,
+    train,
+)
+from tests.rehearsal.mailbox import Mailbox
+from tests.waiting import until
 
 pytestmark = [pytest.mark.rehearsal]
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
+def jobs(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears of one of them)
     """Jobs that do not disturb one another, all started at once."""
     digits = json.loads((ROOT / "examples/ddp_digits/job.json").read_text())
     requests: dict[str, Mapping[str, Any]] = {
@@ -29,10 +49,34 @@ def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
         "long": {**ONE, "code": trainer, "command": train(20, 1.0)},
         "failing": {**TWO, "code": trainer, "command": train(3, 0.1, 3)},
         "overdue": {**ONE, "code": trainer, "command": train(10_000, 0.1), "max_hours": 0.02},
-        "recovering": {**TWO, "code": trainer, "command": train(60, 0.2), "checkpoint_minutes": 0.02},
+        "broke": {
+            **ONE,
+            "code": trainer,
+            "command": train(10_000, 0.1),
+            "max_hours": 0.03,
+            "max_cost_usd": 0.004,
+        },
+        "planned": {**ONE, "code": trainer, "command": train(2, 0.1), "dry_run": True},
+        "recovering": {
+            **TWO,
+            "code": trainer,
+            "command": train(60, 0.2),
+            "checkpoint_minutes": 0.02,
+            "owner": "ada",
+            "max_cost_usd": 100,
+            "notify": ["done", "failed", "recovered", "stalled"],
+        },
         "unanswered": {**TWO, "code": trainer, "command": train(3, 0.1)},
     }
     return {name: yard.start(request, name) for name, request in requests.items()}
+
+
+@pytest.fixture(scope="module")
+def disturbed(yard: Yard, jobs: dict[str, StartedJob]) -> StartedJob:
+    """Started once the other training with PyTorch has ended, which listens on the same port of this computer."""
+    ended(jobs["digits"])
+    request = json.loads((ROOT / "examples/ddp_digits/spot.json").read_text())
+    return yard.start({**request, "code": yard.upload(ROOT / "examples/ddp_digits", "disturbed")}, "disturbed")
 
 
 def summary(job: StartedJob) -> Summary:
@@ -94,6 +138,28 @@ def test_a_job_is_stopped_ahead_of_its_deadline_with_a_last_checkpoint(jobs: dic
     assert f"step {report.checkpoint_step}" in execution["cause"]
 
 
+def test_a_job_is_stopped_before_its_money_is_used_up_and_everything_is_saved(jobs: dict[str, StartedJob]) -> None:
+    job = jobs["broke"]
+    execution = ended(job)
+    assert (execution["status"], execution["error"]) == ("FAILED", "BudgetExceeded")
+    assert left(job) == []
+    if jsonata.LATE_CAUSE not in execution["cause"]:
+        assert "has used up the $0.004 of its max_cost_usd" in execution["cause"]
+    assert job.reports(1)[0].checkpoint_step > 0
+    (paid,) = (one for one in ec2.machines().all() if one.tags[tags.JOB] == job.name)
+    assert (paid.ending_at - paid.launched_at) / 3600 * (0.096 + 0.0952 * 200 / 720) <= 0.004
+
+
+def test_a_plan_has_its_price_and_starts_nothing(yard: Yard, jobs: dict[str, StartedJob]) -> None:
+    job = jobs["planned"]
+    told = json.loads(succeeded(job)["output"])
+    assert job.states() == [*BEGIN, "Planned"]
+    assert told["estimate"]["usd_at_most"] > 0
+    assert (instances(job), changes(job)) == ([], [])
+    with pytest.raises(ClientError):
+        stored(yard, keys.JobPrefix("planned").description)
+
+
 def test_a_name_that_belongs_to_another_executions_job_is_refused(
     yard: Yard, jobs: dict[str, StartedJob], trainer: str
 ) -> None:
@@ -112,13 +178,64 @@ def test_two_rungs_and_two_attempts_end_in_success_from_the_last_checkpoint(
     job = jobs["recovering"]
     execution = succeeded(job)
     job.settle()
-    assert job.states() == ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
+    assert job.states() == AGAIN
     output = json.loads(execution["output"])
     assert output["attempts"] == 2
     assert [rung["answer"] for rung in output["rungs"]][:2] == ["InsufficientInstanceCapacity", "launched"]
     assert job.reports(2)[0].restored_step > 0
     assert artifact(yard, job, "result-0.json")["from"] > 0
     assert left(job) == []
+
+
+def test_a_training_that_met_a_notice_and_a_kill_ends_with_the_metric_of_the_undisturbed_one(
+    yard: Yard, jobs: dict[str, StartedJob], disturbed: StartedJob
+) -> None:
+    job, undisturbed = disturbed, summary(jobs["digits"])
+    succeeded(job)
+    done = summary(job)
+    assert shortcomings(done, nodes=2, metric_at_least=0.93) == []
+    assert done.metric == pytest.approx(undisturbed.metric, abs=0.01)
+    noticed, killed = done.interruptions
+    assert (noticed["error"], noticed["steps_lost"], killed["error"]) == ("Interrupted", 0, "Interrupted")
+    assert None not in (noticed["recovery_s"], killed["steps_lost"], killed["recovery_s"])
+    written = [call.parameters.get("Key") for call in yard.aws.recorder.of(name="s3:PutObject") if call.status == 200]
+    for attempt in (2, 3):
+        (restored,) = {one.restored for one in job.reports(attempt).values()}
+        _, of, number = restored.split("/")
+        assert keys.BytesPrefix(job.name).closed(int(of), int(number)) in written  # it may be thinned since
+
+
+def test_a_job_in_another_region_begins_with_the_checkpoint_of_one_that_has_ended(
+    yard: Yard, jobs: dict[str, StartedJob], trainer: str
+) -> None:
+    succeeded(jobs["recovering"])
+    request = {**ONE, "code": trainer, "command": train(70, 0.1), "region": "us-east-1", "resume_from": "recovering"}
+    job = yard.start(request, "begun-further")
+    succeeded(job)
+    exits = [one["stateExitedEventDetails"] for one in job.history() if "stateExitedEventDetails" in one]
+    admitted = json.loads(next(one["output"] for one in exits if one["name"] == "Admit"))
+    assert admitted["resumes"].startswith("step 60 of job recovering (attempt 2, ")
+    assert job.reports(1)[0].restored_step == 60
+    away = yard.context["trainyard"]["deployment"], ACCOUNT, "us-east-1"
+    key = keys.BytesPrefix(job.name).artifact(0, "result-0.json")
+    assert json.loads(stored(yard, key, names.bytes_bucket(*away)))["from"] == 60
+
+
+def test_people_are_told_once_that_it_trains_again_and_that_it_is_done(
+    jobs: dict[str, StartedJob], mailbox: Mailbox
+) -> None:
+    succeeded(jobs["recovering"])
+    until(lambda: mailbox.about("recovering is done"))
+    told = mailbox.about("Trainyard trainyard: recovering ")
+    assert [one.subject.removeprefix("Trainyard trainyard: ") for one in told] == [
+        "recovering trains again (attempt 2)",
+        "recovering is done",
+    ]
+    again, done = told
+    assert "Attempt 1: NodeLost: rank 1 " in again.text
+    assert "Job recovering of ada is done, after 2 attempts." in done.text
+    for one in told:
+        assert "of its max_cost_usd of $100" in one.text
 
 
 def test_a_lost_answer_of_run_instances_makes_no_second_cluster(jobs: dict[str, StartedJob]) -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from rehearsal.state import written_at
 from rehearsal.yard import StartedJob
-from tests.rehearsal.jobs import HAPPY, ended, instances, left, path, shutdowns
+from tests.rehearsal.jobs import AGAIN, HAPPY, ended, instances, left, path, shutdowns
 
 pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
-AGAIN = ["Admit", "Launch", "Train", "Terminate", "Decide", *HAPPY[1:]]
 
 
 def reason(job: StartedJob) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from contract import keys, names
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import TWO, ended, instances, left, stored, succeeded, train
+from tests.rehearsal.jobs import TWO, ended, instances, left, shutdowns, stored, succeeded, train
 
 pytestmark = [pytest.mark.rehearsal]
 HOME, AWAY = "eu-central-1", "us-east-1"
@@ -22,6 +22,7 @@ def jobs(yard: Yard, trainer: str) -> dict[str, StartedJob]:
     wide = {**TWO, "code": trainer, "checkpoint_minutes": 0.02, "regions": "auto"}
     requests: dict[str, dict[str, Any]] = {
         "moved": {**wide, "command": train(150, 0.2), "market": "spot"},
+        "advised": {**wide, "nodes": 1, "command": train(100, 0.2), "market": "spot"},
         "bought": {**wide, "command": train(3, 0.1), "market": "spot-then-on-demand"},
     }
     return {name: yard.start(request, name) for name, request in requests.items()}
@@ -46,6 +47,20 @@ def test_a_spot_node_that_is_taken_back_goes_on_from_its_last_checkpoint_in_anot
     (restored,) = {one.restored_step for one in second.values()}
     assert restored >= max(one.closed_step for one in first.values())
     assert restored > 0
+    assert left(job) == []
+
+
+def test_a_job_that_is_advised_to_leave_a_spot_node_saves_and_leaves_it_before_it_is_taken(
+    jobs: dict[str, StartedJob],
+) -> None:
+    job = jobs["advised"]
+    succeeded(job)
+    ended(job)
+    first, second = job.reports(1)[0], job.reports(2)[0]
+    assert first.exit is not None
+    assert "EC2 recommends to leave the node of rank 0" in first.exit.reason
+    assert second.restored_step >= 20
+    assert "Server.SpotInstanceTermination" not in shutdowns(job)
     assert left(job) == []
 
 
@@ -77,6 +92,6 @@ def test_what_spot_does_not_have_is_bought_on_demand(jobs: dict[str, StartedJob]
     ended(job)
     asked = [(one["market"], one["answer"]) for one in rungs(job)]
     assert asked[-1] == ("on-demand", "launched")
-    assert asked[:-1]
+    assert len(asked[:-1]) >= 4
     assert set(asked[:-1]) == {("spot", "InsufficientInstanceCapacity")}
     assert {one.get("InstanceLifecycle", "on-demand") for one in instances(job)} == {"on-demand"}

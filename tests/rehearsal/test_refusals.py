@@ -19,7 +19,7 @@ CHOSEN = {
     "instance_types": "a type named twice",
     "nodes": "a number as text",
     "market": "no market",
-    "max_cost_usd": "a budget that cannot buy one node-hour",
+    "max_cost_usd": "zero",
     "environment": "names that are none",
     "data": "no bucket",
     "owner": "text turned from right to left",

@@ -101,6 +101,15 @@ def test_with_nobody_told_of_its_end_the_reaper_ends_it_at_the_second_look(
         assert until(partial(mailbox.about, "ended", one["InstanceId"], job.name))
 
 
+def test_with_no_event_of_its_end_people_are_told_all_the_same(
+    unattended: dict[str, StartedJob], mailbox: Mailbox
+) -> None:
+    job = unattended["unheard-train"]
+    stopped(job)
+    until(lambda: mailbox.about(f"{job.name} has failed", "somebody stopped its execution"))
+    assert len(mailbox.about(f"{job.name} has failed")) == 1
+
+
 def test_terminate_alone_ends_a_node_that_nobody_else_can_reach(yard: Yard, beside: dict[str, StartedJob]) -> None:
     job = beside["cut"]
     succeeded(job)

@@ -21,7 +21,7 @@ from localaws.services.ec2_reservations import CapacityReservation, reserve
 from rehearsal.account import DeployedAccount
 from rehearsal.faults import parse_faults
 from rehearsal.yard import StartedJob, Yard
-from tests.rehearsal.jobs import DENIALS, ONE, failed, instances, left, stored, succeeded, train
+from tests.rehearsal.jobs import BEGIN, DENIALS, ONE, failed, instances, left, stored, succeeded, train
 from tests.waiting import HANG_S, until
 
 pytestmark = [pytest.mark.rehearsal]
@@ -34,9 +34,12 @@ QUICK = {
     "launch_pace_s": 0.2,
     "wait_again_s": 2.0,
     "wait_longest_s": 6.0,
+    "spot_prices_s": 10.0,
 }
 """In seconds of the rehearsal: a minute of the real clock is six of them."""
 WAIT = "Wait for capacity"
+CHEAPER = f"{HOME}b"
+"""The dearest zone on spot when jobs are admitted, and the cheapest a little later."""
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +67,16 @@ def jobs(scarce: Yard) -> Iterator[dict[str, StartedJob]]:
     requests = {"patient": waits, "stopped": waits, "hasty": {**waits, "max_wait_hours": 0.008}}
     requests["reserved"] = {**waits, "reservation": reserved(scarce).id}
     block = reserved(scarce, kind="capacity-block", ends_at=time.time() + 7200.0)
-    requests["block"] = {**waits, "reservation": block.id, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
+    requests["block"] = {**waits, "reservation": block.id, "command": train(60, 0.2), "checkpoint_minutes": 0.02}
+    requests["priced"] = {**waits, "market": "spot"}
     faults = [
+        "capacity-away:seconds=300,job=priced",
+        f"spot-price-moves:factor=1000,zone={CHEAPER},seconds=150",
+        f"spot-price-moves:factor=0.001,zone={CHEAPER},after=150",
         "reservation-full:seconds=300,job=reserved",
         "capacity-away:job=reserved",
         "capacity-away:job=block",
-        "block-ends:step=10,job=block",
+        "block-ends:step=30,job=block",
         "capacity-away:seconds=300,job=patient",
         *(f"capacity-away:job={one}" for one in ("stopped", "hasty")),
     ]
@@ -86,7 +93,7 @@ def test_a_job_waits_for_its_capacity_and_is_trained(scarce: Yard, jobs: dict[st
     job = jobs["patient"]
     until(lambda: WAIT in job.states(), HANG_S)
     execution = succeeded(job)
-    assert job.states() == ["Admit", "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
+    assert job.states() == [*BEGIN, "Launch", WAIT, "Train", "Sync", "Terminate", "Decide", "Done"]
     told = document(scarce, job.name)
     assert (told["state"], told["tries"] > 0) == ("launched", True)
     links = json.loads(execution["output"])["links"]
@@ -133,6 +140,19 @@ def test_a_wait_that_is_over_fails_the_job_and_says_what_every_rung_answered(job
         )
 
 
+def test_a_job_that_waited_starts_in_the_zone_whose_spot_price_has_fallen_below_the_others(
+    scarce: Yard, jobs: dict[str, StartedJob]
+) -> None:
+    job = jobs["priced"]
+    succeeded(job)
+    exits = [one["stateExitedEventDetails"] for one in job.history() if "stateExitedEventDetails" in one]
+    (admitted,) = (json.loads(one["output"]) for one in exits if one["name"] == "Admit")
+    assert CHEAPER in admitted["ladder"][-1]
+    (one,) = instances(job)
+    assert one["Placement"]["AvailabilityZone"] == CHEAPER
+    assert "an hour of one node" in document(scarce, job.name)["rungs"][-1]["price"]
+
+
 def test_a_full_reservation_is_waited_for_and_then_used(jobs: dict[str, StartedJob]) -> None:
     job = jobs["reserved"]
     succeeded(job)
@@ -156,7 +176,7 @@ def test_a_job_whose_block_is_ended_under_it_goes_on_in_the_block_from_its_check
 def test_no_call_of_a_wait_or_of_a_launch_into_a_reservation_would_be_denied(
     scarce: Yard, jobs: dict[str, StartedJob]
 ) -> None:
-    for name in ("patient", "reserved", "block"):
+    for name in ("patient", "priced", "reserved", "block"):
         succeeded(jobs[name])
     account = DeployedAccount(scarce)
     policies = account.policies()
@@ -164,7 +184,9 @@ def test_no_call_of_a_wait_or_of_a_launch_into_a_reservation_would_be_denied(
     made = [call for call in list(scarce.aws.recorder.calls) if call.role in roles and call.error not in DENIALS]
     verdicts = judge(made, policies, account)
     assert [(one.call.name, one.request, one.answer.error) for one in verdicts if not one.answer.allowed] == []
-    assert {"states:SendTaskSuccess", "dynamodb:DeleteItem"} <= {one.call.name for one in verdicts}
+    assert {"states:SendTaskSuccess", "dynamodb:DeleteItem", "ec2:DescribeSpotPriceHistory"} <= {
+        one.call.name for one in verdicts
+    }
     launched = {
         one.request.resource.split(":")[5].split("/")[0] for one in verdicts if one.call.action == "RunInstances"
     }

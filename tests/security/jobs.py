@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contract import keys, names, sessions
 from contract.keys import BytesPrefix, CommitKind, JobPrefix
-from tests.security.asking import BYTES, HERE, HOME, JOB, JOB_ROLE, NODES_LOG, SECRETS, Ask
-from tests.security.policies import ACCOUNT, REGION, log_stream, role
+from tests.security.asking import BYTES, EXECUTIONS, HERE, HOME, JOB, JOB_ROLE, NODES_LOG, SECRETS, STATES, Ask
+from tests.security.policies import ACCOUNT, REGION, TOPIC, log_stream, role
 from tests.security.state import JOB as JOB_ITEMS
 from tests.security.state import MINE, ORDER, SESSION, ask
 
@@ -68,6 +68,8 @@ WITHOUT_JOB: tuple[dict[str, object], ...] = (
 )
 BEGINS = ("sts:AssumeRole", "sts:TagSession")
 ALLOWED = [
+    Ask("Attendant", "states:ListExecutions", f"{STATES}:trainyard-train"),
+    Ask("Attendant", "states:DescribeExecution", f"{EXECUTIONS}:trainyard-train:resnet"),
     *(Ask("Job", *one) for one in MAY),
     Ask(
         "Attendant",
@@ -83,6 +85,16 @@ ALLOWED = [
     ),
 ]
 DENIED = [
+    Ask("Attendant", "states:ListExecutions", f"{STATES}:other-train"),
+    Ask("Attendant", "states:DescribeExecution", f"{EXECUTIONS}:other-train:resnet"),
+    Ask("Attendant", "states:DescribeExecution", f"{EXECUTIONS}:trainyard-grid:sweep"),
+    Ask("Attendant", "states:StopExecution", f"{EXECUTIONS}:trainyard-train:resnet"),
+    Ask("Attendant", "states:GetExecutionHistory", f"{EXECUTIONS}:trainyard-train:resnet"),
+    *(
+        Ask(who, "states:DescribeExecution", f"{EXECUTIONS}:trainyard-train:resnet")
+        for who in ("Node", "Job", "Launcher")
+    ),
+    Ask("Job", "sns:Publish", TOPIC),
     # One job against another.
     *(Ask("Job", *one) for other in NEARLY for one in of(other)),
     # The instance without the keys of its job.

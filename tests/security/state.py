@@ -8,7 +8,7 @@ from tests.security.policies import NODE_ROLE_ID, STREAM, TABLE, function, queue
 
 MINE, OTHERS = (items.userid(NODE_ROLE_ID, instance) for instance in ("i-0a", "i-0b"))
 """Partitions of the instance that asks, and of another one."""
-JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
+JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY = (
     key.partition
     for key in (
         items.job("a"),
@@ -16,13 +16,15 @@ JOB, LAUNCHES, CLOSED, ORDER, SESSION = (
         items.closed("a", 1),
         items.order("a", 1),
         items.session("a", 1),
+        items.unhealthy("a", 1, 0),
     )
 )
 WAITING, ADMISSION, REGIONS, MARKS, PASS = items.WAITING, items.ADMISSION, items.REGIONS, items.MARKS, items.PASS
-GROUPS, CAPACITY, TURN, EMPTY = items.GROUPS, items.CAPACITY, items.TURN, items.EMPTY
+GROUPS, CAPACITY, TURN, EMPTY, UNTOLD = items.GROUPS, items.CAPACITY, items.TURN, items.EMPTY, items.UNTOLD
 PARTITIONS = (
-    *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS),
-    *(CAPACITY, TURN, EMPTY),
+    *(MINE, OTHERS, JOB, LAUNCHES, CLOSED, ORDER, SESSION, UNHEALTHY),
+    *(WAITING, ADMISSION, REGIONS, MARKS, PASS, GROUPS),
+    *(CAPACITY, TURN, EMPTY, UNTOLD),
 )
 WITH_KEYS = (
     "GetItem",
@@ -42,22 +44,22 @@ OF_THE_TABLE = ("Scan", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTi
 ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
-    "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB}},
+    "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB, UNTOLD}},
     "Launcher": {
         "GetItem": {JOB, CLOSED, GROUPS, TURN},
-        "Query": {LAUNCHES, CAPACITY, EMPTY},
+        "Query": {LAUNCHES, CAPACITY, EMPTY, UNHEALTHY},
         "PutItem": {LAUNCHES, REGIONS, GROUPS, CAPACITY, TURN, EMPTY},
         "DeleteItem": {CAPACITY},
     },
     "Attendant": {
         "GetItem": {JOB, ORDER, PASS, SESSION},
-        "Query": {LAUNCHES, WAITING},
+        "Query": {LAUNCHES, WAITING, CLOSED, UNTOLD},
         "BatchGetItem": {MINE, OTHERS},
-        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS, SESSION},
-        "DeleteItem": {WAITING},
+        "PutItem": {MINE, OTHERS, ORDER, WAITING, PASS, SESSION, UNHEALTHY},
+        "DeleteItem": {WAITING, UNTOLD},
     },
     "ArtifactCheck": {"GetItem": {JOB}, "Query": {LAUNCHES}, "BatchGetItem": {MINE, OTHERS}},
-    "Terminator": ENDING,
+    "Terminator": {**ENDING, "GetItem": {JOB, CLOSED}, "Query": {LAUNCHES, UNHEALTHY}},
     "Cleanup": ENDING,
     "Drain": {
         "GetItem": {JOB, ADMISSION},

@@ -109,7 +109,7 @@ READS, WRITES = {"read home"}, {"read home", "write home"}
 TABLE = {"use the table"}
 QUEUES = {"read queues", "send to queues"}
 MAY: dict[str, set[str]] = {
-    "Admission": WRITES | TABLE,
+    "Admission": WRITES | TABLE | {"read bytes"},
     "ArtifactCheck": WRITES | TABLE | {"read bytes"},
     "Attendant": TABLE | QUEUES,
     "Build": READS,
@@ -128,7 +128,7 @@ MAY: dict[str, set[str]] = {
     "Reaper": TABLE | QUEUES,
     "RegionCheck": TABLE,
     "Schedule": QUEUES,
-    "Terminator": WRITES | TABLE,
+    "Terminator": WRITES | TABLE | {"read bytes"},
     "Training": READS | {"read bytes", "write bytes"},
 }
 """Who sends to a queue, or writes an object, also decrypts: SQS the data key that it uses again, S3 the parts of an upload."""

@@ -7,6 +7,7 @@ from localaws.iam.simulator import Policies, simulate
 from tests.security.asking import JOB_ROLE, Ask
 from tests.security.jobs import BEGINS, CORPUS, WITH_JOB, WITHOUT_JOB
 from tests.security.policies import ACCOUNT, REGION, role
+from tests.security.resumes import WITH_SOURCE
 
 ROLES_OF_OTHERS = (
     "arn:aws:iam::444455556666:role/corpus2",
@@ -23,6 +24,8 @@ ALLOWED = [Ask("Attendant", one, CORPUS, WITH_JOB) for one in BEGINS]
 DENIED = [
     *(Ask("Attendant", begins, one, WITH_JOB) for begins in BEGINS for one in ROLES_OF_OTHERS),
     *(Ask("Attendant", "sts:AssumeRole", one, given) for one in (CORPUS, JOB_ROLE) for given in WITHOUT_JOB),
+    # A training's role learns of no other job.
+    *(Ask("Attendant", one, CORPUS, WITH_SOURCE) for one in BEGINS),
     *(
         Ask(who, begins, CORPUS, WITH_JOB)
         for begins in BEGINS

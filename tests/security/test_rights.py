@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images, jobs, launches, state
+from tests.security import endings, grids, images, jobs, launches, resumes, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -35,7 +35,19 @@ from tests.security.asking import (
     X86_IMAGE,
     Ask,
 )
-from tests.security.policies import ACCOUNT, REGION, TOPIC_KEY, function, log_stream, of_resource, queue, role, trust
+from tests.security.endings import BY_SNS
+from tests.security.policies import (
+    ACCOUNT,
+    REGION,
+    TOPIC,
+    TOPIC_KEY,
+    function,
+    log_stream,
+    of_resource,
+    queue,
+    role,
+    trust,
+)
 from tools.synthesis import Synthesised
 
 AGENT = keys.agent("a" * 64)
@@ -69,6 +81,7 @@ ALLOWED = [
     Ask("Admission", "secretsmanager:DescribeSecret", f"{SECRETS}:trainyard/trainyard/wandb-AbCdEf"),
     *(Ask("Launcher", "ec2:RunInstances", f"{EC2}:{kind}/*", context) for kind, context in launches.SAFE.items()),
     *(Ask("Launcher", "ec2:RunInstances", launches.IMAGE, owner) for owner in launches.OWNERS),
+    Ask("Launcher", "ec2:DescribeSpotPriceHistory", "*", HERE),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:subnet/subnet-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:security-group/sg-1", OURS),
     Ask("Launcher", "ec2:RunInstances", f"{EC2}:launch-template/lt-1", OURS),
@@ -103,6 +116,11 @@ ALLOWED = [
     Ask("Terminator", "s3:GetObject", f"{HOME}/{JOB.result}"),
     Ask("Terminator", "s3:PutObject", f"{HOME}/{JOB.result}"),
     Ask("Terminator", "s3:ListBucket", HOME, {"s3:prefix": JOB.result}),
+    Ask("Terminator", "s3:GetObject", f"{BYTES}/jobs/resnet/commits/checkpoints/0001-000001/closed.json"),
+    Ask("Terminator", "s3:ListBucket", BYTES),
+    Ask("Attendant", "sns:Publish", TOPIC),
+    Ask("Attendant", "kms:Decrypt", TOPIC_KEY, BY_SNS),
+    Ask("Attendant", "kms:GenerateDataKey", TOPIC_KEY, BY_SNS),
     Ask("Train", "lambda:InvokeFunction", function("Admission")),
     Ask("Train", "lambda:InvokeFunction", function("Launcher")),
     Ask("Train", "lambda:InvokeFunction", function("Attendant")),
@@ -179,6 +197,11 @@ DENIED = [
     Ask("Launcher", "iam:PassRole", NODE_ROLE),
     Ask("Launcher", "iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {"iam:PassedToService": "ec2.amazonaws.com"}),
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9", THEIRS),
+    Ask("Terminator", "s3:GetObject", f"{BYTES}/jobs/resnet/checkpoints/rank-0000/x"),
+    Ask("Terminator", "s3:PutObject", f"{BYTES}/jobs/resnet/commits/checkpoints/0001-000001/closed.json"),
+    Ask("Attendant", "sns:Publish", f"{TOPIC}-of-others"),
+    Ask("Attendant", "kms:Decrypt", TOPIC_KEY),
+    *(Ask(who, "sns:Publish", TOPIC) for who in ("Launcher", "Terminator", "Admission")),
     Ask("Terminator", "ec2:TerminateInstances", f"{EC2}:instance/i-9"),
     Ask("Terminator", "ec2:StopInstances", f"{EC2}:instance/i-1", OURS),
     Ask("Terminator", "ec2:DescribeInstances", "*", {"aws:RequestedRegion": "ap-south-1"}),
@@ -261,8 +284,25 @@ DENIED = [
     Ask("Node", "lambda:InvokeFunction", function("Launcher")),
 ]
 
-EVERY_ALLOWED = [*ALLOWED, *endings.ALLOWED, *images.ALLOWED, *grids.ALLOWED, *state.ALLOWED, *jobs.ALLOWED]
-EVERY_DENIED = [*DENIED, *launches.DENIED, *endings.DENIED, *images.DENIED, *grids.DENIED, *state.DENIED, *jobs.DENIED]
+EVERY_ALLOWED = [
+    *ALLOWED,
+    *endings.ALLOWED,
+    *images.ALLOWED,
+    *grids.ALLOWED,
+    *state.ALLOWED,
+    *jobs.ALLOWED,
+    *resumes.ALLOWED,
+]
+EVERY_DENIED = [
+    *DENIED,
+    *launches.DENIED,
+    *endings.DENIED,
+    *images.DENIED,
+    *grids.DENIED,
+    *state.DENIED,
+    *jobs.DENIED,
+    *resumes.DENIED,
+]
 
 
 IN_EVERY_REQUEST = {"aws:requestedregion"}

@@ -37,6 +37,8 @@ TIMING_STATES = {
     ("Sync", "Arguments"),
     ("Sync", "Retry"),
     ("Terminate", "Retry"),
+    ("Terminate", "Assign"),
+    ("Decide", "Choices"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from contract.timing import Timing
-from tests.properties.execution import retriers, retriers_around
+from tests.properties.retrying import retriers, retriers_around
 
 
 def as_synthesised(retry: dict[str, Any]) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from admission.policy import MOST_CODE
-from admission.request import read
+from admission.reading import read
 from contract import names
 from contract.timing import Timing
 from stacks.settings import BLOCK, Settings

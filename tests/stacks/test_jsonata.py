@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonata import Jsonata
 
+from admission.ladder import MOST_RUNGS
 from contract import errors
 from stacks.parts import jsonata
 from tests.builders import LINKS_AT_MOST
@@ -25,9 +26,11 @@ def value(expression: str, **variables: Any) -> Any:
     return parsed.evaluate(None, frame)
 
 
-def problem(error: object = None, cause: object = None, *, deadline: int = FAR) -> Any:
+def problem(error: object = None, cause: object = None, *, deadline: int = FAR, late: str = "DeadlineReached") -> Any:
     output = {key: given for key, given in (("Error", error), ("Cause", cause)) if given is not None}
-    return value(jsonata.PROBLEM, states={"errorOutput": output}, deadline=deadline)
+    told = value(jsonata.PROBLEM, states={"errorOutput": output}, deadline=deadline, late_error=late)
+    assert told.pop("retried") is False
+    return told
 
 
 def raised(message: str, *, ascii_only: bool = False) -> str:
@@ -91,6 +94,10 @@ def test_a_time_out_after_the_deadline_is_the_deadline() -> None:
     assert problem("States.Timeout", deadline=PAST)["error"] == errors.DeadlineReached.__name__
 
 
+def test_a_time_out_after_the_money_is_used_up_is_the_budget() -> None:
+    assert problem("States.Timeout", deadline=PAST, late="BudgetExceeded")["error"] == errors.BudgetExceeded.__name__
+
+
 def test_a_time_out_before_the_deadline_is_not_called_the_deadline() -> None:
     assert problem("States.Timeout")["error"] == "States.Timeout"
 
@@ -130,31 +137,35 @@ def test_a_job_with_a_problem_is_not_done() -> None:
     assert value(jsonata.NO_PROBLEM, problem={"error": "NodeLost", "cause": ""}) is False
 
 
-def again(error: str, *, attempt: int = 1, recoveries: int = 1, deadline: int = FAR) -> Any:
-    expression = jsonata.again(errors.NEW_ATTEMPT)
-    found = {"error": error, "cause": ""}
-    return value(expression, problem=found, attempt=attempt, recoveries=recoveries, deadline=deadline)
+def again(error: str, *, request: object = None) -> Any:
+    states = {"context": {"Execution": {"Input": {} if request is None else request}}}
+    counted = {"lost": 0, "recoveries": 1, "attempt": 1, "events": 0, "deadline": FAR}
+    return value(jsonata.again(errors.NEW_ATTEMPT), problem={"error": error, "cause": ""}, states=states, **counted)
 
 
-@pytest.mark.parametrize("error", errors.NEW_ATTEMPT)
-def test_what_interrupts_nodes_starts_a_new_attempt(error: type[Exception]) -> None:
-    assert again(error.__name__) is True
+def test_a_stalled_job_that_asks_to_be_stopped_starts_no_new_attempt() -> None:
+    assert again("Stalled", request={"stall": {"minutes": 30, "then": "stop"}}) is False
+
+
+@pytest.mark.parametrize("error", ["NodeLost", "Interrupted"])
+def test_what_else_befalls_a_job_that_asks_to_be_stopped_when_stalled_starts_one(error: str) -> None:
+    assert again(error, request={"stall": {"minutes": 30, "then": "stop"}}) is True
 
 
 @pytest.mark.parametrize(
-    "error", sorted({*errors.BY_NAME, "States.Timeout", ""} - {error.__name__ for error in errors.NEW_ATTEMPT})
+    "request_",
+    [
+        {},
+        {"stall": {"minutes": 30, "then": "restart"}},
+        {"stall": {"minutes": 30, "then": "notify"}},
+        {"stall": None},
+        [],
+        "text",
+    ],
+    ids=str,
 )
-def test_nothing_else_starts_a_new_attempt(error: str) -> None:
-    assert again(error) is False
-
-
-def test_no_attempt_starts_without_a_recovery_left() -> None:
-    assert again("NodeLost", attempt=2, recoveries=1) is False
-    assert again("NodeLost", attempt=1, recoveries=0) is False
-
-
-def test_no_attempt_starts_after_the_deadline() -> None:
-    assert again("NodeLost", deadline=PAST) is False
+def test_a_stalled_job_that_does_not_ask_for_it_starts_one(request_: object) -> None:
+    assert again("Stalled", request=request_) is True
 
 
 def test_train_may_take_until_the_nodes_timers_have_ended_them() -> None:
@@ -193,13 +204,6 @@ def test_a_cause_that_fits_is_whole() -> None:
     assert told.startswith("x" * 30_000 + "\n\n")
 
 
-def test_rungs_of_all_attempts_are_kept() -> None:
-    expression = "{% $append($rungs, $states.result.Payload.rungs) %}"
-    result = {"result": {"Payload": {"rungs": [{"zone": "b"}]}}}
-    assert value(expression, rungs=[], states=result) == [{"zone": "b"}]
-    assert value(expression, rungs=[{"zone": "a"}], states=result) == [{"zone": "a"}, {"zone": "b"}]
-
-
 def waited(error: object = None, cause: object = None) -> Any:
     output = {key: given for key, given in (("Error", error), ("Cause", cause)) if given is not None}
     return value(jsonata.WAITED, states={"errorOutput": output}, deadline=PAST)
@@ -226,3 +230,21 @@ def test_a_wait_has_the_time_that_is_left_and_never_less_than_a_try_takes() -> N
     assert 1775 <= left <= 1780
     assert value(jsonata.wait_left(780, least=330), waits_until=PAST) == 330
     assert abs(value(jsonata.WAIT_BEGINS, wait_left_s=3600) - now - 3600) <= 5
+
+
+def test_the_rungs_of_a_hundred_recoveries_fit_into_a_variable() -> None:
+    one = {"region": "ap-southeast-1", "zone": "ap-southeast-1a", "instance_type": "u7in-24tb.224xlarge"}
+    one |= {"market": "interruptible-capacity-reservation", "answer": f"NotAsked: {'j' * 80} found it empty"}
+    rungs: Any = []
+    for attempt in range(5):
+        walked = [one | {"attempt": attempt} for _ in range(MOST_RUNGS)]
+        rungs = value(jsonata.with_rungs("$r"), rungs=rungs, r={"rungs": walked})
+    assert len(json.dumps(rungs)) < 256 * 1024
+    assert rungs[-1]["attempt"] == 4
+
+
+@pytest.mark.parametrize("attempts", [0, 1, 2])
+def test_few_rungs_are_all_shown_as_a_list(attempts: int) -> None:
+    before = [{"zone": str(number)} for number in range(attempts)]
+    shown = value(jsonata.with_rungs("$r"), rungs=before, r={"rungs": [{"zone": "a"}]})
+    assert shown == [*before, {"zone": "a"}]

@@ -132,7 +132,7 @@ def test_no_alarm_rests_on_a_metric_with_which_code_on_a_node_can_silence_it(ala
     }
     assert {name for name, _ in read} == alarms.keys()
     ours = {name: alarms[name] for name, namespace in read if not namespace.startswith("AWS/")}
-    assert ours.keys() == {"checkpoints-old", "commits-slow"}
+    assert ours.keys() == {"checkpoints-old", "commits-slow", "cost-near-cap"}
     for name, alarm in ours.items():
         assert "Metrics" not in alarm, name
         assert (alarm["Statistic"], alarm["Unit"]) == ("Maximum", "Percent"), name

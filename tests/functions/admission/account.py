@@ -11,6 +11,7 @@ from typing import Any
 from admission.handler import handler
 from contract import keys, tags
 from contract.codec import decode, encode
+from contract.commits import CheckpointSet
 from contract.jobs import Job
 from localaws.services.ec2_reservations import CapacityReservation
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
@@ -19,7 +20,7 @@ from tests.fakes.aws import Aws
 from tests.fakes.functions import Functions
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import ABROAD, admits, deployed, home
-from tools.refusals.jobs import reservation
+from tools.refusals.jobs import reservation, resume
 from tools.refusals.jobs.table import SECRET
 
 ADMITTING = replace(
@@ -72,11 +73,33 @@ class Account(Aws):
             self.upload(key, body)
         self.upload("large.zip", GOOD, size=6 * 1024**3)
         self.upload("frozen.zip", zipped("train.py"), storage_class="GLACIER")
+        self.prices.hourly = {"g5.xlarge": 1.25, "g4dn.xlarge": 0.5}
         self._reserve()
         past = {TAKEN: replace(JOB, id=TAKEN, execution=f"{ARN}another")}
         past[FORGOTTEN] = replace(JOB, id=FORGOTTEN, execution=f"{ARN}{FORGOTTEN}", admitted_at=1_788_249_600.0)
         for name, job in past.items():
             self.put(keys.JobPrefix(name).description, encode(job))
+        self._train()
+
+    def _train(self) -> None:
+        """Jobs from which others may want to begin; all but one have ended, and Step Functions has forgotten them."""
+        away = {
+            name: replace(PLACE, region=ABROAD.region, bucket=f"yard-{name}") for name in (resume.AWAY, resume.CLOSED)
+        }
+        self.s3.buckets[f"yard-{resume.CLOSED}"] = Bucket(ABROAD.region, forbidden=("",))
+        for name in (resume.TRAINED, resume.RUNNING, resume.UNSAVED, resume.AWAY, resume.CLOSED):
+            place = away.get(name, PLACE)
+            job = replace(JOB, id=name, execution=f"{ARN}{name}", places={place.region: place})
+            self.put(keys.JobPrefix(name).description, encode(job))
+        self.states.executions.begin(resume.RUNNING, ARN.replace(":execution:", ":stateMachine:").removesuffix(":"))
+        for name in (resume.TRAINED, resume.RUNNING):
+            self.close(name, attempt=1, number=4, step=900)
+            self.close(name, attempt=2, number=3, step=1200)
+
+    def close(self, name: str, *, attempt: int, number: int, step: int, bucket: str = PLACE.bucket) -> None:
+        """The job closes a set."""
+        closed = CheckpointSet(job=name, attempt=attempt, number=number, step=step, closed_at=0.0, parts=())
+        self.s3.write(bucket, keys.BytesPrefix(name).closed(attempt, number), encode(closed))
 
     def _reserve(self) -> None:
         """What people reserved: each differs from the first in one thing."""

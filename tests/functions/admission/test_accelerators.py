@@ -11,7 +11,8 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from admission import accelerators
 from admission.images import family
-from admission.request import JobRequest, read
+from admission.reading import read
+from admission.request import JobRequest
 from aws.types import instance_type
 from contract.errors import InvalidRequest
 from tests.builders import ADMISSION, IMAGE, LIMITS, PLACE

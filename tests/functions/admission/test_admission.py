@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 
 from admission.ladder import RegionFacts
 from admission.policy import Execution, RequestFacts, admit
-from admission.request import JobRequest, read
+from admission.reading import read
+from admission.request import JobRequest
 from aws.ec2 import Ec2
 from aws.facts import InstanceType, Object
 from contract.errors import InvalidRequest

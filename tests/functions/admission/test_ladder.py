@@ -7,18 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from admission.ladder import MOST_RUNGS, RegionFacts, ladder
-from admission.request import read
+from admission.reading import read
 from aws.facts import InstanceType
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from contract.places import Place, Zone
 from tests.builders import ADMISSION, IMAGE, PLACE
 from tests.fakes.faults import Kind
+from tests.fakes.functions import TIMEOUTS
 from tests.fakes.yard import ABROAD, home
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
+from tools.refusals.jobs.reservation import OURS
 
 HOME, AWAY = PLACE.region, ABROAD.region
 EVERYWHERE = replace(ADMISSION, regions=(AWAY, HOME))
@@ -215,6 +218,14 @@ def test_prices_that_nobody_tells_keep_no_job_from_starting(two_regions: Account
     assert {one.usd for one in job.ladder} == {None}
 
 
+def test_a_spot_price_history_that_hangs_keeps_no_job_from_starting(two_regions: Account) -> None:
+    two_regions.faults.add(Kind.LOST, "ec2:DescribeSpotPriceHistory", times=10_000)
+    request = {**LEAST, "regions": [HOME, AWAY], "market": "spot-then-on-demand"}
+    before = two_regions.clock.now
+    start({**request, "instance_types": ["g5.xlarge", "g4dn.xlarge", "g6.xlarge", "g5.12xlarge"]})
+    assert two_regions.clock.now - before < TIMEOUTS["admission"]
+
+
 def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_is_asked_again(
     two_regions: Account,
 ) -> None:
@@ -226,6 +237,28 @@ def test_a_region_that_does_not_answer_keeps_auto_from_nothing_and_a_named_one_i
         start({**LEAST, "regions": [HOME, AWAY]}, "job-2")
 
 
-def test_nothing_is_asked_about_prices_where_they_decide_nothing(there: Account) -> None:
+@pytest.mark.parametrize("silent", ["*", HOME], ids=["every region", "the only one that has it"])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"instance_types": ["g6.xlarge"]},
+        {"instance_types": ["g5.xlarge"], "reservation": OURS},
+        {"accelerators": "L4:1"},
+    ],
+    ids=["types", "reservation", "accelerators"],
+)
+def test_what_only_a_silent_region_may_have_is_asked_for_again_and_not_refused(
+    two_regions: Account, silent: str, wish: dict[str, object]
+) -> None:
+    """The machine tries Admit again for some minutes; a refusal would be for good, and say what nobody knows."""
+    nowhere = {(name, zone.name) for name in ("g6.xlarge", "g6.8xlarge") for zone in ABROAD.zones}
+    two_regions.ec2[AWAY].catalogue.not_offered |= nowhere
+    two_regions.faults.add(Kind.THROTTLED, "ec2:*", times=10_000, region="" if silent == "*" else silent)
+    request = {name: value for name, value in LEAST.items() if name != "instance_types"}
+    with pytest.raises(ClientError, match="RequestLimitExceeded"):
+        start({**request, **wish, "regions": "auto"})
+
+
+def test_spot_prices_are_not_asked_for_where_they_decide_nothing(there: Account) -> None:
     start(LEAST)
-    assert there.asked("ec2:DescribeSpotPriceHistory") == there.asked("pricing:GetProducts") == []
+    assert there.asked("ec2:DescribeSpotPriceHistory") == []

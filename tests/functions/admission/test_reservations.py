@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from admission.ladder import MOST_RUNGS
+from admission.reservations import MOST_TOLD
 from contract.errors import InvalidRequest
 from contract.jobs import Market, Rung
 from tests.builders import NOW, PLACE
+from tests.fakes.faults import Kind
 from tests.fakes.yard import ABROAD, home
 from tests.functions.admission.account import Account, account, start
 from tools.refusals.jobs import LEAST
-from tools.refusals.jobs.reservation import BLOCK, GROUP, INTERRUPTIBLE, LATER, OTHER_ZONE, OURS
+from tools.refusals.jobs.reservation import BLOCK, GROUP, INTERRUPTIBLE, LATER, OTHER_ZONE, OURS, UNKNOWN
 
 HOUR = 3600.0
 
@@ -84,6 +88,39 @@ def test_a_group_of_which_no_reservation_can_run_the_job_is_refused_with_every_r
 def test_a_group_is_asked_for_in_its_own_region_alone(there: Account) -> None:
     start({**LEAST, "reservation": f"{GROUP}h100s", "regions": "auto", "max_hours": 6})
     assert there.regions("resource-groups") == {PLACE.region}
+
+
+def test_a_reservation_of_a_group_that_ec2_has_forgotten_keeps_nobody_from_the_others(there: Account) -> None:
+    """A group goes on naming what was deleted long ago, and one unknown id fails the question for all."""
+    there.directory.groups[f"{GROUP}old"] = (UNKNOWN, OURS)
+    assert [one.reservation for one in ladder(there, reservation=f"{GROUP}old")] == [OURS]
+
+
+def test_a_group_of_another_account_is_refused_and_nobody_asks_for_it(there: Account) -> None:
+    there.faults.add(Kind.DENIED, "resource-groups:*", times=100)
+    with pytest.raises(InvalidRequest, match="allowed: one of the account"):
+        start({**LEAST, "reservation": GROUP.replace("123456789012", "999999999999") + "h100s"})
+    assert there.regions("resource-groups") == set()
+
+
+def test_of_a_large_group_as_many_reservations_are_tried_as_of_any_ladder_and_the_rest_is_told(there: Account) -> None:
+    many = [f"cr-{number:017x}" for number in range(1000, 1000 + MOST_RUNGS + 60)]
+    ours = home(there).reservations[OURS]
+    home(there).reservations |= {one: replace(ours, id=one) for one in many}
+    there.directory.groups[f"{GROUP}large"] = tuple(many)
+    output = start({**LEAST, "reservation": f"{GROUP}large"})
+    assert len(output["ladder"]) == MOST_RUNGS
+    assert output["left_out"] == ["60 reservations that begin later or are named later"]
+
+
+def test_what_stands_against_the_reservations_of_a_large_group_is_told_in_part(there: Account) -> None:
+    bad = [f"cr-{number:017x}" for number in range(1000, 1300)]
+    ours = home(there).reservations[OURS]
+    home(there).reservations |= {one: replace(ours, id=one, tags={}) for one in bad}
+    there.directory.groups[f"{GROUP}large"] = (*bad, OURS)
+    told = start({**LEAST, "reservation": f"{GROUP}large"})["left_out"]
+    assert len(told) == MOST_TOLD + 1
+    assert told[-1] == f"{300 - MOST_TOLD} more reservations"
 
 
 def test_a_reservation_is_looked_for_in_every_region_of_the_request(there: Account) -> None:

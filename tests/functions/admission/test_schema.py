@@ -7,7 +7,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from admission.request import read, schema
+from admission.reading import read
+from admission.request import schema
 from tests.builders import LIMITS
 from tools.refusals.jobs import LEAST
 

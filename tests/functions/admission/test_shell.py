@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from admission.request import read
+from admission.reading import read
 from admission.shell import shell_syntax
 from tests.builders import ADMISSION
 from tools.refusals.jobs import LEAST

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from attendant.ages import AGAIN_S, OLD, SLOW, CheckpointAge, checkpoint_age, figures, warnings
+from attendant.ages import OLD, SLOW, CheckpointAge, checkpoint_age, figures, warnings
 from attendant.facts import AttemptFacts
 from attendant.policy import Action, judge
+from attendant.rounds import AGAIN_S
 from aws.facts import Seen
 from aws.heard import heard as heard_of
 from contract import metrics

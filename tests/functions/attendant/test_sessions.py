@@ -13,7 +13,7 @@ from attendant.sessions import RENEWED_S, is_due
 from aws import breaker
 from contract import items, sessions
 from contract.codec import decode, encode
-from contract.jobs import Job
+from contract.jobs import Job, SourceCheckpoint
 from contract.sessions import LASTS_S, SessionKeys
 from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
 from tests.fakes import state
@@ -78,6 +78,18 @@ def test_a_session_reads_the_secrets_of_its_own_job_and_of_no_other(fleet: Fleet
     looked(fleet)
     assert [one["Policy"] for one in of_job(fleet, A)] == [sessions.policy([arn])]
     assert [one["Policy"] for one in of_job(fleet, B)] == [sessions.policy([])]
+
+
+def test_a_session_of_a_job_that_begins_from_another_may_read_that_one_and_no_other_session_may(fleet: Fleet) -> None:
+    key = items.job(A)
+    admitted = decode(Job, state.stored(fleet.aws, key) or b"")
+    source = SourceCheckpoint(job="earlier", region="eu-central-1", bucket="b", attempt=1, number=1, step=9)
+    state.store(fleet.aws, key, encode(replace(admitted, resume=source)))
+    looked(fleet)
+    asked = [one["Tags"] for one in fleet.aws.sts.sessions]
+    own = {"Key": sessions.TAG, "Value": A}
+    assert [tags for tags in asked if own in tags] == [[own, {"Key": sessions.SOURCE_TAG, "Value": "earlier"}]]
+    assert [tags for tags in asked if own not in tags] == [[{"Key": sessions.TAG, "Value": B}]]
 
 
 def test_looks_at_fresh_keys_begin_no_session(fleet: Fleet) -> None:

@@ -11,7 +11,7 @@ from attendant.silence import counted, gaps
 from aws.facts import Pass
 from contract.sessions import AttemptSessions
 from tests.builders import JOB, NOW
-from tests.functions.attendant.attempts import FOUR, LATER, TRAINING, heard
+from tests.functions.attendant.attempts import FOUR, LATER, TRAINING, heard, instance
 
 SILENT = replace(TRAINING, nodes={0: heard(0), 1: heard(1, age_s=181)})
 
@@ -120,3 +120,20 @@ def test_a_node_without_keys_that_has_ended_is_lost(state: str) -> None:
 
 def test_waiting_for_keys_moves_no_deadline() -> None:
     assert judge(KEYLESS, now=JOB.deadline + 200).error == "DeadlineReached"
+
+
+@pytest.mark.parametrize("state", ["shutting-down", "terminated"])
+def test_a_spot_node_that_aws_took_back_without_a_notice_is_an_interruption(state: str) -> None:
+    taken = replace(
+        instance(1, state), why="Server.SpotInstanceTermination: Spot instance termination", taken_back=True
+    )
+    verdict = judge(replace(TRAINING, instances={"i-0": instance(0), "i-1": taken}), now=NOW + 60)
+    assert (verdict.action, verdict.error) == (Action.FAIL, "Interrupted")
+    assert "Server.SpotInstanceTermination" in verdict.reason
+
+
+def test_a_silent_node_and_one_that_another_reason_ended_are_lost() -> None:
+    ended = replace(instance(1, "terminated"), why="Server.InternalError")
+    assert judge(replace(TRAINING, instances={"i-0": instance(0), "i-1": ended}), now=NOW + 60).error == "NodeLost"
+    silent = replace(TRAINING, nodes={0: heard(0), 1: heard(1, age_s=9_999)})
+    assert judge(silent, now=NOW + 60).error == "NodeLost"

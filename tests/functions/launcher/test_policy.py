@@ -121,12 +121,22 @@ def test_a_quota_on_some_rungs_is_not_final_while_others_lack_capacity() -> None
     assert isinstance(policy.ending(mixed, NOW), CapacityPending)
 
 
+def test_a_quota_is_not_final_while_a_rung_has_not_been_asked() -> None:
+    """The invocation died there. Whoever begins a new walk asks the other rung first."""
+    half = replace(
+        INTENT,
+        steps=tuple(replace(INTENT.steps[0], rung=one) for one in (rung(), rung("eu-central-1a", "p4d.24xlarge"))),
+    )
+    assert isinstance(policy.ending(told(half, 0, LaunchOutcome.QUOTA), NOW), CapacityPending)
+
+
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
         ("InsufficientInstanceCapacity", LaunchOutcome.NO_CAPACITY),
         ("Unsupported", LaunchOutcome.NO_CAPACITY),
         ("VcpuLimitExceeded", LaunchOutcome.QUOTA),
+        ("NetworkInterfaceLimitExceeded", LaunchOutcome.QUOTA),
         ("OptInRequired", LaunchOutcome.CLOSED),
         ("RequestLimitExceeded", LaunchOutcome.UNKNOWN),
         ("ThrottlingException", LaunchOutcome.UNKNOWN),

@@ -144,16 +144,16 @@ def test_a_block_that_was_cancelled_ends_the_job_in_ec2s_words(yard: WaitingYard
 
 
 def test_the_deadline_of_a_job_is_never_later_than_the_end_of_its_block(yard: WaitingYard) -> None:
-    one = block(yard, hours=30)
+    one = block(yard, hours=26)
     bought_out = bought(yard)
     start(yard, bought_out, "other")
     one.total = 0
     start(yard, one)
-    yard.run(20 * HOUR)
+    yard.run(4 * HOUR)
     one.total = JOB.nodes
     yard.run(A_ROUND_S)
     assert yard.executions[JOB.id].state == TRAIN
-    ends = NOW + 30 * HOUR
+    ends = NOW + 26 * HOUR
     assert yard.executions[JOB.id].deadline == ends
     marks = [machine.tags for machine in yard.running() if machine.tags[tags.JOB] == JOB.id]
     assert {one[tags.DEADLINE] for one in marks} == {str(int(ends))}
@@ -166,10 +166,10 @@ def test_a_block_leaves_the_deadline_of_a_job_that_ends_before_it(yard: WaitingY
 
 
 def test_what_runs_in_a_block_is_ended_with_it_and_the_job_knew(yard: WaitingYard) -> None:
-    start(yard, block(yard, hours=30))
+    start(yard, block(yard, hours=3))
     yard.run(60)
     assert len(yard.running()) == JOB.nodes
-    yard.run(31 * HOUR)
+    yard.run(4 * HOUR)
     assert yard.running() == []
 
 
@@ -187,3 +187,39 @@ def test_an_answer_without_begin_is_no_call(yard: WaitingYard) -> None:
     yard.run(PATIENCE_S / 2)
     assert yard.executions[JOB.id].state == WAIT
     assert yard.calls("ec2:DescribeInstances") == []
+
+
+def test_a_block_that_has_ended_is_asked_for_no_more_and_the_wait_is_over(yard: WaitingYard) -> None:
+    """In its last half hour AWS ends its nodes: what is launched then is born too late."""
+    one = block(yard, hours=3)
+    one.total = 0
+    start(yard, one)
+    yard.run(3 * HOUR)
+    before = len(launches(yard))
+    one.total = JOB.nodes
+    yard.run(A_ROUND_S)
+    assert len(launches(yard)) == before
+    error, cause = yard.executions[JOB.id].problem or ("", "")
+    assert error == "CapacityUnavailable"
+    assert "every reservation of the job has ended" in cause
+
+
+@pytest.mark.parametrize("how", ["ended", "cancelled"])
+def test_of_several_reservations_one_that_is_gone_keeps_no_job_from_another(yard: WaitingYard, how: str) -> None:
+    gone, late = block(yard, hours=3), block(yard, begins_at=NOW + 10 * HOUR)
+    gone.total = 0
+    yard.start(ladder=(*of(gone), *of(late)))
+    yard.run(2 * HOUR)
+    gone.cancelled = how == "cancelled"
+    yard.run(8 * HOUR + A_ROUND_S)
+    assert yard.executions[JOB.id].state == TRAIN
+    assert launches(yard)[-1]["CapacityReservationSpecification"] == {
+        "CapacityReservationTarget": {"CapacityReservationId": late.id}
+    }
+
+
+def test_a_wait_that_ends_as_its_block_begins_asks_for_it_once(yard: WaitingYard) -> None:
+    """The clock ticks each minute, so that its try comes later than both."""
+    start(yard, block(yard, begins_at=NOW + 2 * HOUR + 10), hours=2 + 15 / 3600)
+    yard.run(2 * HOUR + 180)
+    assert yard.executions[JOB.id].state == TRAIN

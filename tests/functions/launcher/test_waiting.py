@@ -18,7 +18,7 @@ from tests.fakes.faults import Death, Kind, Mishap
 from tests.fakes.state import kept
 from tests.fakes.yard import home
 from tests.functions.launcher.waiting import AWAY_S, HOUR, PATIENCE_S, WaitingYard, waiting
-from tests.properties.execution import WAIT
+from tests.properties.retrying import WAIT
 
 TRY_S = 1.5 * JOB.timing.wait_longest_s + 300
 """Within this time there is a next try, however long the pauses have grown."""
@@ -368,3 +368,16 @@ def test_what_the_state_keeps_names_no_token_where_people_or_nodes_read(yard: Wa
     objects: Any = json.dumps(yard.document())
     assert token not in objects
     assert all(token not in json.dumps(one.request) for one in yard.running())
+
+
+def test_nodes_of_a_waiting_job_whose_master_nobody_can_name_do_not_run_for_the_whole_wait(yard: WaitingYard) -> None:
+    """As in Launch: what is launched costs money, and trains nothing meanwhile."""
+    yard.free()
+    yard.aws.faults.add(Kind.DENIED, "ec2:CreateTags", times=100_000)
+    yard.run(TRY_S + 2 * JOB.timing.trouble_patience_s)
+    settle(yard)
+    assert yard.running() == []
+    problem = yard.executions[JOB.id].problem
+    assert problem is not None
+    assert problem[0] == "PatienceOver"
+    assert "CreateTags" in problem[1]

@@ -13,7 +13,7 @@ from tests.builders import JOB, PLACE, rung
 from tests.fakes.faults import Kind
 from tests.fakes.functions import CLOCK_S
 from tests.fakes.yard import ABROAD
-from tests.functions.launcher.waiting import AWAY_S, DAY, HOUR, WaitingYard, waiting
+from tests.functions.launcher.waiting import AWAY_S, HOUR, WaitingYard, waiting
 
 HOME, AWAY = PLACE.region, ABROAD.region
 PLACES = {HOME: PLACE, AWAY: ABROAD}
@@ -51,7 +51,7 @@ def silence(yard: WaitingYard, region: str) -> None:
 
 def test_a_job_that_waits_goes_wherever_capacity_comes_first(yard: WaitingYard) -> None:
     start(yard, WIDE)
-    yard.run(3 * DAY)
+    yard.run(6 * HOUR)
     yard.free(AWAY)
     yard.run(A_ROUND_S)
     assert yard.executions[JOB.id].state == "Train"
@@ -61,7 +61,7 @@ def test_a_job_that_waits_goes_wherever_capacity_comes_first(yard: WaitingYard) 
 def test_spot_that_is_nowhere_is_waited_for_and_never_bought_on_demand(yard: WaitingYard) -> None:
     start(yard, SPOT)
     yard.aws.ec2[HOME].capacity.clear()  # on demand there is capacity all the time
-    yard.run(2 * DAY)
+    yard.run(6 * HOUR)
     assert running(yard) == {}
     yard.free(HOME)
     yard.run(A_ROUND_S)
@@ -103,7 +103,7 @@ def test_a_job_whose_regions_are_all_silent_waits_on(yard: WaitingYard) -> None:
     start(yard, WIDE)
     for region in (HOME, AWAY):
         silence(yard, region)
-    yard.run(DAY)
+    yard.run(6 * HOUR)
     assert yard.executions[JOB.id].state == "Wait for capacity"
     assert running(yard) == {}
 
@@ -117,7 +117,22 @@ def test_a_waiting_job_holds_no_security_group_in_any_region(yard: WaitingYard) 
 def test_a_launch_abroad_has_the_deadline_of_a_job_that_waited(yard: WaitingYard) -> None:
     start(yard, WIDE)
     admitted: Job = yard.job()
-    yard.run(DAY)
+    yard.run(6 * HOUR)
     yard.free(AWAY)
     yard.run(A_ROUND_S)
-    assert yard.executions[JOB.id].deadline >= admitted.deadline + DAY
+    assert yard.executions[JOB.id].deadline >= admitted.deadline + 6 * HOUR
+
+
+def test_walks_that_are_in_doubt_in_a_silent_region_cost_a_turn_one_time_out_together() -> None:
+    """Each looks what it launched there before it begins anew."""
+    with waiting(1200.0, places=(PLACE, ABROAD)) as yard:
+        for number in range(6):
+            yard.start(f"job-{number}", ladder=WIDE, places=PLACES)
+        yard.run(AWAY_S)
+        yard.aws.faults.add(Kind.UNREACHABLE, "ec2:RunInstances", region=HOME, times=MOST)
+        yard.run(4 * HOUR)
+        yard.aws.faults.waiting.clear()
+        silence(yard, HOME)
+        yard.run(2 * HOUR)
+        (silent,) = yard.aws.faults.waiting
+        assert 0 < MOST - silent.times <= ATTEMPTS * 2 * HOUR / 1200.0

@@ -20,6 +20,7 @@ from contract import tags
 from contract.empties import EmptyPlace
 from contract.errors import CapacityPending, CapacityUnavailable, InvalidRequest, NodeLost
 from contract.groups import Taken
+from contract.health import UnhealthyNode
 from contract.intents import Intent, LaunchOutcome
 from contract.items import ItemKey
 from contract.jobs import Job, Market
@@ -37,6 +38,10 @@ class Store:
         self.is_closed = False
         self.noted: list[str] = []
         self.taken: tuple[Taken, ...] = ()
+        self.bad: list[UnhealthyNode] = []
+
+    def unhealthy(self, _job: str) -> list[UnhealthyNode]:
+        return self.bad
 
     def taken_groups(self, _region: str) -> tuple[tuple[Taken, ...], Item | None]:
         return self.taken, None
@@ -354,3 +359,47 @@ def test_a_spot_request_carries_the_tags_of_its_instances(market: Market) -> Non
     marks = {one["ResourceType"]: one["Tags"] for one in made["TagSpecifications"]}
     assert ("spot-instances-request" in marks) == (market is Market.SPOT)
     assert all(tags == marks["instance"] for tags in marks.values())
+
+
+def bad(attempt: int, zone: str = "eu-central-1a", region: str = "eu-central-1") -> UnhealthyNode:
+    told = {"rank": 1, "instance": "i-1", "region": region, "zone": zone, "instance_type": "g5.xlarge", "why": "Xid 79"}
+    return UnhealthyNode(attempt=attempt, **told)  # type: ignore[arg-type]
+
+
+def places(intent: Intent) -> list[tuple[str, str]]:
+    return [(step.rung.zone[-1], step.rung.instance_type) for step in intent.steps]
+
+
+def launched(attempt: int, *known: UnhealthyNode) -> Intent:
+    store = Store()
+    store.bad = list(known)
+    return walker(store, FakeEc2(), Clock()).launch(JOB, attempt)[0]
+
+
+IN_ORDER = [(rung.zone[-1], rung.instance_type) for rung in JOB.ladder]
+"""Of the ladder: a and b of the first type, then a of the second."""
+
+
+def test_the_zone_of_an_unhealthy_node_is_tried_last_with_all_its_types_in_their_order() -> None:
+    assert places(launched(2, bad(1))) == [("b", "g5.xlarge"), ("a", "g5.xlarge"), ("a", "g4dn.xlarge")]
+
+
+def test_a_zone_is_tried_last_in_every_later_attempt_and_never_left_out() -> None:
+    both = places(launched(3, bad(1), bad(2, "eu-central-1b")))
+    assert both == IN_ORDER
+    assert places(launched(4, bad(1)))[0] == ("b", "g5.xlarge")
+
+
+@pytest.mark.parametrize("known", [bad(2), bad(3), bad(1, region="us-east-1"), bad(1, "eu-central-1c")])
+def test_what_later_attempts_and_other_places_had_changes_no_order(known: UnhealthyNode) -> None:
+    assert places(launched(2, known)) == IN_ORDER
+
+
+def test_a_walk_that_goes_on_keeps_its_order_whatever_is_noted_meanwhile() -> None:
+    store, ec2, clock = Store(), FakeEc2(["lost"]), Clock()
+    with pytest.raises(KeyboardInterrupt):
+        replace(walker(store, ec2, clock), sleep=lambda _: (_ for _ in ()).throw(KeyboardInterrupt)).launch(JOB, 2)
+    store.bad = [bad(1)]
+    clock.time += 301
+    intent, step = walker(store, ec2, clock, holder="two").launch(JOB, 2)
+    assert (places(intent), step.rung) == (IN_ORDER, JOB.ladder[0])

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from contract import keys
+from contract import items, keys
+from contract.codec import encode
+from contract.health import UnhealthyNode
+from ending.report import report
 from tests.builders import JOB
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import Functions, Outcome
+from tests.fakes.state import store
 from tests.fakes.yard import admitted, deployed
 
 REPORT = keys.JobPrefix(JOB.id).result
@@ -106,3 +111,44 @@ def test_attempts_that_failed_before_are_kept_in_the_report_of_the_one_that_over
     yard.terminate(1, LOST)
     yard.terminate(2)
     assert [one["attempt"] for one in yard.report["recovered"]] == [1]
+
+
+BAD = UnhealthyNode(
+    attempt=1,
+    rank=1,
+    instance="i-1",
+    region="eu-central-1",
+    zone="eu-central-1a",
+    instance_type="g5.xlarge",
+    why="Xid 79",
+)
+
+
+def test_a_report_lists_the_unhealthy_machines_of_all_attempts(yard: Yard) -> None:
+    for attempt in (1, 2):
+        one = replace(BAD, attempt=attempt)
+        store(yard.aws, items.unhealthy(JOB.id, attempt, one.rank), encode(one))
+    yard.terminate(3)
+    assert [(one["attempt"], one["instance"], one["zone"]) for one in yard.report["unhealthy"]] == [
+        (1, "i-1", "eu-central-1a"),
+        (2, "i-1", "eu-central-1a"),
+    ]
+
+
+def test_a_report_of_a_job_on_healthy_machines_lists_none(yard: Yard) -> None:
+    yard.terminate(1)
+    assert yard.report["unhealthy"] == []
+
+
+@pytest.mark.parametrize("document", [b"", b"{", b"[]", b'{"attempt": "one"}'])
+def test_an_item_that_cannot_be_read_keeps_no_attempt_from_its_end(yard: Yard, document: bytes) -> None:
+    store(yard.aws, items.unhealthy(JOB.id, 1, 0), document)
+    assert yard.terminate(1, LOST).error == ""
+    assert yard.report["unhealthy"] == []
+
+
+def test_who_does_not_know_the_machines_keeps_those_of_the_report_before() -> None:
+    told = [{"instance": "i-1"}]
+    assert report("job-1", 1, None, [], before={"unhealthy": told})["unhealthy"] == told
+    for garbage in (None, [], {"unhealthy": "i-1"}, {}):
+        assert report("job-1", 1, None, [], before=garbage)["unhealthy"] == []

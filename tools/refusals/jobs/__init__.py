@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from admission.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
+from tools.refusals.jobs.health import HEALTH
 from tools.refusals.jobs.looked_up import LOOKED_UP
 from tools.refusals.jobs.machine_image import MACHINE_IMAGE
+from tools.refusals.jobs.money import MONEY
+from tools.refusals.jobs.notify import NOTIFY
 from tools.refusals.jobs.reservation import RESERVATION
+from tools.refusals.jobs.resume import RESUME
+from tools.refusals.jobs.retries import RETRIES
+from tools.refusals.jobs.stall import STALL
 from tools.refusals.jobs.table import LEAST, Row, Section
 from tools.refusals.jobs.values import VALUES
 
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
-    sorted((COMMAND, MACHINE_IMAGE, RESERVATION, *LOOKED_UP, *VALUES), key=lambda section: ORDER.index(section.field))
+    sorted(
+        (COMMAND, HEALTH, MACHINE_IMAGE, NOTIFY, RESERVATION, RESUME, RETRIES, STALL, *MONEY, *LOOKED_UP, *VALUES),
+        key=lambda section: ORDER.index(section.field),
+    )
 )
 
 __all__ = ["LEAST", "SECTIONS", "Row", "Section"]

@@ -1,0 +1,17 @@
+"""What is replayed: the assumptions of the table, and those that change one of them."""
+
+from __future__ import annotations
+
+from benchmarks.spot.assumed import Assumed
+
+TABLE = "table"
+CASES: dict[str, tuple[str, Assumed]] = {
+    TABLE: ("one loss in ten without notice, half of these silent", Assumed()),
+    "all-notice": ("every loss with notice", Assumed(without_notice=0.0, silent=0.0)),
+    "none-notice": ("every loss without notice, and EC2 says so at once", Assumed(without_notice=1.0, silent=0.0)),
+    "all-silent": ("every loss without notice, and EC2 says so after ten minutes", Assumed(silent=1.0)),
+    "until-the-end": ("EC2 launches in the place that it takes back, until it has", Assumed(until_the_end=True)),
+    "own-image": ("requirements are in the image, as in one of your own", Assumed(requirements_s=0.0)),
+    "slow-save": ("a save stops the training until it is named (8 s)", Assumed(pause_s=8.0)),
+}
+"""By name: in words, and as figures."""

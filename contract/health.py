@@ -1,0 +1,30 @@
+"""What a job asks of its machines before and beside its training, and what is kept of a machine that is not healthy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class HealthCheck(str, Enum):
+    """How thoroughly nodes check their machine before a training."""
+
+    QUICK = "quick"
+    """What the machine and its kernel tell within seconds."""
+    OFF = "off"
+    """Not at all, nor once the command has failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnhealthyNode:
+    """A node because of whose machine an attempt ended: for the person who tells AWS of it, and for the launcher, which tries its zone
+    last."""
+
+    attempt: int
+    rank: int
+    instance: str
+    region: str
+    zone: str
+    instance_type: str
+    why: str
+    """In words for a person, by the node itself: nothing is decided by them."""

@@ -1,0 +1,87 @@
+"""What a job costs at most: its instances and their root volumes, by the prices of its admission.
+
+Data transfer, S3, logs and what a reservation costs are not in it. Spot counts at the on-demand price, which bounds it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from contract.intents import Intent, LaunchOutcome, Step
+from contract.jobs import Job, Rung
+from contract.timing import Timing
+
+HOUR_S = 3600.0
+NEAR_CAP_PERCENT = 80.0
+"""Of its max_cost_usd: a job that has cost more is near its cap, and people are told."""
+MAYBE_LAUNCHED = frozenset({LaunchOutcome.LAUNCHED, LaunchOutcome.UNKNOWN, LaunchOutcome.RENEW})
+
+
+def hourly_usd(nodes: int, rung: Rung) -> float | None:
+    """An hour of all nodes on the rung at most, US dollars; None where a price is not known."""
+    return None if rung.most_usd is None else nodes * rung.most_usd
+
+
+def least_s(timing: Timing) -> float:
+    """The shortest time that is worth a launch: what comes before the order to stop, as long as the order's own time, and the time in which
+    nodes end themselves."""
+    return 2 * timing.deadline_notice_s + timing.power_off_after_deadline_s
+
+
+def affords_s(job: Job, rung: Rung, spent_usd: float) -> float:
+    """Seconds for which the rest of the job's money pays for all nodes on the rung; infinite without a cap, 0 where no price is known."""
+    if job.max_cost_usd is None:
+        return math.inf
+    hourly = hourly_usd(job.nodes, rung)
+    if hourly is None:
+        return 0.0
+    return max(0.0, job.max_cost_usd - spent_usd) / hourly * HOUR_S if hourly else math.inf
+
+
+def launched_as(job: Job, walk: Intent, rung: Rung) -> Job:
+    """The admitted job as the walk launches it on the rung. Its hours begin once it has waited, and it ends before a Capacity Block does,
+    and before its money is used up. The money pays also for the minutes in which nodes end themselves if nobody else ends them."""
+    paid_until = walk.started_at + affords_s(job, rung, walk.spent_usd) - job.timing.power_off_after_deadline_s
+    return job.extended(walk.waited_s, rung, paid_until=paid_until)
+
+
+def told(job: Job, walk: Intent, rung: Rung) -> dict[str, object]:
+    """What the execution shows of a launch: US dollars, "unknown" where no price is known."""
+    hourly = hourly_usd(job.nodes, rung)
+    return {
+        "usd_an_hour_at_most": "unknown" if hourly is None else round(hourly, 4),
+        "usd_spent_before": round(walk.spent_usd, 2) if job.max_cost_usd is not None else None,
+        "max_cost_usd": job.max_cost_usd,
+    }
+
+
+def spent_usd(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, now: float) -> float | None:
+    """What the attempts of these walks cost at most, US dollars; None where a price is not known.
+
+    `walks` in their order. `ends`: by attempt, when its last instance had begun to end. Where this is not known the attempt counts until
+    the next one began, or until `now`. A launch counts from the beginning of its walk; one of which nobody knows whether it launched counts
+    as one that did.
+    """
+    attempts = [list(group) for _, group in groupby(walks, key=lambda one: one.attempt)]
+    begins = [group[0].started_at for group in attempts]
+    total = 0.0
+    for group, bound in zip(attempts, [*begins, now][1:], strict=True):
+        until = min(ends.get(group[0].attempt, bound), bound)
+        for rung, since in _paid(group):
+            hourly = hourly_usd(job.nodes, rung)
+            if hourly is None:
+                return None
+            total += hourly * max(0.0, until - since) / HOUR_S
+    return total
+
+
+def _paid(walks: Sequence[Intent]) -> list[tuple[Rung, float]]:
+    """Rungs of an attempt on which instances run, ran, or may have run, and since when."""
+    return [(step.rung, walk.started_at) for walk in walks for step in walk.steps if _may_have_launched(step)]
+
+
+def _may_have_launched(step: Step) -> bool:
+    answer = step.answer
+    return step.generation > 0 or (answer is not None and (answer.doubted or answer.outcome in MAYBE_LAUNCHED))

@@ -1,0 +1,125 @@
+"""Prices a ladder, estimates a job's cost, and judges a cap on it. Facts in, verdicts out: no call of AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from admission.ladder import Ladder, RegionFacts
+from admission.request import JobRequest
+from admission.volumes import Disk
+from contract.jobs import Job, Market, Rung
+from contract.money import HOUR_S, hourly_usd
+
+LONG_SPOT_HOURS = 2.0
+"""On spot, a job that is longer has to commit checkpoints often enough."""
+MOST_LOST = 0.25
+"""The share of a spot job's hours that may pass between two checkpoints."""
+LEAST_PAID_HOURS = 1.0
+"""A cap has to pay for all nodes for so long, or for the job's hours where these are fewer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the money of a request is judged by."""
+
+    nodes: int
+    hours: float
+    cap_usd: float | None
+
+    @property
+    def least_hours(self) -> float:
+        return min(LEAST_PAID_HOURS, self.hours)
+
+
+def priced(rungs: Sequence[Rung], facts: Mapping[str, RegionFacts], disk: Disk) -> tuple[Rung, ...]:
+    """The rungs with what an hour of a node costs at most: on-demand, on spot too, with its root volume. A reservation is paid for whether
+    or not the job runs, so that its rungs have no price."""
+
+    def most(rung: Rung) -> float | None:
+        region = facts[rung.region]
+        hour = region.on_demand.get(rung.instance_type)
+        if hour is None or region.volumes is None or rung.reservation:
+            return None
+        return hour + region.volumes.hourly_usd(gb=disk.gb, iops=disk.iops, throughput=disk.throughput)
+
+    return tuple(replace(rung, most_usd=most(rung)) for rung in rungs)
+
+
+def affordable(made: Ladder, budget: Budget) -> Ladder:
+    """The ladder without places that the cap cannot pay for, or whose price is not known; a problem where none is left."""
+    cap = budget.cap_usd
+    if cap is None or not made.rungs:
+        return made
+    against = {rung: _too_dear(rung, budget, cap) for rung in made.rungs}
+    kept = tuple(rung for rung, why in against.items() if not why)
+    reasons = tuple(dict.fromkeys(why for why in against.values() if why))
+    if kept:
+        return replace(made, rungs=kept, left_out=(*made.left_out, *(f"max_cost_usd: {why}" for why in reasons)))
+    return replace(made, rungs=(), problems=(*made.problems, *(_refused(reasons, made.rungs, budget))))
+
+
+def _too_dear(rung: Rung, budget: Budget, cap: float) -> str:
+    """Why the cap rules the place out; empty where it does not."""
+    hourly = hourly_usd(budget.nodes, rung)
+    if hourly is None:
+        return f"the price of {rung.instance_type} in {rung.region} is not known"
+    if hourly * budget.least_hours <= cap:
+        return ""
+    return f"${cap:g} pays for {cap / hourly * 60:.1f} min of {_nodes(budget.nodes, rung)} (${hourly:.2f} an hour)"
+
+
+def _refused(reasons: Sequence[str], rungs: Sequence[Rung], budget: Budget) -> list[str]:
+    hours = [hourly for rung in rungs if (hourly := hourly_usd(budget.nodes, rung)) is not None]
+    least = f"${min(hours) * budget.least_hours:.2f} or more, which pays for {budget.least_hours:g} h" if hours else ""
+    return [f"max_cost_usd: {why}; allowed: {least or 'types whose price the Price List tells'}" for why in reasons]
+
+
+def problems(request: JobRequest, hours: float) -> list[str]:
+    """What stands against a cap, or against spot, whatever the prices are."""
+    found = []
+    if request.max_cost_usd is not None and request.reservation is not None:
+        found.append(
+            "max_cost_usd: a reservation is billed whether or not the job runs, so no cap can be kept; allowed: no cap with a reservation"
+        )
+    minutes = request.checkpoint_minutes
+    most = MOST_LOST * hours * 60
+    if Market.SPOT in request.market.markets and hours > LONG_SPOT_HOURS and minutes > most:
+        lost = min(minutes / 60, hours) * request.nodes
+        found.append(
+            f"checkpoint_minutes: a job of {hours:g} h on spot that commits each {minutes:g} min loses up to {lost:.1f} node-hours of "
+            f"{hours * request.nodes:.1f} whenever AWS takes a node back; allowed: {most:g} or less on spot, a quarter of max_hours"
+        )
+    return found
+
+
+def estimate(job: Job) -> dict[str, object]:
+    """What a person is told before the launch: the dearest and the first place, for all hours of the job.
+
+    `usd_at_most` is the cap where there is one, and "unknown" where a price is not known.
+    """
+    known = [hourly for rung in job.ladder if (hourly := hourly_usd(job.nodes, rung)) is not None]
+    if not known or len(known) < len(job.ladder):
+        return {"usd_at_most": job.max_cost_usd or "unknown", "words": _words(job)}
+    hours = max(known) * job.max_hours
+    most = hours if job.max_cost_usd is None else min(hours, job.max_cost_usd)
+    return {"usd_at_most": round(most, 2), "words": _words(job)}
+
+
+def _words(job: Job) -> str:
+    first = job.ladder[0]
+    hourly = hourly_usd(job.nodes, first)
+    if hourly is None:
+        return f"The price of {_nodes(job.nodes, first)} in {first.zone} is not known here."
+    said = f"{_nodes(job.nodes, first)} in {first.zone} cost ${hourly:.2f} an hour at most with their disks"
+    if first.market is Market.SPOT and first.usd is not None:
+        said += f" (${first.usd * job.nodes:.2f} without them at the spot price of now)"
+    said += f", and ${hourly * job.max_hours:.2f} in {job.max_hours:g} h"
+    if job.max_cost_usd is not None and job.max_cost_usd < hourly * job.max_hours:
+        hours = job.max_cost_usd / hourly - job.timing.power_off_after_deadline_s / HOUR_S
+        said += f"; max_cost_usd ends the job after {hours:.1f} h"
+    return f"{said}. Data transfer, S3 and logs are not counted."
+
+
+def _nodes(nodes: int, rung: Rung) -> str:
+    return f"{nodes} node{'s' if nodes > 1 else ''} of {rung.instance_type}"

@@ -1,0 +1,66 @@
+"""Tells a training that makes no progress from one that trains, saves or begins: by what its nodes measured, and by nothing else.
+
+Liveness is another thing: a node that is silent is lost, never stalled. So the age of a report never counts here, and while nodes or the
+attendant cannot reach the table no training becomes stalled. A node may report what it likes of its own job, and so ends that job alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attendant.facts import AttemptFacts
+from contract.jobs import Reaction
+from contract.reports import Phase
+
+DUMP_S = 30.0
+"""How long nodes have to read an order and to write their stacks, before they stop their trainings."""
+AGAIN_S = 900.0
+"""Between two messages about the same attempt, at least: a training may stall and go on again and again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallFacts:
+    """A training that has made no progress for longer than its request allows."""
+
+    idle_s: float
+    """By the clock of the node that saw progress last."""
+    age_s: float
+    """How old the report is that says so."""
+    rank: int
+    """Whose report that is."""
+    then: Reaction
+
+    @property
+    def since_s(self) -> float:
+        """How long ago the stall began."""
+        return self.idle_s + self.age_s
+
+    def is_news(self, told_s: float) -> bool:
+        """Whether people have to be told, who were told of a stall of this attempt so long ago."""
+        return told_s > max(self.since_s, AGAIN_S)
+
+
+def stalled(facts: AttemptFacts, *, now: float) -> StallFacts | None:
+    """None where the training makes progress, or where that is not known: until the last node has begun to train and has had its time to
+    warm up, from the first one on that has ended or was ordered to, and where the agents are of a version that does not measure.
+
+    One rank's progress is the job's: in a collective none goes on alone. Where some ranks have a progress file, theirs is the progress.
+    """
+    rule, nodes = facts.job.stall, facts.nodes
+    if rule is None or len(nodes) < facts.job.nodes or facts.obeyed is not None:
+        return None
+    if any(node.report.phase is not Phase.TRAINING or node.end is not None for node in nodes.values()):
+        return None
+    trained_s = min(min(node.report.phase_s for node in nodes.values()), now - facts.launched_at)
+    counted_s = trained_s - facts.job.timing.warm_up_s
+    told = {rank for rank, node in nodes.items() if node.report.progress is not None}
+    idle: dict[int, float] = {}
+    for rank in sorted(told or nodes):
+        if (idle_s := nodes[rank].report.idle_s) is None:
+            return None
+        idle[rank] = idle_s
+    rank = min(idle, key=lambda one: idle[one])
+    if min(idle[rank], counted_s) <= rule.minutes * 60:
+        return None
+    idle_s = min(idle[rank], trained_s)
+    return StallFacts(idle_s=idle_s, age_s=nodes[rank].age_s, rank=rank, then=rule.then)

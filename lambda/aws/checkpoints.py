@@ -1,0 +1,49 @@
+"""Reads which checkpoints a job has closed: documents that the nodes wrote, of which no more is read than a good job has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from aws_lambda_powertools import Logger
+
+from aws.s3 import Bucket, ObjectTooLarge
+from contract.codec import Garbled, decode
+from contract.commits import CheckpointSet
+from contract.keys import CLOSED, UNUSABLE, BytesPrefix, CommitKind, set_of
+
+logger = Logger(service="checkpoints")
+MOST_KEYS = 20_000
+"""Keys of sets that are listed. A node of each of 1,000 ranks has a key in each set, and three closed sets stay."""
+MOST_SETS = 3
+"""Sets that are read, the newest first: as many stay."""
+MOST_SET = 1024**2
+"""Bytes of what closes a set: it names a key of 70 bytes for each rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedSet:
+    """A closed set, which a new attempt may restore."""
+
+    attempt: int
+    number: int
+    step: int
+    """-1 where the trainer tells none."""
+
+
+def closed_sets(bucket: Bucket, job: str, attempt: int | None = None) -> Iterator[ClosedSet]:
+    """The newest closed sets of the job in this bucket, of one attempt where it is given, the newest first. Those that a rank could not
+    use are left out. Raises ClientError or BotoCoreError where S3 does not answer."""
+    prefix = BytesPrefix(job)
+    listed = islice(bucket.listed(prefix.commits(CommitKind.CHECKPOINTS, attempt)), MOST_KEYS)
+    known = [found for key, _, _ in listed if (found := set_of(key))]
+    unusable = {(one.attempt, one.number) for one in known if one.name == UNUSABLE}
+    closed = {(one.attempt, one.number) for one in known if one.name == CLOSED} - unusable
+    for of, number in sorted(closed, reverse=True)[:MOST_SETS]:
+        try:
+            body = bucket.get(prefix.closed(of, number), most=MOST_SET)
+            if body is not None:
+                yield ClosedSet(of, number, decode(CheckpointSet, body).step)
+        except (Garbled, ObjectTooLarge) as problem:
+            logger.warning("a set that cannot be read", job=job, attempt=of, number=number, problem=str(problem))

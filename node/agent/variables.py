@@ -1,0 +1,42 @@
+"""The environment of the training: what contract.training promises, on top of the job's own variables and secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.aws import Aws
+from agent.failures import CannotStart
+from agent.identity import NodeIdentity
+from agent.keys import KeysExpired
+from contract import training
+from contract.jobs import Job
+
+
+def for_training(job: Job, node: NodeIdentity, work: Path, aws: Aws) -> dict[str, str]:
+    """All but the master's address. Raises CannotStart where a secret cannot be read, and KeysExpired."""
+    return {
+        # Output arrives line by line, and a fatal signal (of CUDA, of a library) writes every thread's stack.
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        **job.environment,
+        **{name: _secret(job, aws, name, arn) for name, arn in job.secrets.items()},
+        training.JOB_ID: job.id,
+        training.ATTEMPT: str(node.attempt),
+        training.MASTER_PORT: str(job.master_port),
+        training.NUM_NODES: str(job.nodes),
+        training.NODE_RANK: str(node.rank),
+        training.CHECKPOINT_DIR: str(work / "checkpoints"),
+        training.ARTIFACTS_DIR: str(work / "artifacts"),
+        training.PROGRESS_FILE: str(work / "progress.json"),
+    }
+
+
+def _secret(job: Job, aws: Aws, name: str, arn: str) -> str:
+    # The secret's ARN names its region, which is the home region unless a person chose another.
+    region = arn.split(":")[3] if arn.count(":") >= 6 else job.home_region
+    try:
+        return aws.secret(region, arn)
+    except KeysExpired:
+        raise
+    except Exception as problem:
+        raise CannotStart(f"the secret for {name} cannot be read ({arn}): {problem}") from problem

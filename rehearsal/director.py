@@ -1,0 +1,135 @@
+"""Begins each fault of a scenario at its moment, while its job runs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from contract import tags
+from localaws.services import ec2
+from rehearsal.faults import FAULTS
+from rehearsal.node_faults import PHASES, NodeFaults
+from rehearsal.scenario import Begin, Entry
+from rehearsal.state import reports
+from rehearsal.yard import Yard
+
+LOOK_S = 0.1
+"""Between two looks at the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a look at a job sees, past the API."""
+
+    attempt: int
+    """The newest of which there is an instance; 0 before."""
+    phase: str = ""
+    """Of its rank 0; empty before its first report."""
+    step: int = -1
+
+
+def is_due(begin: Begin, seen: Sight, happened: Collection[str]) -> bool:
+    """Whether all that a fault waits for is so, but for its seconds."""
+    return (
+        seen.attempt >= begin.attempt
+        and (not begin.phase or (seen.phase != "" and PHASES.index(seen.phase) >= PHASES.index(begin.phase)))
+        and (begin.step is None or seen.step >= begin.step)
+        and (not begin.after or begin.after in happened)
+    )
+
+
+class Director:
+    """A context: looks at the job of that name, and begins the faults of the scenario, until it ends. The faults then end too."""
+
+    def __init__(self, yard: Yard, job: str, entries: Sequence[Entry]) -> None:
+        self._yard, self._job, self._entries = yard, job, [_bound(one, job) for one in entries]
+        self._since: dict[str, float] = {}
+        """By entry, since when nothing but its seconds is left, on the monotonic clock."""
+        self._begun: dict[str, tuple[float, Entry]] = {}
+        """When each began, UTC epoch seconds, and the entry with its fault as it was begun."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._direct, name="director", daemon=True)
+
+    def __enter__(self) -> Director:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        begun = [entry.fault for _, entry in self._begun.values()]
+        now = self._yard.aws.conditions
+        left = tuple(one for one in now.faults if not any(one is fault for fault in begun))
+        self._yard.aws.conditions = replace(now, faults=left)
+
+    @property
+    def happened(self) -> set[str]:
+        """Names of the entries that have struck a node; of those that strike none, that have begun."""
+        struck = list(self._yard.nodes.happened)
+        return {
+            name
+            for name, (_, entry) in list(self._begun.items())
+            if entry.fault.name not in NodeFaults.striking or any(one is entry.fault for one in struck)
+        }
+
+    def write(self, file: Path) -> None:
+        """Writes when each fault began (null for never), UTC epoch seconds, and whether it happened."""
+        happened, begun = self.happened, dict(self._begun)
+        told = [
+            {
+                "name": one.name,
+                "fault": one.fault.name,
+                "keys": dict(one.fault.given),
+                "began_at": begun[one.name][0] if one.name in begun else None,
+                "happened": one.name in happened,
+            }
+            for one in self._entries
+        ]
+        file.write_text(json.dumps(told, indent=2) + "\n")
+
+    def missing(self) -> list[str]:
+        """Names of the entries that did not happen, in their order."""
+        happened = self.happened
+        return [one.name for one in self._entries if one.name not in happened]
+
+    def _direct(self) -> None:
+        while not self._over.wait(LOOK_S):
+            seen, happened, now = self._look(), self.happened, time.monotonic()
+            for entry in self._entries:
+                if entry.name in self._begun:
+                    continue
+                if entry.name not in self._since and is_due(entry.begin, seen, happened):
+                    self._since[entry.name] = now
+                since = self._since.get(entry.name)
+                if since is not None and (now - since) * self._yard.conditions.speed >= entry.begin.seconds:
+                    self._begin(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        begun = replace(entry, fault=replace(entry.fault, since=time.monotonic()))
+        self._begun[entry.name] = (time.time(), begun)
+        conditions = self._yard.aws.conditions
+        self._yard.aws.conditions = replace(conditions, faults=(*conditions.faults, begun.fault))
+
+    def _look(self) -> Sight:
+        """What there is of the job now."""
+        mine = [one.tags for one in ec2.machines().all() if one.tags.get(tags.JOB) == self._job]
+        attempt = max((int(one.get(tags.ATTEMPT, "0")) for one in mine), default=0)
+        first = next((one for one in reports() if (one.job, one.attempt, one.rank) == (self._job, attempt, 0)), None)
+        if first is None:
+            return Sight(attempt=attempt)
+        return Sight(attempt=attempt, phase=first.phase.value, step=first.progress.step if first.progress else -1)
+
+
+def _bound(entry: Entry, job: str) -> Entry:
+    """The entry for this job alone, where its fault can be for one and names none; calls of functions are nobody's."""
+    fault = entry.fault
+    if "job" not in FAULTS[fault.name].keys or fault.given.get("who", "nodes") != "nodes" or "job" in fault.given:
+        return entry
+    return replace(entry, fault=replace(fault, given={**fault.given, "job": job}))

@@ -1,0 +1,91 @@
+"""Measures what each interruption of a rehearsed job cost: steps that were trained twice, and time without training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from contract.reports import NodeReport
+
+PROGRESS = "var/lib/trainyard/progress.json"
+"""The trainer's PROGRESS_FILE in a node's folder, which outlives the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruption:
+    """The end of an attempt that another one followed."""
+
+    attempt: int
+    error: str
+    """As the execution's report names it."""
+    cause: str
+    steps_lost: int | None
+    """Steps that the next attempt trained again; None where no trainer told its steps."""
+    recovery_s: float | None
+    """Seconds of the rehearsal from the end of training to the next attempt's first new step; None where no step followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """What is known of one attempt once the job is over."""
+
+    reports: Mapping[int, NodeReport]
+    folders: Sequence[Path]
+    """Of its nodes."""
+    struck_at: Sequence[float] = ()
+    """When a fault took one of its nodes, UTC epoch seconds."""
+
+    @property
+    def last_step(self) -> int | None:
+        """The last step that a trainer told, to its agent or after the agent's last report."""
+        told = [one.progress.step for one in self.reports.values() if one.progress]
+        return max([*told, *filter(None, map(_step, self.folders))], default=None)
+
+    @property
+    def restored_step(self) -> int:
+        return max([0, *(one.restored_step for one in self.reports.values())])
+
+    @property
+    def stopped_at(self) -> float | None:
+        """When the first of its nodes no longer trained."""
+        ends = [one.timeline.get("failed", one.timeline.get("ended")) for one in self.reports.values()]
+        return min([*self.struck_at, *(end for end in ends if end is not None)], default=None)
+
+    @property
+    def stepped_at(self) -> float | None:
+        """When the first step was made that is not restored."""
+        return min(
+            (one.timeline["first_step"] for one in self.reports.values() if "first_step" in one.timeline), default=None
+        )
+
+
+def interruptions(attempts: Sequence[AttemptRecord], recovered: Iterable[Mapping[str, object]]) -> list[Interruption]:
+    """The interruptions of a job: `attempts` in order from number 1, `recovered` as report.json has it."""
+    told = {one["attempt"]: one for one in recovered}
+    return [
+        Interruption(
+            attempt=number,
+            error=str(told.get(number, {}).get("error", "")),
+            cause=str(told.get(number, {}).get("cause", "")),
+            steps_lost=None if before.last_step is None else max(0, before.last_step - after.restored_step),
+            recovery_s=_between(before.stopped_at, after.stepped_at),
+        )
+        for number, (before, after) in enumerate(pairwise(attempts), start=1)
+    ]
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else round(end - begin, 2)
+
+
+def _step(folder: Path) -> int | None:
+    """What a trainer told, which may be anything."""
+    with suppress(OSError, ValueError):
+        told = json.loads((folder / PROGRESS).read_text())
+        if isinstance(told, dict) and isinstance(step := told.get("step"), int):
+            return step
+    return None

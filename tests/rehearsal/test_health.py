@@ -1,0 +1,58 @@
+"""Machines with a bad GPU, met by jobs that ran beside all others: replaced, elsewhere, and told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from contract import names
+from contract.keys import JobPrefix
+from rehearsal.yard import StartedJob
+from tests.rehearsal.jobs import AGAIN, ended, instances, left, path, stored
+
+pytestmark = [pytest.mark.rehearsal, pytest.mark.turn("looks back")]
+BAD = ["missing-gpu", "fallen-gpu"]
+
+
+def log(job: StartedJob, attempt: int) -> str:
+    return "\n".join(job.log(names.log_stream(job.name, attempt, 0)))
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_unhealthy_machine_is_replaced_in_another_zone(beside: dict[str, StartedJob], name: str) -> None:
+    job, execution = beside[name], ended(beside[name])
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert (path(job), len(instances(job)), left(job)) == (AGAIN, 2, [])
+    first, second = (one["Placement"]["AvailabilityZone"] for one in sorted(instances(job), key=launched))
+    assert first != second
+
+
+def launched(instance: dict[str, object]) -> str:
+    return str(instance["LaunchTime"])
+
+
+@pytest.mark.parametrize(("name", "why"), [(BAD[0], "it has 0 of the 1 GPUs"), (BAD[1], "Xid 79 of GPU")])
+def test_the_report_of_the_job_names_the_instance_and_what_was_wrong(
+    beside: dict[str, StartedJob], name: str, why: str
+) -> None:
+    job = beside[name]
+    ended(job)
+    report = json.loads(stored(job.yard, JobPrefix(job.name).result))
+    ((recovered,), (bad,)) = report["recovered"], report["unhealthy"]
+    assert recovered["error"] == "NodeUnhealthy"
+    assert bad["instance"] in recovered["cause"]
+    assert (bad["attempt"], bad["rank"], bad["instance_type"]) == (1, 0, "g5.xlarge")
+    assert bad["instance"] in {one["InstanceId"] for one in instances(job)}
+    assert why in bad["why"]
+
+
+def test_a_machine_that_its_check_refuses_never_starts_the_command(beside: dict[str, StartedJob]) -> None:
+    ended(beside["missing-gpu"])
+    assert "started:" not in log(beside["missing-gpu"], 1)
+    assert "health: nothing is wrong with the machine with 1 GPUs" in log(beside["missing-gpu"], 2)
+
+
+def test_a_training_that_died_beside_an_xid_goes_on_from_its_checkpoint(beside: dict[str, StartedJob]) -> None:
+    ended(beside["fallen-gpu"])
+    assert beside["fallen-gpu"].reports(2)[0].restored_step > 0

@@ -1,0 +1,161 @@
+"""What an interruption cost is measured, and faults that take spot nodes back strike one attempt after the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from contract import tags
+from contract.reports import NodeReport, Phase, Progress
+from localaws.machines.mischief import Losses
+from localaws.machines.nodes import Node
+from rehearsal import node_faults
+from rehearsal.faults import Fault, parse_faults
+from rehearsal.interruptions import PROGRESS, AttemptRecord, interruptions
+from rehearsal.node_faults import NodeFaults
+
+
+def report(rank: int = 0, step: int | None = None, restored: int = -1, **timeline: float) -> NodeReport:
+    progress = None if step is None else Progress(step=step)
+    return NodeReport(
+        job="job-1", attempt=1, rank=rank, instance=f"i-{rank}", phase=Phase.TRAINING, sent_at=0.0,
+        progress=progress, restored_step=restored, timeline=timeline,
+    )  # fmt: skip
+
+
+def attempt(*reports: NodeReport, folders: tuple[Path, ...] = (), struck_at: tuple[float, ...] = ()) -> AttemptRecord:
+    return AttemptRecord(reports={one.rank: one for one in reports}, folders=folders, struck_at=struck_at)
+
+
+def wrote(folder: Path, text: str) -> Path:
+    (folder / PROGRESS).parent.mkdir(parents=True)
+    (folder / PROGRESS).write_text(text)
+    return folder
+
+
+RECOVERED = [{"attempt": 1, "error": "NodeLost", "cause": "rank 1 is gone"}]
+
+
+def test_steps_that_are_trained_again_are_counted_and_the_time_without_training() -> None:
+    first = attempt(report(0, step=50, failed=100.0), report(1, ended=104.0))
+    (found,) = interruptions([first, attempt(report(0, step=80, restored=36, first_step=125.5))], RECOVERED)
+    assert (found.attempt, found.error, found.cause) == (1, "NodeLost", "rank 1 is gone")
+    assert (found.steps_lost, found.recovery_s) == (14, 25.5)
+
+
+def test_a_node_that_a_fault_took_no_longer_trained_from_then_on() -> None:
+    first = attempt(report(0, step=50, failed=100.0), report(1), struck_at=(99.0,))
+    (found,) = interruptions([first, attempt(report(0, restored=50, first_step=120.0))], RECOVERED)
+    assert (found.steps_lost, found.recovery_s) == (0, 21.0)
+
+
+def test_steps_after_the_last_report_count_as_well(tmp_path: Path) -> None:
+    first = attempt(report(0, step=50), folders=(tmp_path / "none", wrote(tmp_path / "some", '{"step": 58}')))
+    assert interruptions([first, attempt(report(0, restored=50))], RECOVERED)[0].steps_lost == 8
+
+
+@pytest.mark.parametrize("text", ["", "[58]", '{"step": "58"}', '{"step": null}', "\0"])
+def test_what_is_no_progress_counts_for_nothing(tmp_path: Path, text: str) -> None:
+    first = attempt(report(0, step=50), folders=(wrote(tmp_path, text),))
+    assert interruptions([first, attempt(report(0, restored=50))], RECOVERED)[0].steps_lost == 0
+
+
+def test_what_nobody_told_is_not_known() -> None:
+    (found,) = interruptions([attempt(), attempt()], [])
+    assert (found.error, found.steps_lost, found.recovery_s) == ("", None, None)
+
+
+def test_an_attempt_that_begins_from_nothing_has_lost_every_step() -> None:
+    (found,) = interruptions([attempt(report(0, step=50)), attempt(report(0))], RECOVERED)
+    assert found.steps_lost == 50
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_job_of_one_attempt_was_not_interrupted(count: int) -> None:
+    assert interruptions([attempt(report(0, step=50, failed=1.0))] * count, []) == []
+
+
+# Which fault strikes which attempt
+
+
+class Struck:
+    """Losses that only note what happened to a machine."""
+
+    def __init__(self) -> None:
+        self.notices: list[bool] = []
+
+    def interrupt(self, machine: object, *, notice: bool) -> None:  # noqa: ARG002
+        self.notices.append(notice)
+
+
+@pytest.fixture(autouse=True)
+def trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 0 of every attempt has told step 50."""
+    of_rank0 = report(0, step=50)
+
+    def reports() -> list[NodeReport]:
+        return [replace(of_rank0, attempt=number) for number in (1, 2, 3)]
+
+    monkeypatch.setattr(node_faults, "reports", reports)
+
+
+def node(attempt: int, *, rank: int = 1, is_spot: bool = True, job: str = "job-1") -> Node:
+    marks = {tags.JOB: job, tags.ATTEMPT: str(attempt), "rank": str(rank)}
+    return cast(
+        Node, SimpleNamespace(machine=SimpleNamespace(marks=marks, index=rank, is_spot=is_spot), pid=0, cut_off=None)
+    )
+
+
+def strikes(faults: NodeFaults, asked: tuple[Fault, ...], *nodes: Node) -> list[tuple[str, int]]:
+    """As the local AWS does: each fault with each node."""
+    losses: Any = Struck()
+    found = []
+    for fault in asked:
+        for one in nodes:
+            if faults.befalls(fault, one):
+                faults.strike(fault, one, cast(Losses, losses))
+                found.append((fault.name, int(one.machine.marks[tags.ATTEMPT])))
+    return found
+
+
+BOTH = parse_faults(["spot-notice", "spot-kill"])
+
+
+def test_a_notice_and_a_kill_strike_one_attempt_each() -> None:
+    faults = NodeFaults()
+    assert strikes(faults, BOTH, node(1)) == [("spot-notice", 1)]
+    assert strikes(faults, BOTH, node(1)) == [("spot-notice", 1)]  # the local AWS itself spares a node that was struck
+    assert strikes(faults, BOTH, node(2)) == [("spot-kill", 2)]
+    assert strikes(faults, BOTH, node(3)) == []
+    assert faults.idle(BOTH, "job-1") == []
+
+
+def test_a_fault_of_every_rank_strikes_all_nodes_of_one_attempt() -> None:
+    faults, asked = NodeFaults(), parse_faults(["spot-notice:rank=all"])
+    assert strikes(faults, asked, node(1, rank=0), node(1, rank=1), node(2)) == [("spot-notice", 1)] * 2
+
+
+def test_a_fault_that_names_its_attempt_strikes_beside_another_one() -> None:
+    faults, asked = NodeFaults(), parse_faults(["spot-notice", "spot-kill:attempt=1,rank=0"])
+    assert strikes(faults, asked, node(1, rank=0), node(1)) == [("spot-notice", 1), ("spot-kill", 1)]
+
+
+def test_several_times_are_several_attempts() -> None:
+    faults, asked = NodeFaults(), parse_faults(["spot-kill:times=2"])
+    assert strikes(faults, asked, node(1), node(2), node(3)) == [("spot-kill", 1), ("spot-kill", 2)]
+
+
+@pytest.mark.parametrize("wrong", [node(1, is_spot=False), node(1, rank=0), node(1, job="job-2")])
+def test_a_node_that_no_fault_names_is_spared_and_the_fault_counts_as_idle(wrong: Node) -> None:
+    faults, asked = NodeFaults(), parse_faults(["spot-kill:job=job-1"])
+    assert strikes(faults, asked, wrong) == []
+    assert faults.idle(asked, "job-1") == ["spot-kill"]
+
+
+def test_a_fault_of_another_job_or_of_a_nodes_birth_is_not_idle() -> None:
+    asked = parse_faults(["spot-kill:job=other", "no-network:at=boot", "events-dropped"])
+    assert NodeFaults().idle(asked, "job-1") == []
