@@ -11,6 +11,8 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
 from aws import executions
+from aws.belongings import Belongings, tagged
+from aws.clients import client
 from aws.ec2 import Ec2
 from aws.facts import Instance, Status
 from aws.s3 import Bucket, HomeBucket
@@ -20,7 +22,7 @@ from contract.environments import DrainEnvironment
 from contract.errors import StillRunning
 from drain.emptying import emptied
 from drain.grids import Grids
-from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_kept, settling, standing, unfinished
+from drain.policy import IN_FLIGHT_S, STOP_REASON, refuse_kept, settling, standing, unfinished, waiting
 from ending.aftermath import Aftermath, clear
 from ending.instances import Ending
 from ending.policy import alive
@@ -63,7 +65,8 @@ class DrainPass:
         refuse_kept(instances, self.env.deployment, self.env.instance_profile)
         bucket = Bucket(self.env.bucket).exists()  # of grids the same is true of the bucket
         grids = Grids(env=self.env, since=self.since, there=bucket, regions=regions)
-        left = dark + self._executions(state if there else None) + self._end(instances, regions) + grids.end()
+        left = dark + self._executions(state if there else None) + self._end(instances, regions)
+        left += self._cancel_requests(regions) + grids.end()
         return left or ([] if self.env.keep_data or self._data_is_used() else self._empty())
 
     def _instances(self, regions: list[str]) -> tuple[list[Instance], list[str]]:
@@ -130,6 +133,18 @@ class DrainPass:
         for region in regions:
             refused = {**refused, **Ec2(region).terminate([one.id for one in ours if one.region == region])}
         return dark + standing(instances, refused)
+
+    def _cancel_requests(self, regions: list[str]) -> list[str]:
+        """Cancels open spot requests of the deployment: each could still become an instance. Returns a line for each."""
+        left = list[str]()
+        for region in regions:
+            here = Belongings(region, client("ec2", region))
+            try:
+                found = [one for page in here.spot_requests(tagged(self.env.deployment)) for one in page.things]
+                left += waiting(found, here.cancel_spot_requests([one.id for one in found]))
+            except (ClientError, BotoCoreError) as problem:
+                left.append(f"- spot requests in {region} could not be listed: {problem}")
+        return left
 
     def _data_is_used(self) -> bool:
         """Whether a state machine of the deployment exists: its stack still uses the data, or its own drain is this one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from aws.facts import Instance
+from aws.facts import Belonging, Instance
 from contract import tags
 from contract.errors import StillRunning
 from ending.policy import kept
@@ -72,6 +72,15 @@ def standing(instances: Iterable[Instance], refused: Mapping[str, str]) -> list[
         f"- {one.id} in {one.region} is {one.state}" + (f": {refused[one.id]}" if one.id in refused else "")
         for one in instances
         if one.state != "terminated"
+    ]
+
+
+def waiting(requests: Iterable[Belonging], refused: Mapping[str, str]) -> list[str]:
+    """A line for each spot request that was open, the cancelled ones too: the next look proves that they are gone."""
+    return [
+        f"- spot request {one.id} in {one.region} was open, and "
+        + (f"could not be cancelled: {refused[one.id]}" if one.id in refused else "is cancelled")
+        for one in requests
     ]
 
 

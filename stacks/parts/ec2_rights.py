@@ -143,8 +143,13 @@ def remove_leftovers(rights: Rights) -> list[Right]:
     return [
         _end(rights, "DeleteVolumes", "ec2:DeleteVolume", "volume"),
         _end(rights, "DeleteInterfaces", "ec2:DeleteNetworkInterface", "network-interface"),
-        _end(rights, "CancelSpotRequests", "ec2:CancelSpotInstanceRequests", "spot-instances-request"),
+        cancel_spot_requests(rights),
     ]
+
+
+def cancel_spot_requests(rights: Rights) -> Right:
+    """Allows to cancel our spot requests in every region, but for those that a person protects."""
+    return _end(rights, "CancelSpotRequests", "ec2:CancelSpotInstanceRequests", "spot-instances-request")
 
 
 def _new(rights: Rights, name: str, kind: str, wanted: Mapping[str, Mapping[str, object]]) -> Right:

@@ -80,6 +80,8 @@ ALLOWED = [
     Ask("Drain", "states:StopExecution", RUN),
     Ask("Drain", "states:StartExecution", DRAIN),
     Ask("Drain", "ec2:DescribeInstances", "*", THERE),
+    Ask("Drain", "ec2:DescribeSpotInstanceRequests", "*", THERE),
+    Ask("Drain", "ec2:CancelSpotInstanceRequests", f"{EC2_AWAY}:spot-instances-request/sir-1", OURS | THERE),
     Ask("Drain", "ec2:TerminateInstances", f"{EC2}:instance/i-1", OURS | UNDER_OURS),
     Ask("Drain", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", OURS | UNDER_OURS | THERE),
     Ask("DrainMachine", "lambda:InvokeFunction", function("Drain")),
@@ -130,6 +132,10 @@ DENIED = [
     Ask("Cleanup", "sns:Publish", TOPIC),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2}:instance/i-1", UNDER_OURS | PROTECTED),
     Ask("Reaper", "ec2:TerminateInstances", f"{EC2_AWAY}:instance/i-1", UNDER_OURS | THEIRS | THERE),
+    *(
+        Ask("Drain", "ec2:CancelSpotInstanceRequests", f"{EC2}:spot-instances-request/sir-9", context)
+        for context in ({}, THEIRS, OURS | PROTECTED)
+    ),
     *(
         Ask("Reaper", action, f"{EC2}:{thing}", context)
         for action, thing in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 
 import pytest
 
@@ -155,6 +156,36 @@ def test_another_deployments_instances_and_executions_stay(yard: Yard) -> None:
     assert yard.destroy()["Status"] == "SUCCESS"
     assert yard.left() == [kept]
     assert other.status == "RUNNING"
+
+
+def test_an_open_spot_request_is_cancelled_and_looked_for_again(yard: Yard) -> None:
+    request = home(yard.aws).parts.leave("sir", {tags.DEPLOYMENT: JOB.deployment})
+    assert f"spot request {request.id} in eu-central-1 was open, and is cancelled" in yard.look().cause
+    assert request.gone
+    assert yard.destroy()["Status"] == "SUCCESS"
+
+
+def test_a_spot_request_that_cannot_be_cancelled_is_named_and_nothing_is_called_drained(yard: Yard) -> None:
+    request = home(yard.aws).parts.leave("sir", {tags.DEPLOYMENT: JOB.deployment})
+    outcome = yard.look(None, Mishap("ec2:CancelSpotInstanceRequests", fault=Kind.DENIED, times=inf))
+    assert outcome.error == StillRunning.__name__
+    assert f"spot request {request.id} in eu-central-1 was open, and could not be cancelled" in outcome.cause
+    assert not request.gone
+
+
+def test_spot_requests_that_cannot_be_listed_are_not_taken_for_none(yard: Yard) -> None:
+    outcome = yard.look(None, Mishap("ec2:DescribeSpotInstanceRequests", fault=Kind.DENIED, times=inf))
+    assert outcome.error == StillRunning.__name__
+    assert "spot requests in eu-central-1 could not be listed" in outcome.cause
+
+
+def test_active_spot_requests_and_those_of_another_deployment_stay(yard: Yard) -> None:
+    parts = home(yard.aws).parts
+    active = parts.leave("sir", {tags.DEPLOYMENT: JOB.deployment}, state="active")
+    theirs = parts.leave("sir", {tags.DEPLOYMENT: "other"})
+    assert yard.destroy()["Status"] == "SUCCESS"
+    assert not active.gone
+    assert not theirs.gone
 
 
 def test_a_second_drain_beside_the_first_changes_nothing(yard: Yard) -> None:
