@@ -15,7 +15,10 @@ from rehearsal.yard import StartedJob, Yard
 from tests.rehearsal.jobs import HAPPY, ONE, ended, failed, left, path, train
 
 pytestmark = [pytest.mark.rehearsal]
-LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 15, "rank": 0}}
+LOST = {"name": "lost", "fault": "node-lost", "keys": {"step": 60, "rank": 0}}
+"""Late enough for a first checkpoint in S3: a commit has taken 4 s on a machine with much else to do."""
+STEPS = {"unread": 100, "refused": 100}
+"""Of these trainings; of the others 40."""
 SCENARIOS: dict[str, list[dict[str, Any]]] = {
     "late": [{"fault": "s3-slow", "keys": {"each": 20}, "begins": {"phase": "training"}}],
     "unsaved": [
@@ -51,12 +54,13 @@ SCENARIOS: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="module")
 def jobs(yard: Yard, trainer: str) -> Iterator[dict[str, StartedJob]]:
     """All started at once, each with its own scenario."""
-    request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
+    request = {**ONE, "code": trainer, "checkpoint_minutes": 0.02}
     with ExitStack() as directing:
         started = {}
         for name, faults in SCENARIOS.items():
             directing.enter_context(Director(yard, f"s3-{name}", parsed({"faults": faults}, name)))
-            started[name] = yard.start(request, f"s3-{name}")
+            command = train(STEPS.get(name, 40), 0.2)
+            started[name] = yard.start({**request, "command": command}, f"s3-{name}")
         yield started
 
 
@@ -95,6 +99,7 @@ def test_work_that_is_not_in_s3_is_said_and_a_new_attempt_saves_it(jobs: dict[st
 def test_a_restore_asks_again_where_s3_fails_now_and_then(jobs: dict[str, StartedJob]) -> None:
     job = jobs["unread"]
     assert done(job)["attempts"] == 2
+    assert job.reports(1)[0].closed_step > 0
     assert job.reports(2)[0].restored_step > 0
     failures = [call for call in job.yard.aws.recorder.of() if call.error == "InternalError"]
     assert [call for call in failures if job.name in call.by.tags.values()]
