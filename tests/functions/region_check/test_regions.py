@@ -194,7 +194,7 @@ def test_the_clock_sees_nodes_of_another_region_go_whose_events_home_never_hears
     abroad.aws.clock.run(15)
     assert abroad.functions.invoke("attendant", {}).error == ""
     assert wait.error is not None
-    assert wait.error[0] == "NodeLost"
+    assert wait.error[0] == "Interrupted"
 
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.DENIED, Kind.THROTTLED])
