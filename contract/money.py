@@ -30,20 +30,26 @@ def least_s(timing: Timing) -> float:
     return 2 * timing.deadline_notice_s + timing.power_off_after_deadline_s
 
 
-def affords_s(job: Job, rung: Rung, spent_usd: float) -> float:
-    """Seconds for which the rest of the job's money pays for all nodes on the rung; infinite without a cap, 0 where no price is known."""
+def affords_s(job: Job, rung: Rung, spent_usd: float, beside_usd: float = 0.0) -> float:
+    """Seconds for which the rest of the job's money pays for all nodes on the rung; infinite without a cap, 0 where no price is known.
+
+    `beside_usd`: what an hour of other nodes costs that may run meanwhile.
+    """
     if job.max_cost_usd is None:
         return math.inf
-    hourly = hourly_usd(job.nodes, rung)
-    if hourly is None:
+    own = hourly_usd(job.nodes, rung)
+    if own is None:
         return 0.0
+    hourly = own + beside_usd
     return max(0.0, job.max_cost_usd - spent_usd) / hourly * HOUR_S if hourly else math.inf
 
 
 def launched_as(job: Job, walk: Intent, rung: Rung) -> Job:
     """The admitted job as the walk launches it on the rung. Its hours begin once it has waited, and it ends before a Capacity Block does,
-    and before its money is used up. The money pays also for the minutes in which nodes end themselves if nobody else ends them."""
-    paid_until = walk.started_at + affords_s(job, rung, walk.spent_usd) - job.timing.power_off_after_deadline_s
+    and before its money is used up. The money pays also for the minutes in which nodes end themselves if nobody else ends them, and for
+    nodes of other places that may have been launched without anybody learning it: they end with the attempt, and not before."""
+    lasts_s = affords_s(job, rung, walk.spent_usd, walk.doubted_usd)
+    paid_until = walk.started_at + lasts_s - job.timing.power_off_after_deadline_s
     return job.extended(walk.waited_s, rung, paid_until=paid_until)
 
 
@@ -79,9 +85,13 @@ def spent_usd(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, n
 
 def _paid(walks: Sequence[Intent]) -> list[tuple[Rung, float]]:
     """Rungs of an attempt on which instances run, ran, or may have run, and since when."""
-    return [(step.rung, walk.started_at) for walk in walks for step in walk.steps if _may_have_launched(step)]
+    return [(step.rung, walk.started_at) for walk in walks for step in walk.steps if _may_have_launched(walk, step)]
 
 
-def _may_have_launched(step: Step) -> bool:
+def _may_have_launched(walk: Intent, step: Step) -> bool:
+    """A request that was written down, and whose turn it is, may be on its way: whoever sent it may have died before the answer."""
     answer = step.answer
-    return step.generation > 0 or (answer is not None and (answer.doubted or answer.outcome in MAYBE_LAUNCHED))
+    if answer is None:
+        is_next = walk.next_place is not None and step is walk.steps[walk.next_place]
+        return step.generation > 0 or (is_next and bool(step.request))
+    return step.generation > 0 or answer.doubted or answer.outcome in MAYBE_LAUNCHED

@@ -112,7 +112,23 @@ def test_a_place_that_never_said_whether_it_launched_counts_beside_the_one_that_
 @pytest.mark.parametrize("outcome", [LaunchOutcome.NO_CAPACITY, LaunchOutcome.QUOTA, LaunchOutcome.CLOSED])
 def test_places_that_launched_nothing_cost_nothing(outcome: LaunchOutcome) -> None:
     assert spent(walk(answer=answer(outcome))) == 0.0
-    assert spent(walk(answer=None)) == spent() == 0.0
+    assert spent(walk(answer=None, request={})) == spent() == 0.0
+
+
+def test_a_request_whose_sender_died_before_the_answer_may_have_launched() -> None:
+    assert spent(walk(answer=None), ends={1: NOW + HOUR}) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("first", [LaunchOutcome.LAUNCHED, LaunchOutcome.UNKNOWN, LaunchOutcome.MISTAKE])
+def test_a_request_whose_turn_has_not_come_launched_nothing(first: LaunchOutcome) -> None:
+    asked = walk(answer=answer(first))
+    waiting = replace(asked, steps=(*asked.steps, Step(rung=OTHER, request={"a": 1})))
+    assert spent(waiting, ends={1: NOW + HOUR}) == spent(asked, ends={1: NOW + HOUR})
+
+
+def test_nodes_that_may_run_beside_it_shorten_an_attempt() -> None:
+    beside = replace(walk(), doubted_usd=4.0)
+    assert money.launched_as(CAPPED, beside, PRICED).deadline == NOW + 5 * HOUR - JOB.timing.power_off_after_deadline_s
 
 
 def test_several_walks_of_an_attempt_count_once_where_one_launched() -> None:

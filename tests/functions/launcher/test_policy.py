@@ -55,43 +55,43 @@ def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() 
 
 
 def test_rungs_are_asked_from_the_top() -> None:
-    assert policy.next_step(INTENT) == 0
-    assert policy.next_step(told(INTENT, 0, LaunchOutcome.NO_CAPACITY)) == 1
+    assert INTENT.next_place == 0
+    assert told(INTENT, 0, LaunchOutcome.NO_CAPACITY).next_place == 1
 
 
 def test_an_unknown_outcome_repeats_the_same_rung() -> None:
-    assert policy.next_step(told(INTENT, 0, LaunchOutcome.UNKNOWN)) == 0
+    assert told(INTENT, 0, LaunchOutcome.UNKNOWN).next_place == 0
 
 
 def test_nothing_is_asked_after_a_launch() -> None:
-    assert policy.next_step(policy.answered(INTENT, 1, LAUNCHED, recovering=False)) is None
+    assert policy.answered(INTENT, 1, LAUNCHED, recovering=False).next_place is None
 
 
 def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
     renewed = told(INTENT, 0, LaunchOutcome.RENEW)
     assert renewed.steps[0].generation == 1
-    assert policy.next_step(renewed) == 0
+    assert renewed.next_place == 0
 
 
 def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
     mixed = replace(INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("eu-central-1a", "p4d.24xlarge"))))
     closed = told(mixed, 0, LaunchOutcome.QUOTA)
     assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
-    assert policy.next_step(closed) == 3
+    assert closed.next_place == 3
 
 
 def test_during_a_recovery_a_quota_is_missing_capacity() -> None:
     one = told(INTENT, 0, LaunchOutcome.QUOTA, recovering=True)
     assert one.steps[0].answer is not None
     assert one.steps[0].answer.outcome is LaunchOutcome.NO_CAPACITY
-    assert policy.next_step(one) == 1
+    assert one.next_place == 1
 
 
 def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
     abroad = replace(
         INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("us-east-1a", region="us-east-1")))
     )
-    assert policy.next_step(told(abroad, 0, LaunchOutcome.CLOSED)) == 3
+    assert told(abroad, 0, LaunchOutcome.CLOSED).next_place == 3
 
 
 def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:
