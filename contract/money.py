@@ -24,6 +24,11 @@ def hourly_usd(nodes: int, rung: Rung) -> float | None:
     return None if rung.most_usd is None else nodes * rung.most_usd
 
 
+def up_to_cents(usd: float) -> float:
+    """Whole cents, rounded up: what is said to be the most must not be less. What a float adds by itself is no cent."""
+    return math.ceil(round(usd * 100, 6)) / 100
+
+
 def least_s(timing: Timing) -> float:
     """The shortest time that is worth a launch: what comes before the order to stop, as long as the order's own time, and the time in which
     nodes end themselves."""
@@ -58,7 +63,7 @@ def told(job: Job, walk: Intent, rung: Rung) -> dict[str, object]:
     hourly = hourly_usd(job.nodes, rung)
     return {
         "usd_an_hour_at_most": "unknown" if hourly is None else round(hourly, 4),
-        "usd_spent_before": round(walk.spent_usd, 2) if job.max_cost_usd is not None else None,
+        "usd_spent_before": up_to_cents(walk.spent_usd) if job.max_cost_usd is not None else None,
         "max_cost_usd": job.max_cost_usd,
     }
 

@@ -137,7 +137,8 @@ def admit(
     disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
     made = replace(made, rungs=money.priced(made.rungs, facts.regions, disk))
     if request.reservation is None:
-        made = money.affordable(made, money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd))
+        budget = money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd, timing=env.timing)
+        made = money.affordable(made, budget)
     found = [
         *_name_problems(execution, facts),
         *problems,

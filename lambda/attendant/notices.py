@@ -126,7 +126,7 @@ def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, AttemptEnd
     if usd is None:
         return UNKNOWN_COST
     cap = f" of its max_cost_usd of ${job.max_cost_usd:g}" if job.max_cost_usd is not None else ""
-    return f"So far it has cost ${usd:.2f} at most{cap}, at on-demand prices."
+    return f"So far it has cost ${money.up_to_cents(usd):.2f} at most{cap}, at on-demand prices."
 
 
 def _advice(status: Status) -> str:

@@ -80,7 +80,7 @@ def _cost(state: State, job: Job | None, attempt: int, ended: Ended) -> dict[str
     """What all attempts have cost at most, US dollars."""
     ends = state.ends(job.id, range(1, attempt + 1)) if job else {}
     usd = money.spent_usd(job, ended.intents, ends, now=ended.at) if job else None
-    return {"usd_at_most": "unknown" if usd is None else round(usd, 2)}
+    return {"usd_at_most": "unknown" if usd is None else money.up_to_cents(usd)}
 
 
 def _further(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:
