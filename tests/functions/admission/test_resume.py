@@ -75,6 +75,11 @@ def test_a_set_that_a_rank_could_not_use_is_passed_over(there: Account) -> None:
     assert (found.attempt, found.number) == (1, 4)
 
 
+def test_a_set_that_a_rank_took_back_is_passed_over(there: Account) -> None:
+    there.s3.write(PLACE.bucket, keys.BytesPrefix(TRAINED).part(2, 3, 1, "missed"), b"{}")
+    assert start(FROM)["resumes"] != "step 1200 of job trained (attempt 2, eu-central-1)"
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"x" * (2 * 1024**2)], ids=["empty", "torn", "list", "huge"])
 def test_a_set_that_nobody_can_read_is_passed_over(there: Account, body: bytes) -> None:
     """Nodes of the other job wrote it."""
