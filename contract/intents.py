@@ -97,7 +97,7 @@ class Intent:
     spent_usd: float = 0.0
     """What the attempts before this one have cost at most, of a job with a cap. The deadline of what the walk launches depends on it."""
     doubted_usd: float = 0.0
-    """What an hour of the nodes costs at most that this attempt may have launched without ever learning it. Their money is the job's too."""
+    """What an hour of the nodes costs at most that this attempt may have launched without ever learning it."""
 
     @property
     def launched(self) -> Step | None:

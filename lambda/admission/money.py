@@ -73,7 +73,11 @@ def _too_dear(rung: Rung, budget: Budget, cap: float) -> str:
 
 def _refused(reasons: Sequence[str], rungs: Sequence[Rung], budget: Budget) -> list[str]:
     hours = [hourly for rung in rungs if (hourly := hourly_usd(budget.nodes, rung)) is not None]
-    least = f"${up_to_cents(min(hours) * budget.least_hours):.2f} or more, which pays for {budget.least_hours:.3g} h" if hours else ""
+    least = (
+        f"${up_to_cents(min(hours) * budget.least_hours):.2f} or more, which pays for {budget.least_hours:.3g} h"
+        if hours
+        else ""
+    )
     return [f"max_cost_usd: {why}; allowed: {least or 'types whose price the Price List tells'}" for why in reasons]
 
 

@@ -148,6 +148,8 @@ def test_what_is_worth_a_launch_is_longer_than_the_notice_before_its_end() -> No
     assert money.least_s(CAPPED.timing) > JOB.timing.deadline_notice_s + JOB.timing.power_off_after_deadline_s
 
 
-@pytest.mark.parametrize(("usd", "told"), [(0.0, 0.0), (0.001, 0.01), (4.0, 4.0), (0.1 + 0.2, 0.3), (12.991, 13.0), (0.29, 0.29)])
+@pytest.mark.parametrize(
+    ("usd", "told"), [(0.0, 0.0), (0.001, 0.01), (4.0, 4.0), (0.1 + 0.2, 0.3), (12.991, 13.0), (0.29, 0.29)]
+)
 def test_what_is_said_to_be_the_most_is_never_rounded_down(usd: float, told: float) -> None:
     assert money.up_to_cents(usd) == told

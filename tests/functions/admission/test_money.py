@@ -93,7 +93,9 @@ def test_a_short_job_needs_money_for_its_own_hours_and_not_for_one(there: Accoun
 
 @pytest.mark.usefixtures("there")
 def test_a_cap_that_pays_for_no_launch_is_refused_however_short_the_job_is() -> None:
-    with pytest.raises(InvalidRequest, match=r"pays for 9\.5 min of 1 node .* allowed: \$0\.32 or more, which pays for 0\.25 h"):
+    with pytest.raises(
+        InvalidRequest, match=r"pays for 9\.5 min of 1 node .* allowed: \$0\.32 or more, which pays for 0\.25 h"
+    ):
         start({**LEAST, "max_hours": 0.1, "max_cost_usd": 0.2})
 
 

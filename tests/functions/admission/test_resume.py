@@ -74,7 +74,8 @@ def test_a_region_that_may_not_be_read_is_named_because_it_may_have_a_newer_chec
     there.faults.add(Kind.DENIED, "s3:ListObjectsV2", region=ABROAD.region)
     told = start(FROM)["resumes"]
     assert told == (
-        f"step 1200 of job trained (attempt 2, eu-central-1); the job may have a newer one in {ABROAD.region}, whose bucket Admit may not read"
+        "step 1200 of job trained (attempt 2, eu-central-1); "
+        f"the job may have a newer one in {ABROAD.region}, whose bucket Admit may not read"
     )
 
 
