@@ -14,6 +14,8 @@ from contract.jobs import Job, Rung
 from contract.timing import Timing
 
 HOUR_S = 3600.0
+LEAST_BILLED_S = 60.0
+"""EC2 bills by the second, and a minute at least (EC2's on-demand pricing page; the same goes for gp3)."""
 NEAR_CAP_PERCENT = 80.0
 """Of its max_cost_usd: a job that has cost more is near its cap, and people are told."""
 MAYBE_LAUNCHED = frozenset({LaunchOutcome.LAUNCHED, LaunchOutcome.UNKNOWN, LaunchOutcome.RENEW})
@@ -84,7 +86,7 @@ def spent_usd(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, n
             hourly = hourly_usd(job.nodes, rung)
             if hourly is None:
                 return None
-            total += hourly * max(0.0, until - since) / HOUR_S
+            total += hourly * max(LEAST_BILLED_S, until - since) / HOUR_S
     return total
 
 

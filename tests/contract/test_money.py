@@ -140,8 +140,10 @@ def test_a_cost_is_unknown_where_a_price_is() -> None:
     assert spent(walk(), walk(attempt=2, hours=1, rung=UNPRICED)) is None
 
 
-def test_an_end_before_the_begin_costs_nothing_and_gives_nothing_back() -> None:
-    assert spent(walk(hours=2), ends={1: NOW}) == 0.0
+@pytest.mark.parametrize("lived_s", [-7200.0, 0.0, 20.0, 60.0])
+def test_a_launch_costs_a_minute_at_least_however_soon_it_ends(lived_s: float) -> None:
+    """EC2 bills no less: fifty attempts of twenty seconds cost fifty minutes."""
+    assert spent(walk(), ends={1: NOW + lived_s}) == pytest.approx(4.0 / 60)
 
 
 def test_what_is_worth_a_launch_is_longer_than_the_notice_before_its_end() -> None:
