@@ -69,19 +69,28 @@ def recovered(facts: AttemptFacts, region: str, ends: Mapping[int, AttemptEnd], 
     job, attempt = facts.job, facts.attempt
     since = [f"Attempt {number}: {end.error}: {end.cause}" for number, end in sorted(ends.items()) if end.error]
     before = since[-1:] or [f"Why attempt {attempt - 1} ended was not noted; report.json of the job may say it."]
-    step = max((node.report.restored_step for node in facts.nodes.values()), default=-1)
-    start = f"from the checkpoint of step {step}" if step >= 0 else "from the beginning: there was no checkpoint"
     return Message(
         event=Event.RECOVERED,
         job=job.id,
         owner=job.owner,
         subject=_subject(job, f"trains again (attempt {attempt})"),
         text=_text(
-            f"Job {_whose(job.id, job.owner)}: attempt {attempt} trains in {region}, {start}.",
+            f"Job {_whose(job.id, job.owner)}: attempt {attempt} trains in {region}, {_start(facts)}.",
             cost,
             [*before, "", f"Nothing has to be done. {_look(job, attempt)} Its execution: {job.execution}"],
         ),
     )
+
+
+def _start(facts: AttemptFacts) -> str:
+    """From where the nodes train, as they report it: all from the same set. Its trainer may have told no step."""
+    reports = [node.report for node in facts.nodes.values()]
+    step = max((one.restored_step for one in reports), default=-1)
+    if step >= 0:
+        return f"from the checkpoint of step {step}"
+    if any(one.restored for one in reports):
+        return "from the newest checkpoint, whose trainer told no step"
+    return "from the beginning: there was no checkpoint"
 
 
 def ended(untold: OwedEnd, status: Status, deployment: str, job: Job | None, attempts: int, cost: str) -> Message:
