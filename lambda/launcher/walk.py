@@ -175,7 +175,7 @@ class Walker:
             user_data=self.user_data,
             waiting=self.waiter is not None,
             waited_s=self._waited_s(job, attempt, walks, now),
-            spent_usd=self._spent_usd(job, attempt, now),
+            spent_usd=self._spent_usd(job, attempt, walks, now),
             doubted_usd=before.doubted_usd if before else 0.0,
         )
         if (end := policy.broke(job, walk)) is not None:
@@ -242,13 +242,15 @@ class Walker:
                 return earlier[-1].intent.waited_s
         return 0.0
 
-    def _spent_usd(self, job: Job, attempt: int, now: float) -> float:
-        """What the attempts before have cost at most; it matters only to a job with a cap, whose prices are all known."""
-        if job.max_cost_usd is None or attempt == 1:
+    def _spent_usd(self, job: Job, attempt: int, before: Sequence[Intent], now: float) -> float:
+        """What the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it launched. It
+        matters only to a job with a cap, whose prices are all known."""
+        doubted = [walk for walk in before if walk.doubted_usd and not walk.waiting]
+        if job.max_cost_usd is None or (attempt == 1 and not doubted):
             return 0.0
         numbers = range(1, attempt)
         walks = [held.intent for number in numbers for held in self.state.intents(job.id, number)]
-        spent = money.spent_usd(job, walks, self.state.ends(job.id, numbers), now=now)
+        spent = money.spent_usd(job, [*walks, *doubted], self.state.ends(job.id, numbers), now=now)
         return job.max_cost_usd if spent is None else spent
 
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:

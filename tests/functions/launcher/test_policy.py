@@ -54,6 +54,27 @@ def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() 
     assert all(ebs["Encrypted"] and ebs["DeleteOnTermination"] for ebs in devices.values())
 
 
+def test_a_place_that_is_given_up_in_doubt_takes_of_the_money_of_those_that_were_not_asked() -> None:
+    places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b", "eu-central-1c")]
+    job = replace(JOB, ladder=tuple(places), max_cost_usd=12.0)
+    walk = told(planned(job), 0, LaunchOutcome.NO_CAPACITY)
+    left = policy.given_up(job, walk, 1, answer(LaunchOutcome.UNKNOWN, "ReadTimeoutError"))
+    assert left.doubted_usd == 4.0
+    assert left.steps[0] == walk.steps[0]
+    assert left.steps[1].answer == LaunchAnswer(
+        outcome=LaunchOutcome.NO_CAPACITY, at=NOW, code="ReadTimeoutError", doubted=True
+    )
+    assert (left.steps[2].request, left.steps[2].answer) == ({}, None)
+
+
+def test_a_place_that_the_money_does_not_pay_for_beside_what_is_in_doubt_is_not_asked() -> None:
+    places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b")]
+    job = replace(JOB, ladder=tuple(places), max_cost_usd=1.5)
+    left = policy.given_up(job, planned(job), 0, answer(LaunchOutcome.UNKNOWN))
+    assert left.steps[1].answer is not None
+    assert left.steps[1].answer.code == "NotAsked: too dear for what is left of max_cost_usd"
+
+
 def test_rungs_are_asked_from_the_top() -> None:
     assert INTENT.next_place == 0
     assert told(INTENT, 0, LaunchOutcome.NO_CAPACITY).next_place == 1
