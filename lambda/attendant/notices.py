@@ -129,9 +129,9 @@ def event_of(status: Status) -> Event:
     return Event.DONE if status.name == "SUCCEEDED" else Event.FAILED
 
 
-def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, AttemptEnd], *, now: float) -> str:
-    """One sentence: what all attempts have cost at most, and the cap where there is one."""
-    usd = money.spent_usd(job, walks, {number: end.at for number, end in ends.items()}, now=now)
+def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, now: float) -> str:
+    """One sentence: what all attempts have cost at most, and the cap where there is one. `ends`: by attempt, when its last instance ended."""
+    usd = money.spent_usd(job, walks, ends, now=now)
     if usd is None:
         return UNKNOWN_COST
     cap = f" of its max_cost_usd of ${job.max_cost_usd:g}" if job.max_cost_usd is not None else ""

@@ -248,9 +248,8 @@ class Walker:
         doubted = [walk for walk in before if walk.doubted_usd and not walk.waiting]
         if job.max_cost_usd is None or (attempt == 1 and not doubted):
             return 0.0
-        numbers = range(1, attempt)
-        walks = [held.intent for number in numbers for held in self.state.intents(job.id, number)]
-        spent = money.spent_usd(job, [*walks, *doubted], self.state.ends(job.id, numbers), now=now)
+        earlier = [walk for walk in self.state.walks(job.id) if walk.attempt < attempt]
+        spent = money.spent_usd(job, [*earlier, *doubted], self.state.ends(job.id), now=now)
         return job.max_cost_usd if spent is None else spent
 
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:

@@ -105,6 +105,22 @@ def test_a_terminate_that_comes_again_later_makes_nothing_dearer(yard: Yard) -> 
     assert yard.terminate(1)["cost"] == first["cost"]
 
 
+def test_what_was_spent_is_read_at_once_however_many_attempts_there_were(yard: Yard) -> None:
+    """One job of 500 attempts must not keep the turn of a thousand others waiting."""
+
+    def reads(attempt: int) -> int:
+        before = len(yard.aws.calls)
+        yard.launch(attempt)
+        made = sum(call.name in {"dynamodb:GetItem", "dynamodb:Query"} for call in yard.aws.calls[before:])
+        yard.run(60)
+        yard.terminate(attempt)
+        return made
+
+    first, second, *later = [reads(attempt) for attempt in range(1, 7)]
+    assert first < second
+    assert set(later) == {second}
+
+
 def test_without_enough_money_for_an_attempt_the_job_ends_and_nothing_is_launched(yard: Yard) -> None:
     yard.launch(1)
     yard.run(2.9 * HOUR)
