@@ -32,8 +32,8 @@ def up_to_cents(usd: float) -> float:
 
 
 def least_s(timing: Timing) -> float:
-    """The shortest time that is worth a launch: what comes before the order to stop, as long as the order's own time, and the time in which
-    nodes end themselves."""
+    """The shortest time for which a launch is worth its money: the notice before the deadline, in which nodes write a last checkpoint, as
+    long again for the training before it, and the time in which nodes power themselves off."""
     return 2 * timing.deadline_notice_s + timing.power_off_after_deadline_s
 
 

@@ -130,7 +130,7 @@ def event_of(status: Status) -> Event:
 
 
 def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, now: float) -> str:
-    """One sentence: what all attempts have cost at most, and the cap where there is one. `ends`: by attempt, when its last instance ended."""
+    """One sentence: what all attempts have cost at most, and the cap where there is one. `ends`: by attempt, when all had ended."""
     usd = money.spent_usd(job, walks, ends, now=now)
     if usd is None:
         return UNKNOWN_COST
