@@ -58,6 +58,22 @@ def test_what_launch_left_behind_in_doubt_is_paid_for_beside_what_the_wait_finds
         assert 11.5 < usd <= 12.0
 
 
+def test_a_wait_ends_once_what_is_in_doubt_may_have_used_up_the_money() -> None:
+    with waiting() as yard:
+        yard.free()
+        yard.aws.faults.add(Kind.LOST, "ec2:RunInstances", times=10**6)
+        execution = yard.start(ladder=(replace(rung(), most_usd=2.0),), max_cost_usd=12.0)
+        yard.run(AWAY_S)
+        yard.aws.faults.waiting.clear()
+        yard.fill()
+        yard.run(4 * HOUR)
+        assert execution.problem is not None
+        assert execution.problem[0] == "BudgetExceeded"
+        assert (yard.running(), yard.waits()) == ([], [])
+        usd = sum(2.0 * (one.ending_at - one.launched_at) / HOUR for one in home(yard.aws).machines.values())
+        assert 10.0 < usd <= 12.0
+
+
 def settle(yard: WaitingYard) -> None:
     """The execution is over, and so is whatever the cleanup has to do."""
     for _ in range(20):
