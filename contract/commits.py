@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
+
+from contract.keys import CLOSED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,12 @@ class Part(str, Enum):
     """The rank has no files of its own."""
     MISSED = "missed"
     """The rank cannot commit what the plan names: the set is never closed."""
+
+
+def is_closed(names: Collection[str]) -> bool:
+    """Whether the documents of a set, by the last part of their keys, close it. Where a rank missed the set, or took back what it had
+    answered, nothing does."""
+    return CLOSED in names and not any(name.endswith(f".{Part.MISSED.value}") for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

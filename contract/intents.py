@@ -25,6 +25,20 @@ class LaunchOutcome(str, Enum):
     """The request is wrong: repeating it cannot help."""
 
 
+FINAL = frozenset(
+    {
+        LaunchOutcome.LAUNCHED,
+        LaunchOutcome.NO_CAPACITY,
+        LaunchOutcome.QUOTA,
+        LaunchOutcome.CLOSED,
+        LaunchOutcome.MISTAKE,
+    }
+)
+"""Answers after which a rung is not asked again in the same walk."""
+LAST = frozenset({LaunchOutcome.LAUNCHED, LaunchOutcome.MISTAKE})
+"""Answers after which no rung is asked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchAnswer:
     """The newest answer to a rung."""
@@ -53,6 +67,11 @@ class Step:
     shared_with: tuple[str, ...] = ()
     """Other jobs that have the request's security group, because every group of the region was in use."""
 
+    @property
+    def is_final(self) -> bool:
+        """Whether the walk does not ask the rung again."""
+        return self.answer is not None and self.answer.outcome in FINAL
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
@@ -77,6 +96,8 @@ class Intent:
 
     spent_usd: float = 0.0
     """What the attempts before this one have cost at most, of a job with a cap. The deadline of what the walk launches depends on it."""
+    doubted_usd: float = 0.0
+    """What an hour of the nodes costs at most that this attempt may have launched without ever learning it."""
 
     @property
     def launched(self) -> Step | None:
@@ -84,3 +105,10 @@ class Intent:
         return next(
             (step for step in self.steps if step.answer and step.answer.outcome is LaunchOutcome.LAUNCHED), None
         )
+
+    @property
+    def next_place(self) -> int | None:
+        """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
+        if any(step.answer and step.answer.outcome in LAST for step in self.steps):
+            return None
+        return next((place for place, step in enumerate(self.steps) if not step.is_final), None)

@@ -142,6 +142,8 @@ class SourceCheckpoint:
     number: int
     step: int
     """-1 where its trainer told none."""
+    unread: tuple[str, ...] = ()
+    """Regions in which the job may have run, and whose buckets Admit was not allowed to read: a newer set may be there."""
 
 
 SAME_START_S = 60.0

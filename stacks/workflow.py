@@ -280,7 +280,7 @@ class WorkflowStack(cdk.Stack):
             rights=[
                 *self._end_jobs(),
                 rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),
-                item_rights.read_ends(rights),
+                item_rights.query_ends(rights),
                 item_rights.query_unhealthy(rights),
                 rights.list_bytes(),
             ],

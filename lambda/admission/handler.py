@@ -67,9 +67,9 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
             return _told(decided) | {"dry_run": True, "links": {}}
         _keep_agent(home, env)
         job = _write(home, decided, execution)
-    _copy_code(home, job)
     if not ENDS.isdisjoint(job.notify):
-        state.owe_end(job)  # before anything else can begin: whoever dies here leaves it to be told
+        state.owe_end(job)  # first of all: whatever fails from here on, people are told that the execution ended
+    _copy_code(home, job)
     state.keep_job(job)
     logger.info("admitted", job=job.id, nodes=job.nodes, rungs=len(job.ladder), deadline=job.deadline)
     return _told(job)

@@ -9,14 +9,15 @@ from admission.ladder import Ladder, RegionFacts
 from admission.request import JobRequest
 from admission.volumes import Disk
 from contract.jobs import Job, Market, Rung
-from contract.money import HOUR_S, hourly_usd
+from contract.money import HOUR_S, hourly_usd, least_s, up_to_cents
+from contract.timing import Timing
 
 LONG_SPOT_HOURS = 2.0
 """On spot, a job that is longer has to commit checkpoints often enough."""
 MOST_LOST = 0.25
 """The share of a spot job's hours that may pass between two checkpoints."""
 LEAST_PAID_HOURS = 1.0
-"""A cap has to pay for all nodes for so long, or for the job's hours where these are fewer."""
+"""A cap has to pay for all nodes for so long, or for the job's hours where these are fewer; never for less than a launch is worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +27,11 @@ class Budget:
     nodes: int
     hours: float
     cap_usd: float | None
+    timing: Timing
 
     @property
     def least_hours(self) -> float:
-        return min(LEAST_PAID_HOURS, self.hours)
+        return max(min(LEAST_PAID_HOURS, self.hours), least_s(self.timing) / HOUR_S)
 
 
 def priced(rungs: Sequence[Rung], facts: Mapping[str, RegionFacts], disk: Disk) -> tuple[Rung, ...]:
@@ -71,7 +73,11 @@ def _too_dear(rung: Rung, budget: Budget, cap: float) -> str:
 
 def _refused(reasons: Sequence[str], rungs: Sequence[Rung], budget: Budget) -> list[str]:
     hours = [hourly for rung in rungs if (hourly := hourly_usd(budget.nodes, rung)) is not None]
-    least = f"${min(hours) * budget.least_hours:.2f} or more, which pays for {budget.least_hours:g} h" if hours else ""
+    least = (
+        f"${up_to_cents(min(hours) * budget.least_hours):.2f} or more, which pays for {budget.least_hours:.3g} h"
+        if hours
+        else ""
+    )
     return [f"max_cost_usd: {why}; allowed: {least or 'types whose price the Price List tells'}" for why in reasons]
 
 
@@ -94,16 +100,17 @@ def problems(request: JobRequest, hours: float) -> list[str]:
 
 
 def estimate(job: Job) -> dict[str, object]:
-    """What a person is told before the launch: the dearest and the first place, for all hours of the job.
+    """What a person is told before the launch: the dearest and the first place, for all hours of the job, and the minutes in which nodes
+    end themselves if nobody else ends them.
 
-    `usd_at_most` is the cap where there is one, and "unknown" where a price is not known.
+    `usd_at_most` is no more than the cap where there is one, and "unknown" where a price is not known.
     """
     known = [hourly for rung in job.ladder if (hourly := hourly_usd(job.nodes, rung)) is not None]
     if not known or len(known) < len(job.ladder):
         return {"usd_at_most": job.max_cost_usd or "unknown", "words": _words(job)}
-    hours = max(known) * job.max_hours
+    hours = max(known) * (job.max_hours + job.timing.power_off_after_deadline_s / HOUR_S)
     most = hours if job.max_cost_usd is None else min(hours, job.max_cost_usd)
-    return {"usd_at_most": round(most, 2), "words": _words(job)}
+    return {"usd_at_most": up_to_cents(most), "words": _words(job)}
 
 
 def _words(job: Job) -> str:

@@ -135,9 +135,7 @@ def admit(
     )
     brought = volumes.brought(facts.code, facts.archive)
     disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
-    made = replace(made, rungs=money.priced(made.rungs, facts.regions, disk))
-    if request.reservation is None:
-        made = money.affordable(made, money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd))
+    made = _paid(replace(made, rungs=money.priced(made.rungs, facts.regions, disk)), request, hours, env)
     found = [
         *_name_problems(execution, facts),
         *problems,
@@ -195,6 +193,14 @@ def admit(
         left_out=made.left_out,
         **_machines(request, [types[rung.instance_type] for rung in made.rungs]),
     )
+
+
+def _paid(made: Ladder, request: JobRequest, hours: float, env: AdmissionEnvironment) -> Ladder:
+    """The priced ladder without places that the cap does not pay for. A reservation is refused a cap, whatever it would pay for."""
+    if request.reservation is not None:
+        return made
+    budget = money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd, timing=env.timing)
+    return money.affordable(made, budget)
 
 
 def _named_problems(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from botocore.exceptions import ClientError
 
@@ -61,7 +61,11 @@ def _source(job: str, region: str, bucket: str, one: ClosedSet) -> SourceCheckpo
 
 def chosen(facts: SourceFacts | None) -> SourceCheckpoint | None:
     """The newest set: of the latest attempt, in whichever region."""
-    return max(facts.sets, key=lambda one: (one.attempt, one.number), default=None) if facts else None
+    if facts is None or not facts.sets:
+        return None
+    newest = max(facts.sets, key=lambda one: (one.attempt, one.number))
+    denied = [region for region, code in (facts.unread or {}).items() if code not in NO_BUCKET]
+    return replace(newest, unread=tuple(denied))
 
 
 def told(job: Job) -> str | None:
@@ -69,7 +73,10 @@ def told(job: Job) -> str | None:
     if job.resume is None:
         return None
     step = f"step {job.resume.step}" if job.resume.step >= 0 else "a checkpoint without a step"
-    return f"{step} of job {job.resume.job} (attempt {job.resume.attempt}, {job.resume.region})"
+    found = f"{step} of job {job.resume.job} (attempt {job.resume.attempt}, {job.resume.region})"
+    if not job.resume.unread:
+        return found
+    return f"{found}; the job may have a newer one in {', '.join(job.resume.unread)}, whose bucket Admit may not read"
 
 
 def problems(request: JobRequest, name: str, facts: SourceFacts | None) -> list[str]:

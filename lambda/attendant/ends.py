@@ -84,7 +84,7 @@ class Ends:
     def _worded(self, one: OwedEnd, status: Status, now: float) -> Message:
         job = self._job(one)
         walks = self.state.walks(one.job) if job else []
-        cost = notices.cost_so_far(job, walks, self.state.endings(one.job), now=now) if job else notices.UNKNOWN_COST
+        cost = notices.cost_so_far(job, walks, self.state.ends(one.job), now=now) if job else notices.UNKNOWN_COST
         attempts = max((walk.attempt for walk in walks), default=0)
         return notices.ended(one, status, self.deployment, job, attempts, cost)
 

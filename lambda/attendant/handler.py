@@ -32,7 +32,7 @@ from aws.figures import count
 from aws.functions import invoke_later
 from aws.state import State, Token
 from aws.table import HeldUp
-from contract import items
+from contract import items, money
 from contract.environments import AttendantEnvironment
 
 logger = Logger(service="attendant")
@@ -275,7 +275,7 @@ def _measure(invocation: Invocation, given: LookRound, done: Iterable[Verdict]) 
     for cost in paid:
         if cost.usd is not None and costs.is_near_cap(cost, given.gaps_s):
             logger.warning(
-                "the cost is near the cap", job=cost.job, attempt=cost.attempt, usd_at_most=round(cost.usd, 2),
+                "the cost is near the cap", job=cost.job, attempt=cost.attempt, usd_at_most=money.up_to_cents(cost.usd),
                 max_cost_usd=cost.cap_usd, usd_per_hour=cost.hourly_usd,
             )  # fmt: skip
     for age in aged:

@@ -99,7 +99,7 @@ class Looker:
         return notices.recovered(facts, region, ends, self._cost(facts.job, now))
 
     def _cost(self, job: Job, now: float) -> str:
-        return notices.cost_so_far(job, self.state.walks(job.id), self.state.endings(job.id), now=now)
+        return notices.cost_so_far(job, self.state.walks(job.id), self.state.ends(job.id), now=now)
 
     def _order(self, job: Job, facts: AttemptFacts, order: Order | None) -> None:
         """Makes the attempt's order if the verdict has one, and gives it to every node that does not have it yet."""

@@ -69,19 +69,28 @@ def recovered(facts: AttemptFacts, region: str, ends: Mapping[int, AttemptEnd], 
     job, attempt = facts.job, facts.attempt
     since = [f"Attempt {number}: {end.error}: {end.cause}" for number, end in sorted(ends.items()) if end.error]
     before = since[-1:] or [f"Why attempt {attempt - 1} ended was not noted; report.json of the job may say it."]
-    step = max((node.report.restored_step for node in facts.nodes.values()), default=-1)
-    start = f"from the checkpoint of step {step}" if step >= 0 else "from the beginning: there was no checkpoint"
     return Message(
         event=Event.RECOVERED,
         job=job.id,
         owner=job.owner,
         subject=_subject(job, f"trains again (attempt {attempt})"),
         text=_text(
-            f"Job {_whose(job.id, job.owner)}: attempt {attempt} trains in {region}, {start}.",
+            f"Job {_whose(job.id, job.owner)}: attempt {attempt} trains in {region}, {_start(facts)}.",
             cost,
             [*before, "", f"Nothing has to be done. {_look(job, attempt)} Its execution: {job.execution}"],
         ),
     )
+
+
+def _start(facts: AttemptFacts) -> str:
+    """From where the nodes train, as they report it: all from the same set. Its trainer may have told no step."""
+    reports = [node.report for node in facts.nodes.values()]
+    step = max((one.restored_step for one in reports), default=-1)
+    if step >= 0:
+        return f"from the checkpoint of step {step}"
+    if any(one.restored for one in reports):
+        return "from the newest checkpoint, whose trainer told no step"
+    return "from the beginning: there was no checkpoint"
 
 
 def ended(untold: OwedEnd, status: Status, deployment: str, job: Job | None, attempts: int, cost: str) -> Message:
@@ -120,13 +129,13 @@ def event_of(status: Status) -> Event:
     return Event.DONE if status.name == "SUCCEEDED" else Event.FAILED
 
 
-def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, AttemptEnd], *, now: float) -> str:
-    """One sentence: what all attempts have cost at most, and the cap where there is one."""
-    usd = money.spent_usd(job, walks, {number: end.at for number, end in ends.items()}, now=now)
+def cost_so_far(job: Job, walks: Iterable[Intent], ends: Mapping[int, float], *, now: float) -> str:
+    """One sentence: what all attempts have cost at most, and the cap where there is one. `ends`: by attempt, when all had ended."""
+    usd = money.spent_usd(job, walks, ends, now=now)
     if usd is None:
         return UNKNOWN_COST
     cap = f" of its max_cost_usd of ${job.max_cost_usd:g}" if job.max_cost_usd is not None else ""
-    return f"So far it has cost ${usd:.2f} at most{cap}, at on-demand prices."
+    return f"So far it has cost ${money.up_to_cents(usd):.2f} at most{cap}, at on-demand prices."
 
 
 def _advice(status: Status) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -10,8 +11,8 @@ from aws_lambda_powertools import Logger
 
 from aws.s3 import Bucket, ObjectTooLarge
 from contract.codec import Garbled, decode
-from contract.commits import CheckpointSet
-from contract.keys import CLOSED, UNUSABLE, BytesPrefix, CommitKind, set_of
+from contract.commits import CheckpointSet, is_closed
+from contract.keys import UNUSABLE, BytesPrefix, CommitKind, set_of
 
 logger = Logger(service="checkpoints")
 MOST_KEYS = 20_000
@@ -33,13 +34,15 @@ class ClosedSet:
 
 
 def closed_sets(bucket: Bucket, job: str, attempt: int | None = None) -> Iterator[ClosedSet]:
-    """The newest closed sets of the job in this bucket, of one attempt where it is given, the newest first. Those that a rank could not
-    use are left out. Raises ClientError or BotoCoreError where S3 does not answer."""
+    """The newest closed sets of the job in this bucket, of one attempt where it is given, the newest first. Those that a rank missed or
+    could not use are left out: no node restores them. Raises ClientError or BotoCoreError where S3 does not answer."""
     prefix = BytesPrefix(job)
     listed = islice(bucket.listed(prefix.commits(CommitKind.CHECKPOINTS, attempt)), MOST_KEYS)
-    known = [found for key, _, _ in listed if (found := set_of(key))]
-    unusable = {(one.attempt, one.number) for one in known if one.name == UNUSABLE}
-    closed = {(one.attempt, one.number) for one in known if one.name == CLOSED} - unusable
+    names = defaultdict[tuple[int, int], set[str]](set)
+    for key, _, _ in listed:
+        if found := set_of(key):
+            names[found.attempt, found.number].add(found.name)
+    closed = [place for place, of_set in names.items() if is_closed(of_set) and UNUSABLE not in of_set]
     for of, number in sorted(closed, reverse=True)[:MOST_SETS]:
         try:
             body = bucket.get(prefix.closed(of, number), most=MOST_SET)

@@ -26,7 +26,15 @@ NO_PRICE = (ClientError, BotoCoreError, ValueError, LookupError, TypeError, Attr
 """The Price List does not answer, or not in the form that is known."""
 MONTH_HOURS = 30 * 24
 """EBS bills a month of 30 days by the second (EBS's pricing page, examples)."""
-GIB = 1024
+UNITS = {
+    "gb-mo": ("gib", 1.0),
+    "gb-month": ("gib", 1.0),
+    "iops-mo": ("iops", 1.0),
+    "gibps-mo": ("mibs", 1 / 1024),
+    "mibps-mo": ("mibs", 1.0),
+}
+"""Units of the list's rates for volumes to what they are of. It says GB-Mo, IOPS-Mo and GiBps-mo of gp3, and of other volumes and in bills
+also GB-month."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +76,33 @@ def forget() -> None:
 
 @cache  # answers alone: what is raised is asked again
 def _hour(region: str, instance_type: str) -> float:
-    for rate in _rates(LINUX_SHARED | {"regionCode": region, "instanceType": instance_type}):
-        if rate["unit"] == "Hrs" and (price := _usd(rate)):
-            return price
+    rates = _rates(LINUX_SHARED | {"regionCode": region, "instanceType": instance_type})
+    if price := max((_usd(rate) for rate in rates if rate["unit"] == "Hrs"), default=0.0):
+        return price
     raise LookupError(instance_type)
 
 
 @cache
 def _volumes(region: str) -> VolumePrices:
-    found = {rate["unit"].lower(): _usd(rate) for rate in _rates({"regionCode": region, "volumeApiName": "gp3"})}
-    return VolumePrices(gib=found["gb-mo"], iops=found["iops-mo"], mibs=found["gibps-mo"] / GIB)
+    found: dict[str, float] = {}
+    for rate in _rates({"regionCode": region, "volumeApiName": "gp3"}):
+        named, share = UNITS.get(rate["unit"].lower(), ("", 0.0))
+        found[named] = max(found.get(named, 0.0), _usd(rate) * share)
+    return VolumePrices(gib=found["gib"], iops=found["iops"], mibs=found["mibs"])
 
 
 def _rates(wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The on-demand rates of every product that fits."""
+    """The on-demand rates of every product that fits. There may be more than the one that is meant, such as a Capacity Block's hours at no
+    price, so callers take the dearest: a cost is never more than is said."""
     pricing: Any = client("pricing", ANSWERS_IN, BRISK)
-    answer = pricing.get_products(
+    pages = pricing.get_paginator("get_products").paginate(
         ServiceCode="AmazonEC2",
         Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
-        MaxResults=10,
     )
-    for product in answer["PriceList"]:
-        for term in json.loads(product)["terms"].get("OnDemand", {}).values():
-            yield from term["priceDimensions"].values()
+    for page in pages:
+        for product in page["PriceList"]:
+            for term in json.loads(product)["terms"].get("OnDemand", {}).values():
+                yield from term["priceDimensions"].values()
 
 
 def _usd(rate: Mapping[str, Any]) -> float:

@@ -151,10 +151,9 @@ class State(Table):
         """All walks of all attempts, in their order: one query."""
         return [decode(Intent, item.document) for item in self.query(items.launches(job))]
 
-    def ends(self, job: str, attempts: Iterable[int]) -> dict[int, float]:
-        """When all instances of each attempt had begun to end, UTC epoch seconds; without those of which nobody has noted it."""
-        found = {number: self.get(items.ended(job, number)) for number in attempts}
-        return {number: float(json.loads(item.document)["at"]) for number, item in found.items() if item}
+    def ends(self, job: str) -> dict[int, float]:
+        """When all instances of each attempt had begun to end, UTC epoch seconds; without those of which nobody has noted it: one query."""
+        return {number: end.at for number, end in self.endings(job).items()}
 
     def taken_groups(self, region: str) -> tuple[tuple[Taken, ...], Item | None]:
         """Which jobs have which security groups of the region, and the item that says so, None where there is none yet."""

@@ -25,16 +25,6 @@ from contract.places import Zone
 from launcher.groups import named, told
 from launcher.requests import request, security_group
 
-FINAL = frozenset(
-    {
-        LaunchOutcome.LAUNCHED,
-        LaunchOutcome.NO_CAPACITY,
-        LaunchOutcome.QUOTA,
-        LaunchOutcome.CLOSED,
-        LaunchOutcome.MISTAKE,
-    }
-)
-"""Answers after which a rung is not asked again in the same walk."""
 STARTED = frozenset({"pending", "running"})
 GONE = "InvalidCapacityReservation"
 """How EC2's codes begin that say a reservation cannot be used any more."""
@@ -64,6 +54,8 @@ class Walk:
     """How long the job has waited when the walk begins, in all attempts."""
     spent_usd: float = 0.0
     """What the attempts before have cost at most, of a job with a cap."""
+    doubted_usd: float = 0.0
+    """What an hour of the nodes costs that an earlier walk of the attempt may have launched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +98,7 @@ def plan(job: Job, attempt: int, walk: Walk, *, passed_over: Mapping[Rung, Launc
         waiting=walk.waiting,
         waited_s=walk.waited_s,
         spent_usd=walk.spent_usd,
+        doubted_usd=walk.doubted_usd,
     )
 
 
@@ -124,8 +117,8 @@ def ended(rungs: Sequence[Rung], now: float) -> bool:
     return bool(rungs) and all(rung.ends_at is not None and now >= rung.ends_at for rung in rungs)
 
 
-def _too_dear(job: Job, rung: Rung, walk: Walk) -> LaunchAnswer | None:
-    if money.affords_s(job, rung, walk.spent_usd) >= money.least_s(job.timing):
+def _too_dear(job: Job, rung: Rung, walk: Walk | Intent) -> LaunchAnswer | None:
+    if _affords_s(job, rung, walk) >= money.least_s(job.timing):
         return None
     return LaunchAnswer(
         outcome=LaunchOutcome.NO_CAPACITY,
@@ -135,11 +128,15 @@ def _too_dear(job: Job, rung: Rung, walk: Walk) -> LaunchAnswer | None:
     )
 
 
+def _affords_s(job: Job, rung: Rung, walk: Walk | Intent) -> float:
+    return money.affords_s(job, rung, walk.spent_usd, walk.doubted_usd)
+
+
 def broke(job: Job, walk: Walk) -> BudgetExceeded | None:
     """The end of a job whose money pays for no place of its ladder any more; None as long as it does."""
     if any(_too_dear(job, rung, walk) is None for rung in job.ladder):
         return None
-    longest = max((money.affords_s(job, rung, walk.spent_usd) for rung in job.ladder), default=0.0)
+    longest = max((_affords_s(job, rung, walk) for rung in job.ladder), default=0.0)
     return BudgetExceeded(
         f"max_cost_usd is ${job.max_cost_usd:g}, and the attempts so far have cost ${walk.spent_usd:.2f} at most. What is left pays for "
         f"{longest / 60:.1f} min of the job's nodes, and a new attempt needs {money.least_s(job.timing) / 60:.0f} min. Everything that was "
@@ -206,21 +203,8 @@ def healthier(job: Job, attempt: int, known: Iterable[UnhealthyNode]) -> Job:
 
 def carried(intent: Intent, before: Intent) -> Intent:
     """The intent with the final answers of the walk before it: it goes on where that one stopped."""
-    steps = tuple(old if _final(old) else new for old, new in zip(before.steps, intent.steps, strict=True))
+    steps = tuple(old if old.is_final else new for old, new in zip(before.steps, intent.steps, strict=True))
     return replace(intent, steps=steps)
-
-
-def next_step(intent: Intent) -> int | None:
-    """The rung to ask now; None when one launched, one was a mistake, or every rung has its final answer."""
-    if any(
-        step.answer and step.answer.outcome in {LaunchOutcome.LAUNCHED, LaunchOutcome.MISTAKE} for step in intent.steps
-    ):
-        return None
-    return next((place for place, step in enumerate(intent.steps) if not _final(step)), None)
-
-
-def _final(step: Step) -> bool:
-    return step.answer is not None and step.answer.outcome in FINAL
 
 
 def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bool) -> Intent:
@@ -240,9 +224,21 @@ def answered(intent: Intent, place: int, answer: LaunchAnswer, *, recovering: bo
     if answer.outcome in {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED}:
         rung = steps[place].rung
         for other, step in enumerate(steps):
-            if not _final(step) and _shares(step.rung, rung, answer.outcome):
+            if not step.is_final and _shares(step.rung, rung, answer.outcome):
                 steps[other] = replace(step, answer=answer)
     return replace(intent, steps=tuple(steps))
+
+
+def given_up(job: Job, intent: Intent, place: int, answer: LaunchAnswer) -> Intent:
+    """The intent once nobody will ask again whether the rung launched. Its nodes may run for as long as the attempt, at the job's cost, so
+    that less time is left to the places that were not asked: their requests are made anew, with that deadline."""
+    closed = answered(intent, place, replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True), recovering=False)
+    doubted_usd = intent.doubted_usd + (money.hourly_usd(job.nodes, intent.steps[place].rung) or 0.0)
+    poorer = replace(closed, doubted_usd=doubted_usd)
+    steps = (
+        one if one.answer else replace(one, request={}, answer=_too_dear(job, one.rung, poorer)) for one in closed.steps
+    )
+    return replace(poorer, steps=tuple(steps))
 
 
 def _is_gone(answer: LaunchAnswer | None) -> bool:
@@ -275,7 +271,7 @@ def ending(intent: Intent, now: float) -> JobError:
         return InvalidRequest(f"EC2 refused the launch, and a repeat cannot help: {mistake.code}: {mistake.message}")
     told = rungs_told(intent)
     outcomes = {answer.outcome for answer in answers}
-    if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and next_step(intent) is None:
+    if outcomes and outcomes <= {LaunchOutcome.QUOTA, LaunchOutcome.CLOSED} and intent.next_place is None:
         return QuotaExceeded(
             f"every rung of the ladder is closed by the account: {told}. Raise the quota in Service Quotas."
         )

@@ -17,7 +17,7 @@ from contract.jobs import Job
 from contract.timing import Timing
 from contract.waits import CapacityWait
 from launcher import prices
-from launcher.policy import begins_at, ended, next_step, rungs_told, shown
+from launcher.policy import begins_at, ended, rungs_told, shown
 
 BEATS = 6
 """How often a token gets a heartbeat within the time of one, so that five may be missed."""
@@ -137,13 +137,13 @@ WAITS, LAUNCHED = "waits for capacity", "launched"
 
 def rest(intent: Intent) -> bool:
     """Whether rungs are left that nobody has asked yet, and none is in doubt."""
-    place = next_step(intent)
+    place = intent.next_place
     return place is not None and intent.steps[place].answer is None
 
 
 def doubted(intent: Intent) -> str:
     """The rung of which nobody knows whether it launched, with the last answer; empty where there is none."""
-    place = next_step(intent)
+    place = intent.next_place
     step = None if place is None else intent.steps[place]
     if step is None or step.answer is None:
         return ""

@@ -75,7 +75,7 @@ class Walker:
             self._release(job, held)
             raise NodeLost(f"attempt {attempt} was terminated; nothing is launched for it any more")
         noted = set[str]()
-        while (place := policy.next_step(held.intent)) is not None:
+        while (place := held.intent.next_place) is not None:
             step = held.intent.steps[place]
             region = step.rung.region
             if not step.request:
@@ -101,7 +101,7 @@ class Walker:
         last = walks[-1] if walks else None
         if last is not None and last.intent.waiting and not last.intent.launched and self.waiter is None:
             raise CapacityUnavailable("the attempt waits for capacity already, and is tried for in turn with others")
-        if last is None or (policy.next_step(last.intent) is None and not last.intent.launched):
+        if last is None or (last.intent.next_place is None and not last.intent.launched):
             return self._planned(job, attempt, walks)
         if last.intent.held_by != self.holder and last.intent.held_until > self.now():
             raise CapacityPending(
@@ -149,7 +149,7 @@ class Walker:
 
     def _given_up(self, job: Job, intent: Intent) -> bool:
         """Whether an unfinished walk is old, and EC2 shows nothing that it launched. What it would launch now had a deadline of then."""
-        place = policy.next_step(intent)
+        place = intent.next_place
         if place is None:
             return False
         step, timing = intent.steps[place], job.timing
@@ -175,7 +175,8 @@ class Walker:
             user_data=self.user_data,
             waiting=self.waiter is not None,
             waited_s=self._waited_s(job, attempt, walks, now),
-            spent_usd=self._spent_usd(job, attempt, now),
+            spent_usd=self._spent_usd(job, attempt, walks, now),
+            doubted_usd=before.doubted_usd if before else 0.0,
         )
         if (end := policy.broke(job, walk)) is not None:
             raise end
@@ -241,13 +242,14 @@ class Walker:
                 return earlier[-1].intent.waited_s
         return 0.0
 
-    def _spent_usd(self, job: Job, attempt: int, now: float) -> float:
-        """What the attempts before have cost at most; it matters only to a job with a cap, whose prices are all known."""
-        if job.max_cost_usd is None or attempt == 1:
+    def _spent_usd(self, job: Job, attempt: int, before: Sequence[Intent], now: float) -> float:
+        """What the attempts before have cost at most, and in this one what may run since Launch gave up to learn whether it launched. It
+        matters only to a job with a cap, whose prices are all known."""
+        doubted = [walk for walk in before if walk.doubted_usd and not walk.waiting]
+        if job.max_cost_usd is None or (attempt == 1 and not doubted):
             return 0.0
-        numbers = range(1, attempt)
-        walks = [held.intent for number in numbers for held in self.state.intents(job.id, number)]
-        spent = money.spent_usd(job, walks, self.state.ends(job.id, numbers), now=now)
+        earlier = [walk for walk in self.state.walks(job.id) if walk.attempt < attempt]
+        spent = money.spent_usd(job, [*earlier, *doubted], self.state.ends(job.id), now=now)
         return job.max_cost_usd if spent is None else spent
 
     def _groups(self, job: Job, attempt: int, region: str) -> policy.Groups:
@@ -304,10 +306,7 @@ class Walker:
                 self._release(job, held)
                 raise CapacityPending("whether a rung launched is not known; the next try sends the same bytes again")
             if self.now() >= intent.patience_until:
-                closed = replace(answer, outcome=LaunchOutcome.NO_CAPACITY, doubted=True)
-                return self.state.replace_intent(
-                    job, policy.answered(held.intent, place, closed, recovering=False), held
-                )
+                return self.state.replace_intent(job, policy.given_up(job, held.intent, place, answer), held)
             self.sleep(pause)
             pause = min(2 * pause, longest)
 

@@ -50,7 +50,7 @@ def handler(event: Mapping[str, Any], _context: object) -> dict[str, Any]:
     try:
         state.note_end(job, attempt, ended.at, event.get("problem"))
         admitted = _admitted(state, job)
-        cost = _cost(state, admitted, attempt, ended)
+        cost = _cost(state, admitted, ended)
         unhealthy = state.unhealthy(job)
     except (ClientError, BotoCoreError) as problem:
         raise StillRunning(f"nothing of job {job} runs, but the table does not answer: {problem}") from problem
@@ -76,11 +76,10 @@ def _admitted(state: State, name: str) -> Job | None:
         return None
 
 
-def _cost(state: State, job: Job | None, attempt: int, ended: Ended) -> dict[str, Any]:
+def _cost(state: State, job: Job | None, ended: Ended) -> dict[str, Any]:
     """What all attempts have cost at most, US dollars."""
-    ends = state.ends(job.id, range(1, attempt + 1)) if job else {}
-    usd = money.spent_usd(job, ended.intents, ends, now=ended.at) if job else None
-    return {"usd_at_most": "unknown" if usd is None else round(usd, 2)}
+    usd = money.spent_usd(job, ended.intents, state.ends(job.id), now=ended.at) if job else None
+    return {"usd_at_most": "unknown" if usd is None else money.up_to_cents(usd)}
 
 
 def _further(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from agent.progress import ProgressFile
 
 LOOK_S = 2.0
-"""Between two looks; progress that is seen late makes a training look idle for less long than it is, by no more than this."""
+"""Between two looks. Progress is dated when a look sees it, so the idle time is too short by this much at most."""
 WORKS_S = 1.0
 """A commit that has worked for longer than this sends something; a look at files that are in S3 already takes less."""
 MOST_FILES = 10_000
@@ -19,7 +19,7 @@ MOST_FILES = 10_000
 
 
 class Activity:
-    """Looks in a thread of its own, so that a disk which does not answer holds up nothing else; then nothing moves, which is true."""
+    """Looks in a thread of its own: a disk that does not answer holds up nothing else, and the training counts as idle meanwhile."""
 
     def __init__(
         self,

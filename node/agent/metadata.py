@@ -6,6 +6,7 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 
 from contract import tags
 
@@ -60,6 +61,9 @@ class Metadata:
 
     def _call(self, method: str, path: str, headers: dict[str, str]) -> str:
         request = urllib.request.Request(f"{self._endpoint}/latest/{path}", method=method, headers=headers)
-        with self._opener.open(request, timeout=self._timeout_s) as answer:
-            text: str = answer.read().decode()
-            return text
+        try:
+            with self._opener.open(request, timeout=self._timeout_s) as answer:
+                text: str = answer.read().decode()
+        except (HTTPException, ValueError) as problem:  # cut off, or no HTTP, or no text
+            raise OSError(f"the metadata service's answer cannot be read: {problem!r}") from problem
+        return text

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from agent.store import Stored
-from contract.commits import Part
+from contract.commits import Part, is_closed
 from contract.keys import CLOSED, UNUSABLE, commit_of, set_of
 
 KEPT_SETS = 3
@@ -107,14 +107,9 @@ def history(keys: Iterable[str]) -> History:
             sets[place.attempt, place.number][place.name] = key
         elif commit := commit_of(key):
             older[commit[0], commit[1]][commit[2]] = key
-    closed = {place for place, names in sets.items() if CLOSED in names and not _was_missed(names)}
+    closed = {place for place, names in sets.items() if is_closed(names)}
     unusable = frozenset(place for place in closed if UNUSABLE in sets[place])
     return History(dict(sets), frozenset(closed - unusable), unusable, dict(older))
-
-
-def _was_missed(names: Iterable[str]) -> bool:
-    """Whether a rank missed the set, or took back what it had answered: then nothing closes it."""
-    return any(name.endswith(f".{Part.MISSED.value}") for name in names)
 
 
 @dataclass(frozen=True, slots=True)

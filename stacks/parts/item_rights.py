@@ -53,7 +53,10 @@ def launch(rights: Rights) -> list[Right]:
             rights, "ReadJobsAndClosed", ["GetItem"], f"{items.JOBS}*", f"{items.CLOSED}*", items.GROUPS, items.TURN
         ),
         item_right(
-            rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*", f"{items.UNHEALTHY}*", items.CAPACITY, items.EMPTY
+            rights,
+            "QueryLaunches",
+            ["Query"],
+            *(f"{items.LAUNCHES}*", f"{items.CLOSED}*", f"{items.UNHEALTHY}*", items.CAPACITY, items.EMPTY),
         ),
         item_right(
             rights,
@@ -70,9 +73,9 @@ def end_attempts(rights: Rights) -> list[Right]:
     return [*read_attempts(rights), item_right(rights, "CloseAttempts", ["PutItem"], f"{items.CLOSED}*")]
 
 
-def read_ends(rights: Rights) -> Right:
+def query_ends(rights: Rights) -> Right:
     """Allows to read when attempts ended."""
-    return item_right(rights, "ReadEnds", ["GetItem"], f"{items.CLOSED}*")
+    return item_right(rights, "QueryEnds", ["Query"], f"{items.CLOSED}*")
 
 
 def query_unhealthy(rights: Rights) -> Right:

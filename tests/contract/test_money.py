@@ -112,7 +112,23 @@ def test_a_place_that_never_said_whether_it_launched_counts_beside_the_one_that_
 @pytest.mark.parametrize("outcome", [LaunchOutcome.NO_CAPACITY, LaunchOutcome.QUOTA, LaunchOutcome.CLOSED])
 def test_places_that_launched_nothing_cost_nothing(outcome: LaunchOutcome) -> None:
     assert spent(walk(answer=answer(outcome))) == 0.0
-    assert spent(walk(answer=None)) == spent() == 0.0
+    assert spent(walk(answer=None, request={})) == spent() == 0.0
+
+
+def test_a_request_whose_sender_died_before_the_answer_may_have_launched() -> None:
+    assert spent(walk(answer=None), ends={1: NOW + HOUR}) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("first", [LaunchOutcome.LAUNCHED, LaunchOutcome.UNKNOWN, LaunchOutcome.MISTAKE])
+def test_a_request_whose_turn_has_not_come_launched_nothing(first: LaunchOutcome) -> None:
+    asked = walk(answer=answer(first))
+    waiting = replace(asked, steps=(*asked.steps, Step(rung=OTHER, request={"a": 1})))
+    assert spent(waiting, ends={1: NOW + HOUR}) == spent(asked, ends={1: NOW + HOUR})
+
+
+def test_nodes_that_may_run_beside_it_shorten_an_attempt() -> None:
+    beside = replace(walk(), doubted_usd=4.0)
+    assert money.launched_as(CAPPED, beside, PRICED).deadline == NOW + 5 * HOUR - JOB.timing.power_off_after_deadline_s
 
 
 def test_several_walks_of_an_attempt_count_once_where_one_launched() -> None:
@@ -124,9 +140,18 @@ def test_a_cost_is_unknown_where_a_price_is() -> None:
     assert spent(walk(), walk(attempt=2, hours=1, rung=UNPRICED)) is None
 
 
-def test_an_end_before_the_begin_costs_nothing_and_gives_nothing_back() -> None:
-    assert spent(walk(hours=2), ends={1: NOW}) == 0.0
+@pytest.mark.parametrize("lived_s", [-7200.0, 0.0, 20.0, 60.0])
+def test_a_launch_costs_a_minute_at_least_however_soon_it_ends(lived_s: float) -> None:
+    """EC2 bills no less: fifty attempts of twenty seconds cost fifty minutes."""
+    assert spent(walk(), ends={1: NOW + lived_s}) == pytest.approx(4.0 / 60)
 
 
 def test_what_is_worth_a_launch_is_longer_than_the_notice_before_its_end() -> None:
     assert money.least_s(CAPPED.timing) > JOB.timing.deadline_notice_s + JOB.timing.power_off_after_deadline_s
+
+
+@pytest.mark.parametrize(
+    ("usd", "told"), [(0.0, 0.0), (0.001, 0.01), (4.0, 4.0), (0.1 + 0.2, 0.3), (12.991, 13.0), (0.29, 0.29)]
+)
+def test_what_is_said_to_be_the_most_is_never_rounded_down(usd: float, told: float) -> None:
+    assert money.up_to_cents(usd) == told

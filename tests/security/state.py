@@ -47,7 +47,7 @@ MAY: dict[str, dict[str, set[str]]] = {
     "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB, UNTOLD}},
     "Launcher": {
         "GetItem": {JOB, CLOSED, GROUPS, TURN},
-        "Query": {LAUNCHES, CAPACITY, EMPTY, UNHEALTHY},
+        "Query": {LAUNCHES, CLOSED, CAPACITY, EMPTY, UNHEALTHY},
         "PutItem": {LAUNCHES, REGIONS, GROUPS, CAPACITY, TURN, EMPTY},
         "DeleteItem": {CAPACITY},
     },
@@ -59,7 +59,7 @@ MAY: dict[str, dict[str, set[str]]] = {
         "DeleteItem": {WAITING, UNTOLD},
     },
     "ArtifactCheck": {"GetItem": {JOB}, "Query": {LAUNCHES}, "BatchGetItem": {MINE, OTHERS}},
-    "Terminator": {**ENDING, "GetItem": {JOB, CLOSED}, "Query": {LAUNCHES, UNHEALTHY}},
+    "Terminator": {**ENDING, "Query": {LAUNCHES, UNHEALTHY, CLOSED}},
     "Cleanup": ENDING,
     "Drain": {
         "GetItem": {JOB, ADMISSION},

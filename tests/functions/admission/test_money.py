@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
+from contract import money
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from contract.money import HOUR_S
+from tests.builders import JOB
 from tests.fakes.faults import Kind
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
 DISK = 0.08 * 100 / 720
 """An hour of 100 GB of gp3 at the fake's price."""
+OFF_HOURS = JOB.timing.power_off_after_deadline_s / HOUR_S
+"""How long nodes may run after the deadline until they end themselves."""
 
 
 def admitted(there: Account, **fields: Any) -> Job:
@@ -38,7 +43,7 @@ def test_a_faster_disk_costs_more(there: Account) -> None:
 @pytest.mark.usefixtures("there")
 def test_the_estimate_is_for_all_hours_of_all_nodes() -> None:
     told = start({**LEAST, "nodes": 4, "max_hours": 10})["estimate"]
-    assert told["usd_at_most"] == pytest.approx(40 * (1.25 + DISK), abs=0.01)
+    assert told["usd_at_most"] == pytest.approx((40 + 4 * OFF_HOURS) * (1.25 + DISK), abs=0.01)
     assert "4 nodes of g5.xlarge in eu-central-1a cost $5.04 an hour at most with their disks" in told["words"]
 
 
@@ -83,14 +88,27 @@ def test_places_that_the_cap_cannot_pay_for_are_left_out_by_name() -> None:
 
 
 def test_a_short_job_needs_money_for_its_own_hours_and_not_for_one(there: Account) -> None:
-    assert admitted(there, max_hours=0.1, max_cost_usd=0.2).max_cost_usd == 0.2
+    assert admitted(there, max_hours=0.3, max_cost_usd=0.4).max_cost_usd == 0.4
+
+
+@pytest.mark.usefixtures("there")
+def test_a_cap_that_pays_for_no_launch_is_refused_however_short_the_job_is() -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"pays for 9\.5 min of 1 node .* allowed: \$0\.32 or more, which pays for 0\.25 h"
+    ):
+        start({**LEAST, "max_hours": 0.1, "max_cost_usd": 0.2})
+
+
+def test_the_least_cap_that_is_allowed_buys_a_launch(there: Account) -> None:
+    job = admitted(there, max_hours=0.1, max_cost_usd=0.32)
+    assert all(money.affords_s(job, rung, 0.0) >= money.least_s(job.timing) for rung in job.ladder)
 
 
 def test_a_plan_has_the_ladder_and_the_price_and_changes_nothing(there: Account) -> None:
     told = start({**LEAST, "dry_run": True, "max_hours": 2})
     assert told["dry_run"] is True
     assert told["ladder"]
-    assert told["estimate"]["usd_at_most"] == pytest.approx(2 * (1.25 + DISK), abs=0.01)
+    assert told["estimate"]["usd_at_most"] == pytest.approx((2 + OFF_HOURS) * (1.25 + DISK), abs=0.01)
     assert (there.changes, there.job("job-1")) == ([], None)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from botocore.exceptions import ClientError
 
 from contract import items
 from contract.errors import InvalidRequest
 from contract.events import Event
+from tests.fakes.faults import Kind
 from tests.functions.admission.account import Account, start
 from tools.refusals.jobs import LEAST
 
@@ -44,6 +46,14 @@ def test_it_is_noted_before_the_job_is_known(there: Account) -> None:
     start({**LEAST, "notify": ["done"]})
     written = [call.params["Item"][items.PARTITION]["S"] for call in there.calls if call.operation == "PutItem"]
     assert written == [items.UNTOLD, items.job("job-1").partition]
+
+
+def test_of_a_job_whose_code_cannot_be_copied_people_are_told(there: Account) -> None:
+    """It has its name by then, and Admit is tried again for minutes: a person may stop it meanwhile."""
+    there.faults.add(Kind.THROTTLED, "s3:CopyObject", times=1000)
+    with pytest.raises(ClientError):
+        start({**LEAST, "notify": ["failed"]})
+    assert owed(there) == ["job-1"]
 
 
 def test_an_admission_that_runs_twice_notes_it_once(there: Account) -> None:

@@ -67,12 +67,29 @@ def test_a_region_that_is_gone_does_not_hide_the_checkpoints_of_another(there: A
     assert resumes(there) == NEWEST
 
 
+def test_a_region_that_may_not_be_read_is_named_because_it_may_have_a_newer_checkpoint(there: Account) -> None:
+    job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
+    there.put(keys.JobPrefix(TRAINED).description, encode(job))
+    there.close(TRAINED, attempt=3, number=1, step=1300, bucket=ABROAD.bucket)
+    there.faults.add(Kind.DENIED, "s3:ListObjectsV2", region=ABROAD.region)
+    told = start(FROM)["resumes"]
+    assert told == (
+        "step 1200 of job trained (attempt 2, eu-central-1); "
+        f"the job may have a newer one in {ABROAD.region}, whose bucket Admit may not read"
+    )
+
+
 def test_a_set_that_a_rank_could_not_use_is_passed_over(there: Account) -> None:
     there.s3.write(PLACE.bucket, keys.BytesPrefix(TRAINED).unusable(2, 3), b"{}")
     start(FROM)
     found = resumes(there)
     assert found is not None
     assert (found.attempt, found.number) == (1, 4)
+
+
+def test_a_set_that_a_rank_took_back_is_passed_over(there: Account) -> None:
+    there.s3.write(PLACE.bucket, keys.BytesPrefix(TRAINED).part(2, 3, 1, "missed"), b"{}")
+    assert start(FROM)["resumes"] != "step 1200 of job trained (attempt 2, eu-central-1)"
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"x" * (2 * 1024**2)], ids=["empty", "torn", "list", "huge"])

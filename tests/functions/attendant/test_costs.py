@@ -55,7 +55,7 @@ def test_a_price_that_is_not_known_is_no_figure() -> None:
 
 
 def test_a_clock_behind_the_launch_makes_no_cost_below_what_was_spent() -> None:
-    assert cost(NOW - HOUR_S).usd == 30.0
+    assert cost(NOW - HOUR_S).usd == pytest.approx(30.0 + 10 / 60)  # a minute is billed at least
 
 
 def test_of_several_jobs_the_largest_share_and_the_sum_of_the_hours() -> None:

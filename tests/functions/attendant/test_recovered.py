@@ -82,6 +82,18 @@ def test_people_are_told_why_where_and_from_which_step_it_trains_again(watched: 
     assert watched.fleet.aws.topics.attributes[0]["event"] == "recovered"
 
 
+@pytest.mark.parametrize(
+    ("restored", "words"),
+    [
+        ("", "from the beginning: there was no checkpoint."),
+        ("bucket/1/3", "from the newest checkpoint, whose trainer told no step."),
+    ],
+)
+def test_a_checkpoint_without_a_step_is_no_beginning(watched: Watched, restored: str, words: str) -> None:
+    watched.looks(restored=restored)
+    assert f"trains in eu-central-1, {words}" in watched.mails[0][1]
+
+
 def test_they_are_told_once_though_it_trains_for_hours(watched: Watched) -> None:
     for _ in range(20):
         watched.looks()

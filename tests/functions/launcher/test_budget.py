@@ -105,6 +105,22 @@ def test_a_terminate_that_comes_again_later_makes_nothing_dearer(yard: Yard) -> 
     assert yard.terminate(1)["cost"] == first["cost"]
 
 
+def test_what_was_spent_is_read_at_once_however_many_attempts_there_were(yard: Yard) -> None:
+    """One job of 500 attempts must not keep the turn of a thousand others waiting."""
+
+    def reads(attempt: int) -> int:
+        before = len(yard.aws.calls)
+        yard.launch(attempt)
+        made = sum(call.name in {"dynamodb:GetItem", "dynamodb:Query"} for call in yard.aws.calls[before:])
+        yard.run(60)
+        yard.terminate(attempt)
+        return made
+
+    first, second, *later = [reads(attempt) for attempt in range(1, 7)]
+    assert first < second
+    assert set(later) == {second}
+
+
 def test_without_enough_money_for_an_attempt_the_job_ends_and_nothing_is_launched(yard: Yard) -> None:
     yard.launch(1)
     yard.run(2.9 * HOUR)
@@ -139,6 +155,27 @@ def test_nodes_of_a_launch_whose_answer_never_came_are_counted_once_it_is_given_
     assert len(home(yard.aws).running()) == JOB.nodes
     yard.run(HOUR)
     assert yard.terminate(1)["cost"]["usd_at_most"] >= round(yard.cost(), 2) > 4.0
+
+
+def test_nodes_that_a_lost_answer_left_behind_are_paid_for_beside_those_that_train() -> None:
+    """The first place launches and never says so; once patience is over another one in the region launches too, and both run."""
+    other = replace(CHEAP, zone="eu-central-1b")
+    yard = Yard(CHEAP, other, cap=12.0)
+    with yard.functions.installed():
+        event = {"job": JOB.id, "attempt": 1}
+        yard.functions.invoke("launcher", event, [Mishap("ec2:RunInstances", death=Death.AFTER)])
+        yard.run(JOB.timing.launch_patience_s)
+        launched = yard.functions.invoke("launcher", event, [Mishap("ec2:RunInstances", fault=Kind.LOST)])
+        assert len(home(yard.aws).running()) == 2 * JOB.nodes
+        yard.run(int(launched.value["deadline"]) + OFF_S - yard.aws.clock.now)
+        assert yard.cost() <= 12.0
+        assert yard.terminate(1)["cost"]["usd_at_most"] >= round(yard.cost(), 2)
+
+
+def test_a_launcher_that_dies_before_it_notes_the_answer_hides_no_cost(yard: Yard) -> None:
+    yard.functions.invoke("launcher", {"job": JOB.id, "attempt": 1}, [Mishap("ec2:RunInstances", death=Death.AFTER)])
+    yard.run(HOUR)
+    assert yard.terminate(1)["cost"]["usd_at_most"] >= round(yard.cost(), 2) > 3.9
 
 
 def test_the_report_says_what_the_job_has_cost_at_most(yard: Yard) -> None:

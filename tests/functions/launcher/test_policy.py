@@ -54,44 +54,65 @@ def test_every_volume_of_a_launch_is_encrypted_also_those_that_the_image_adds() 
     assert all(ebs["Encrypted"] and ebs["DeleteOnTermination"] for ebs in devices.values())
 
 
+def test_a_place_that_is_given_up_in_doubt_takes_of_the_money_of_those_that_were_not_asked() -> None:
+    places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b", "eu-central-1c")]
+    job = replace(JOB, ladder=tuple(places), max_cost_usd=12.0)
+    walk = told(planned(job), 0, LaunchOutcome.NO_CAPACITY)
+    left = policy.given_up(job, walk, 1, answer(LaunchOutcome.UNKNOWN, "ReadTimeoutError"))
+    assert left.doubted_usd == 4.0
+    assert left.steps[0] == walk.steps[0]
+    assert left.steps[1].answer == LaunchAnswer(
+        outcome=LaunchOutcome.NO_CAPACITY, at=NOW, code="ReadTimeoutError", doubted=True
+    )
+    assert (left.steps[2].request, left.steps[2].answer) == ({}, None)
+
+
+def test_a_place_that_the_money_does_not_pay_for_beside_what_is_in_doubt_is_not_asked() -> None:
+    places = [replace(rung(zone), most_usd=2.0) for zone in ("eu-central-1a", "eu-central-1b")]
+    job = replace(JOB, ladder=tuple(places), max_cost_usd=1.5)
+    left = policy.given_up(job, planned(job), 0, answer(LaunchOutcome.UNKNOWN))
+    assert left.steps[1].answer is not None
+    assert left.steps[1].answer.code == "NotAsked: too dear for what is left of max_cost_usd"
+
+
 def test_rungs_are_asked_from_the_top() -> None:
-    assert policy.next_step(INTENT) == 0
-    assert policy.next_step(told(INTENT, 0, LaunchOutcome.NO_CAPACITY)) == 1
+    assert INTENT.next_place == 0
+    assert told(INTENT, 0, LaunchOutcome.NO_CAPACITY).next_place == 1
 
 
 def test_an_unknown_outcome_repeats_the_same_rung() -> None:
-    assert policy.next_step(told(INTENT, 0, LaunchOutcome.UNKNOWN)) == 0
+    assert told(INTENT, 0, LaunchOutcome.UNKNOWN).next_place == 0
 
 
 def test_nothing_is_asked_after_a_launch() -> None:
-    assert policy.next_step(policy.answered(INTENT, 1, LAUNCHED, recovering=False)) is None
+    assert policy.answered(INTENT, 1, LAUNCHED, recovering=False).next_place is None
 
 
 def test_a_terminated_token_raises_the_generation_and_asks_the_same_rung() -> None:
     renewed = told(INTENT, 0, LaunchOutcome.RENEW)
     assert renewed.steps[0].generation == 1
-    assert policy.next_step(renewed) == 0
+    assert renewed.next_place == 0
 
 
 def test_a_quota_closes_the_rungs_that_share_it_and_no_others() -> None:
     mixed = replace(INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("eu-central-1a", "p4d.24xlarge"))))
     closed = told(mixed, 0, LaunchOutcome.QUOTA)
     assert [step.answer is not None for step in closed.steps] == [True, True, True, False]
-    assert policy.next_step(closed) == 3
+    assert closed.next_place == 3
 
 
 def test_during_a_recovery_a_quota_is_missing_capacity() -> None:
     one = told(INTENT, 0, LaunchOutcome.QUOTA, recovering=True)
     assert one.steps[0].answer is not None
     assert one.steps[0].answer.outcome is LaunchOutcome.NO_CAPACITY
-    assert policy.next_step(one) == 1
+    assert one.next_place == 1
 
 
 def test_a_closed_region_drops_all_of_its_rungs_only() -> None:
     abroad = replace(
         INTENT, steps=(*INTENT.steps, replace(INTENT.steps[0], rung=rung("us-east-1a", region="us-east-1")))
     )
-    assert policy.next_step(told(abroad, 0, LaunchOutcome.CLOSED)) == 3
+    assert told(abroad, 0, LaunchOutcome.CLOSED).next_place == 3
 
 
 def test_no_capacity_is_worth_another_walk_until_patience_is_over() -> None:

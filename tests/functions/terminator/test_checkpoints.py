@@ -101,6 +101,13 @@ def test_a_set_that_is_open_or_that_nobody_can_restore_does_not(yard: Yard) -> N
     assert yard.further() == (False, -1)
 
 
+def test_a_set_that_a_rank_took_back_does_not(yard: Yard) -> None:
+    """The last rank may close a set while another one takes its answer back; no node restores it."""
+    yard.close(20)
+    yard.put(KEYS.part(1, 1, 3, "missed"))
+    assert yard.further() == (False, -1)
+
+
 def test_the_set_of_an_attempts_end_counts_by_its_step_alone(yard: Yard) -> None:
     """It holds what was restored where the training came no further."""
     yard.close(20, number=LAST_SET)

@@ -20,12 +20,12 @@ MONEY = (
             (
                 "a budget that cannot buy one node-hour",
                 0.01,
-                "$0.01 pays for 0.5 min of 1 node of g5.xlarge ($1.26 an hour); allowed: $1.26 or more, which pays for 1 h",
+                "$0.01 pays for 0.5 min of 1 node of g5.xlarge ($1.26 an hour); allowed: $1.27 or more, which pays for 1 h",
             ),
             Row(
                 "a budget that buys one node an hour, and not the job's four",
                 {"max_cost_usd": 2, "nodes": 4},
-                "max_cost_usd: $2 pays for 23.8 min of 4 nodes of g5.xlarge ($5.04 an hour); allowed: $5.04 or more, which pays for 1 h",
+                "max_cost_usd: $2 pays for 23.8 min of 4 nodes of g5.xlarge ($5.04 an hour); allowed: $5.05 or more, which pays for 1 h",
             ),
             Row(
                 "a type whose price nobody tells",
