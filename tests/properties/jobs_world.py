@@ -8,6 +8,7 @@ names no instance of another, and writes under no other job's keys; `job.json` i
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,7 +20,7 @@ import attendant.handler
 from contract import items, keys, tags
 from contract.codec import decode, encode
 from contract.commits import CheckpointSet, Commit, CommittedFile
-from contract.jobs import Job
+from contract.jobs import Job, NoProgress, Reaction
 from contract.places import Place
 from contract.reports import Exit, Phase
 from contract.timing import Timing
@@ -33,11 +34,13 @@ from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
 from tests.fakes.yard import ABROAD, admits, deployed
 from tests.properties.execution import Answered, Execution
-from tests.properties.jobs_oracle import ON_DEMAND, Fate, Run, allowed_ends, right_end
+from tests.properties.jobs_oracle import LATEST_S, ON_DEMAND, Fate, Run, allowed_ends, right_end
 from tests.properties.jobs_watched import Watch, Watched
 from tests.properties.world import BEAT_S, BOOT_S, Node, rude, send
 
 PLACES = (PLACE, ABROAD)
+TIMING = replace(JOB.timing, warm_up_s=120.0)
+"""A stall counts within the times that pass here."""
 BUCKET_IN = {place.region: place.bucket for place in PLACES}
 STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
 
@@ -45,7 +48,7 @@ STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
 class JobsWorld:
     """A deployment, its executions, and their nodes."""
 
-    def __init__(self, seed: int, *, timing: Timing = JOB.timing, places: Sequence[Place] = PLACES) -> None:
+    def __init__(self, seed: int, *, timing: Timing = TIMING, places: Sequence[Place] = PLACES) -> None:
         self.chance = random.Random(seed)
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
@@ -102,7 +105,9 @@ class JobsWorld:
         taken = any(one.id == name and not one.refused for one in self.runs)
         too_much = nodes > ADMISSION.limits.max_nodes
         retries, cap = request.get("retries", {}).get("times", 0), request.get("max_cost_usd")
+        stall = request.get("stall")
         run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes, retries, cap)
+        run.stall = NoProgress(minutes=stall["minutes"], then=Reaction(stall["then"])) if stall else None
         execution.judged = lambda: self._judged(run)
         execution.ended = lambda: self._ended(run)
         self.runs.append(run)
@@ -117,6 +122,19 @@ class JobsWorld:
     def stop(self, run: Run) -> None:
         run.stopped = not run.execution.over
         run.execution.stop()
+
+    def redrive(self, run: Run) -> bool:
+        """A person has the execution go on; False where Step Functions refuses that."""
+        newest = next(one for one in reversed(self.runs) if one.id == run.id)
+        if run is not newest or not run.execution.over or run.execution.state == "Done":
+            return False
+        if run.execution.state == "Aborted":
+            run.stopped = False
+            run.redriven.add(run.execution.attempt)
+        run.old_entry = self.chance.random() < 0.5
+        self.aws.states.executions.redrive(run.known)
+        run.execution.redrive(entered_anew=not run.old_entry)
+        return True
 
     def going(self) -> list[Run]:
         return [run for run in self.runs if not run.execution.over]
@@ -193,16 +211,43 @@ class JobsWorld:
         self.owners[node.machine.id].fate(node.attempt).taken = True
         self._ec2_of(node).end(node.machine, "Server.SpotInstanceTermination", "Spot instance termination")
 
+    def move_price(self, zone: str, kind: str, share: float) -> None:
+        """The spot price there is this share of the on-demand price, which is also the most that anybody bids: beyond it AWS takes the
+        nodes back, and launches none."""
+        ec2 = self.aws.ec2[zone[:-1]]
+        ec2.spot_prices[kind, zone] = share * ON_DEMAND[kind]
+        if share <= 1:
+            ec2.spot_capacity.pop((kind, zone), None)
+            return
+        ec2.spot_capacity[kind, zone] = 0
+        for node in [node for run in self.runs for node in self.living(run)]:
+            machine = node.machine
+            if machine.is_spot and (machine.zone, machine.request["InstanceType"]) == (zone, kind):
+                self.take_back(node)
+
     def silence(self, node: Node) -> None:
         """Nobody hears of it again, and EC2 calls it running."""
         self.owners[node.machine.id].fate(node.attempt).lost = True
         node.silent = True
 
+    def stand_still(self, run: Run) -> None:
+        """The trainers of its attempt go on no more, and their agents know nothing of it."""
+        fate = run.fate(run.execution.attempt)
+        fate.stands_since = min(fate.stands_since, self.clock.now)
+
+    def go_on(self, run: Run) -> None:
+        fate = run.fate(run.execution.attempt)
+        fate.stood_s = max(fate.stood_s, fate.stands_s(self.clock.now, self.timing.warm_up_s))
+        fate.stands_since = math.inf
+
     def leave(self, node: Node, exit_: Exit, torn: str = "") -> None:
-        """The node's work ends: its artifacts are committed, whole or `torn`, and its last report says so."""
+        """The node's work ends: its artifacts are committed, whole or `torn`, and its last report says so. A trainer that stands still
+        ends only by an order."""
         if node.exit is not None or node.silent or not node.machine.runs(self.clock.now):
             return
         fate = self.owners[node.machine.id].fate(node.attempt)
+        if fate.stands_since < math.inf and not exit_.ordered:
+            return
         node.exit, node.phase = exit_, Phase.ENDED
         fate.failed |= exit_.code != 0 and not exit_.ordered
         fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
@@ -254,8 +299,14 @@ class JobsWorld:
             if order is not None:
                 self.leave(node, Exit(code=143, error=json.loads(order)["error"], ordered=True))
                 continue
-            node.phase = Phase.TRAINING if tags.MASTER_ADDRESS in node.machine.tags else Phase.WAITING
-            send(self.aws, node)
+            if tags.MASTER_ADDRESS not in node.machine.tags:
+                node.phase = Phase.WAITING
+                send(self.aws, node)
+                continue
+            node.phase, node.trains_since = Phase.TRAINING, min(node.trains_since, self.clock.now)
+            moved_at = max(node.trains_since, self.owners[node.machine.id].fate(node.attempt).stands_since)
+            idle_s = max(0.0, self.clock.now - moved_at)
+            send(self.aws, node, phase_s=self.clock.now - node.trains_since, idle_s=idle_s)
 
     # What must hold
 
@@ -291,6 +342,8 @@ class JobsWorld:
                 found.append(f"{run.id}: {len(running)} instances run, of {sorted(launches)}")
             if any(machine.tags[tags.JOB] != run.id for machine in running):
                 found.append(f"{run.id}: an instance has another job's tag")
+            if late := [one.id for one in running if self.clock.now > int(one.tags[tags.DEADLINE]) + LATEST_S]:
+                found.append(f"{run.id}: {late} run ten minutes after their deadline")
             if run.overspent(self.clock.now):
                 found.append(f"{run.id} has cost ${run.billed(self.clock.now):.2f} of ${run.cap_usd}")
             if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
@@ -310,6 +363,7 @@ class JobsWorld:
         """Nothing goes wrong any more."""
         for ec2 in self.aws.ec2.values():
             ec2.capacity.clear()
+            ec2.spot_capacity.clear()
             ec2.vcpu_quota = None
 
     def left_over(self) -> list[str]:

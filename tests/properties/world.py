@@ -70,6 +70,7 @@ class Node:
     sequence: int = 0
     silent: bool = False
     exit: Exit | None = None
+    trains_since: float = math.inf
 
     @property
     def job(self) -> str:
@@ -80,8 +81,8 @@ class Node:
         return int(self.machine.tags[tags.ATTEMPT])
 
 
-def send(aws: Aws, node: Node, **commits: str) -> None:
-    """The node's report; its last one is urgent, as the agent sends it. One that the table refuses is sent again until a newer
+def send(aws: Aws, node: Node, **more: object) -> None:
+    """The node's report, with `more` fields; its last one is urgent, as the agent sends it. One that the table refuses is sent again until a newer
     one is sent."""
     node.sequence += 1
     wrote_at = aws.clock.now - EARLY_S * (node.machine.index % 2)
@@ -97,7 +98,7 @@ def send(aws: Aws, node: Node, **commits: str) -> None:
         exit=node.exit,
         timeline={"started": aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
     )
-    report = replace(report, **commits)  # type: ignore[arg-type]
+    report = replace(report, **more)  # type: ignore[arg-type]
 
     def again() -> None:
         if node.sequence != report.sequence or not node.machine.runs(aws.clock.now):
