@@ -29,7 +29,7 @@ MAY_WRITE = {
     ),
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+(#ended)?",
-    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
+    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+(#ended)?",
 }
 """Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""
 PAUSED = 0.05
