@@ -193,9 +193,7 @@ class Execution:
     def _soon(self, seconds: float, action: Callable[[], None]) -> None:
         """Unless it is over by then, or was and is redriven."""
         life = self._life
-        self.aws.clock.at(
-            self.aws.clock.now + seconds, lambda: None if self.over or self._life != life else action()
-        )
+        self.aws.clock.at(self.aws.clock.now + seconds, lambda: None if self.over or self._life != life else action())
 
     def _enter(self, state: str, action: Callable[[], None]) -> None:
         self.state, self.wait, self._entered_at = state, None, self.aws.clock.now

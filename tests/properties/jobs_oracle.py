@@ -6,9 +6,11 @@
    refused for a quota.
 3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
    whole, else with exactly those files in its list of artifacts.
-4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
-   (a command failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node
-   went on for two hours alone, or all stood still for as long as a request says that wants an end of that). BudgetExceeded is also the end of an attempt for which too little money was left to launch it.
+4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end; or AWS took one
+   back before its launch was known), NodeUnhealthy (a node said that its machine is at fault, and failed), TrainingFailed (a command
+   failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node went on
+   for two hours alone, or all stood still for as long as a request says that wants an end of that). BudgetExceeded is also the end of
+   an attempt for which too little money was left to launch it.
 5. NodeLost and Stalled are followed by a new attempt while time and recoveries are left, and by nothing else. A recovery is left unless
    so many were made since an attempt closed a checkpoint of a higher step than all before. A stall is followed by none where the
    request wants the job to end there. TrainingFailed is followed by one while time
@@ -52,6 +54,8 @@ class Fate:
     lost: bool = False
     taken: bool = False
     """AWS took a node back for its spot capacity."""
+    unfit: bool = False
+    """A node said that its machine is at fault, and its command failed."""
     failed: bool = False
     codes: set[int] = field(default_factory=set)
     """Exit codes with which commands failed by themselves."""
@@ -97,6 +101,8 @@ class Run:
     stall: NoProgress | None = None
     """Of the request."""
     stopped: bool = False
+    status: str = "ABORTED"
+    """How it was stopped."""
     redriven: set[int] = field(default_factory=set)
     """Attempts that were stopped, and were to go on by a redrive."""
     old_entry: bool = False
@@ -158,8 +164,9 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
         return late | ({"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""})
     stood_s = max(fate.stood_s, fate.stands_s(now, timing.warm_up_s))
     happened = {
-        "NodeLost": fate.lost or redriven,
+        "NodeLost": fate.lost or redriven or (fate.taken and attempt not in run.execution.launched),
         TAKEN: fate.taken,
+        "NodeUnhealthy": fate.unfit,
         "TrainingFailed": fate.failed,
         run.execution.late_error: now >= stop_at,
         "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s or run.ends_after(stood_s),
