@@ -111,6 +111,9 @@ class Jobs(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 2**32), first=REQUEST, second=REQUEST, apart=st.sampled_from([0, 0, 1, 40]))
     def two_begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
+        self.begin(seed, first, second, apart)
+
+    def begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
         self.world = JobsWorld(seed)
         if self.start.free is not None:
             for ec2 in self.world.aws.ec2.values():

@@ -127,6 +127,14 @@ def stands_still(world: Played, run: Run) -> None:
     world.stand_still(run)
 
 
+def lost_and_stands_still(world: Played, run: Run) -> None:
+    """The first attempt has used up some of the money by then."""
+    world.run(35 * MINUTE)
+    breaks(0)(world, run)
+    world.play_until_attempt(run, 2)
+    world.stand_still(run)
+
+
 def clock_off(skew_s: float) -> Strike:
     def strike(world: Played, run: Run) -> None:
         world.nodes(run)[-1].skew_s = skew_s
@@ -192,6 +200,20 @@ def torn(how: str) -> Strike:
 
 def stopped(world: Played, run: Run, status: str = "ABORTED") -> None:
     world.stop(run, status)
+
+
+def stopped_during(function: str, call: str) -> Strike:
+    """Right before the function's next call of that name, if it comes so far within moments; its answer then finds nobody."""
+
+    def strike(world: Played, run: Run) -> None:
+        def stop() -> None:
+            if not run.execution.over:
+                world.stop(run)
+
+        run.armed[function] = Mishap(call, meanwhile=stop)
+        world.clock.at(world.clock.now + 20.0, stop)
+
+    return strike
 
 
 def stopped_and_told(weather: Weather) -> Strike:
@@ -271,6 +293,9 @@ FAULTS: dict[str, Fault] = {
     "a training that hangs until its money is used up": Fault(
         "Train", stands_still, End("Failed", "BudgetExceeded"), {"max_cost_usd": 2.6}
     ),
+    "money used up in two attempts": Fault(
+        "Train", lost_and_stands_still, End("Failed", "BudgetExceeded", 2), {"max_cost_usd": 2.6}
+    ),
     "a clock five minutes ahead": Fault("Train", clock_off(300.0)),
     "a clock five minutes behind": Fault("Train", clock_off(-300.0)),
     "a bad GPU": Fault("Train", gpu_is_bad, AGAIN),
@@ -287,10 +312,11 @@ FAULTS: dict[str, Fault] = {
     "a file that is missing": Fault("Train", torn("missing"), End("Failed", "SyncIncomplete")),
     "a file that is torn": Fault("Train", torn("short"), End("Failed", "SyncIncomplete")),
     # Workflow
-    **{
-        f"a stop in {state}": Fault(state, stopped, STOPPED)
-        for state in ("Admit", "Launch", "Train", "Sync", "Terminate")
-    },
+    "a stop in Admit": Fault("Admit", stopped_during("admission", "s3:CopyObject"), STOPPED),
+    "a stop in Launch": Fault("Launch", stopped_during("launcher", "ec2:RunInstances"), STOPPED),
+    "a stop in Train": Fault("Train", stopped, STOPPED),
+    "a stop in Sync": Fault("Sync", stopped_during("artifact_check", "s3:PutObject"), STOPPED),
+    "a stop in Terminate": Fault("Terminate", stopped_during("terminator", "ec2:TerminateInstances"), STOPPED),
     "a stop in Wait for capacity": Fault(WAIT, stopped, STOPPED, EMPTY),
     "a stop in Pause": Fault("Pause", stopped, End("Aborted", "", 2)),
     "a machine whose time is over": Fault("Train", partial(stopped, status="TIMED_OUT"), STOPPED),

@@ -139,6 +139,12 @@ class Played(JobsWorld):
                 self._go_on(run)
             self.run(MOMENT_S if state in SHORT and len(self.nodes(run)) < run.nodes else STEP_S)
 
+    def play_until_attempt(self, run: Run, attempt: int) -> None:
+        until = self.clock.now + LONGEST_S
+        while run.execution.attempt < attempt:
+            assert self.clock.now < until, f"still in attempt {run.execution.attempt}"
+            self.run(STEP_S)
+
     def play_to_the_end(self, run: Run) -> None:
         until = self.clock.now + LONGEST_S
         while not run.execution.over:
