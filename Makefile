@@ -187,8 +187,8 @@ rehearse-faults: setup ## Every fault alone, at several moments (about 20 minute
 rehearse-losses: setup ## Every way to lose a node, at every rank, and errors of the code among them; a table in build/losses.txt (half an hour)
 	@rm -f build/losses.txt; python -m pytest -m losses; code=$$?; cat build/losses.txt; exit $$code
 
-test-deep: setup ## The property tests, 2,000 examples of 50 steps each
-	@HYPOTHESIS_PROFILE=deep python -m pytest tests/properties --timeout=0
+test-deep: setup ## The property tests, 2,000 examples of 50 steps each, and every pair of faults; a part: ARGS=tests/properties/test_money.py
+	@HYPOTHESIS_PROFILE=deep python -m pytest $(or $(ARGS),tests/properties tests/functions/pairs) --timeout=0
 
 grid-load: setup ## A grid of 10,000 lines in four regions on the fake AWS, with throttles, lost responses and killed children (minutes)
 	@PYTHONPATH=.:lambda $(BIN)/python -m tests.properties.grid_load

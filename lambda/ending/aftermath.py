@@ -1,4 +1,4 @@
-"""Cleans up after an execution that did not end by its own steps: ends its job's instances and writes how it ended."""
+"""Cleans up after an execution that did not end by its own steps: ends its job's instances and writes when and how it ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Aftermath(str, Enum):
 
 
 def clear(end: Ending, execution: str) -> Aftermath:
-    """Ends the instances of an execution that is over, and writes the job's report unless it already tells of this end.
+    """Ends the instances of an execution that is over, notes when they had ended, and writes the job's report unless it already tells of
+    this end.
 
     Asks Step Functions first, whatever an event said. Raises StillRunning as long as an instance of the job runs or may
     appear, and ClientError or a botocore connection error where AWS does not answer.
@@ -44,6 +45,8 @@ def clear(end: Ending, execution: str) -> Aftermath:
         return Aftermath.NO_JOB
     last = end.state.last_attempt(name)
     ended = end.end(name, last + 1)  # its launcher may be about to write the next attempt's intent
+    if last:  # a redriven execution pays for what ran, and not for the days until then
+        end.state.note_end(name, last, ended.at, cause_of_end(status))
     _tell(end, name, last, status, ended)
     return Aftermath.CLEARED
 

@@ -33,6 +33,7 @@ ABROAD = Place(
     zones=(Zone(name="eu-west-1a", subnet="subnet-abroad", placement_groups=("group-abroad",)),),
 )
 """A second region, of which home hears no events. By name it comes after home."""
+PLACES = (PLACE, ABROAD)
 
 
 def catalogue(place: Place = PLACE) -> Catalogue:

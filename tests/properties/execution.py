@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contract import errors, patience
-from contract.jobs import Job
+from contract.jobs import Job, Reaction
 from contract.timing import Timing
 from tests.fakes.aws import Aws
 from tests.fakes.executions import MACHINE
@@ -93,6 +93,10 @@ class Execution:
     transitions: int = 0
     events: int = 0
     """Of the history, as AWS counts them: two a state, and three a try of a task, four where it waits for a token."""
+    _left_in: str = ""
+    """The state in which it was stopped."""
+    _life: int = 0
+    """Goes up with every redrive: what was due before is not due any more."""
     _used: dict[Retrier, int] = field(default_factory=dict)
     """How often each retrier of the state at hand was used."""
     _chance: random.Random = field(default_factory=lambda: random.Random(0))
@@ -131,6 +135,30 @@ class Execution:
             self._turn, self._running = self._turn + 1, None
             self._end("Aborted")
 
+    def redrive(self, *, entered_anew: bool) -> None:
+        """A person has it go on: in the state in which it was stopped, with what it knew then, its retries and its time-outs from the
+        beginning; after a Fail state it only fails again. Whether its context then tells a new time of entering, nobody has said."""
+        assert self.over
+        assert self.state != "Done"
+        self._life, self.ended_at, self.transitions = self._life + 1, math.inf, self.transitions + 1
+        self._used.clear()
+        if self.state == "Failed":
+            self.state = "Fail"
+            self._soon(0.05, lambda: self._end("Failed"))
+            return
+        again = {
+            "Admit": self._admit,
+            "Launch": self._launch,
+            WAIT: self._await,
+            "Train": self._train,
+            "Sync": self._sync,
+            "Terminate": self._terminate,
+            "Pause": lambda: self._enter("Launch", self._launch),
+        }
+        self.state = self._left_in
+        self._entered_at = self.aws.clock.now if entered_anew else self._entered_at
+        self._soon(0.05, again[self.state])
+
     def give_up(self, throttled_s: float = 0.0) -> None:
         """The running function's answer is lost on its way: the machine has its error and goes on, the function does too.
 
@@ -163,8 +191,9 @@ class Execution:
             self.invoke(name, event, answered)
 
     def _soon(self, seconds: float, action: Callable[[], None]) -> None:
-        """Unless it is over by then."""
-        self.aws.clock.at(self.aws.clock.now + seconds, lambda: None if self.over else action())
+        """Unless it is over by then, or was and is redriven."""
+        life = self._life
+        self.aws.clock.at(self.aws.clock.now + seconds, lambda: None if self.over or self._life != life else action())
 
     def _enter(self, state: str, action: Callable[[], None]) -> None:
         self.state, self.wait, self._entered_at = state, None, self.aws.clock.now
@@ -319,7 +348,7 @@ class Execution:
         self.transitions, self.events = self.transitions + 2, self.events + 4  # Decide, and an end
         if self.problem is None:
             self._end("Done")
-        elif self.problem[0] in MENDABLE and self._may_recover() and now < self.deadline:
+        elif self.problem[0] in MENDABLE and self._may_recover() and not self._stays_stalled() and now < self.deadline:
             self.lost += self.problem[0] != TAKEN
             self._go_on()
         elif self.retried and self.retries and now < self.deadline:
@@ -332,6 +361,12 @@ class Execution:
         taken = self.problem is not None and self.problem[0] == TAKEN
         return self.lost < self.recoveries or (taken and self.recoveries > 0)
 
+    def _stays_stalled(self) -> bool:
+        """Whether its request wants it to end where it is stalled."""
+        stall = self.request.get("stall")
+        stops = isinstance(stall, Mapping) and stall["then"] == Reaction.STOP.value
+        return stops and self.problem is not None and self.problem[0] == errors.Stalled.__name__
+
     def _go_on(self) -> None:
         """A new attempt, after a pause where the ones before died young."""
         longest_s = min(self.timing.recovery_longest_s, (self.deadline - self.aws.clock.now) / 2)
@@ -340,5 +375,6 @@ class Execution:
         self._enter("Pause", lambda: self._soon(math.floor(pause_s), lambda: self._enter("Launch", self._launch)))
 
     def _end(self, state: str) -> None:
+        self._left_in = self.state
         self.state, self.ended_at, self.wait = state, self.aws.clock.now, None
         self.ended()

@@ -6,21 +6,28 @@
    refused for a quota.
 3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
    whole, else with exactly those files in its list of artifacts.
-4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end), TrainingFailed
-   (a command failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node
-   went on for two hours alone). BudgetExceeded is also the end of an attempt for which too little money was left to launch it.
+4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end; or AWS took one
+   back before its launch was known), NodeUnhealthy (a node said that its machine is at fault, and failed), TrainingFailed (a command
+   failed by itself), DeadlineReached or BudgetExceeded (the time to stop was there, by hours or by money), Stalled (one node went on
+   for two hours alone, or all stood still for as long as a request says that wants an end of that). BudgetExceeded is also the end of
+   an attempt for which too little money was left to launch it.
 5. NodeLost and Stalled are followed by a new attempt while time and recoveries are left, and by nothing else. A recovery is left unless
-   so many were made since an attempt closed a checkpoint of a higher step than all before. TrainingFailed is followed by one while time
+   so many were made since an attempt closed a checkpoint of a higher step than all before. A stall is followed by none where the
+   request wants the job to end there. TrainingFailed is followed by one while time
    and retries of the request are left, if its command's exit code is one that the request names; no other end is.
 6. Aborted is what a person stopped, and only that; its report says so in the end.
-7. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
+7. An attempt that was stopped and goes on after a redrive may be lost: what follows a stop has ended its nodes, or keeps it from having
+   any. PatienceOver names its end only where the machine tells the time of its first entry.
+8. No trouble of calls and functions that is shorter than the machine's patience names an end: no throttle, no lost answer, no kill.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from contract import money
+from contract.jobs import NoProgress, Reaction
 from contract.reports import Exit
 from localaws.services.ec2_instance import Machine
 from tests.fakes import executions
@@ -47,6 +54,8 @@ class Fate:
     lost: bool = False
     taken: bool = False
     """AWS took a node back for its spot capacity."""
+    unfit: bool = False
+    """A node said that its machine is at fault, and its command failed."""
     failed: bool = False
     codes: set[int] = field(default_factory=set)
     """Exit codes with which commands failed by themselves."""
@@ -56,12 +65,21 @@ class Fate:
     """Instances of which a file that was committed is not whole."""
     files: dict[int, tuple[int, str, int, str]] = field(default_factory=dict)
     """By rank: rank, path, size and address of the artifacts that last reports name."""
-    first_told_at: float = float("inf")
+    first_told_at: float = math.inf
+    stands_since: float = math.inf
+    """When its trainers began to stand still."""
+    stood_s: float = 0.0
+    """For how long they did, at most, before they went on again."""
 
     def cluster(self) -> list[Node]:
         """The nodes of the newest launch."""
         newest = max((node.machine.launched_at for node in self.nodes.values()), default=0.0)
         return [node for node in self.nodes.values() if node.machine.launched_at == newest]
+
+    def stands_s(self, now: float, warm_up_s: float) -> float:
+        """For how long its trainers have stood still, beyond what they had to warm up once the last of them had begun."""
+        begun_at = max((node.trains_since for node in self.cluster()), default=math.inf)
+        return now - max(self.stands_since, begun_at + warm_up_s)
 
     def all_well(self) -> bool:
         return all(node.exit == Exit(code=0) for node in self.cluster())
@@ -80,7 +98,15 @@ class Run:
     """Of the request: after exit code 75."""
     cap_usd: float | None = None
     """Of the request."""
+    stall: NoProgress | None = None
+    """Of the request."""
     stopped: bool = False
+    status: str = "ABORTED"
+    """How it was stopped."""
+    redriven: set[int] = field(default_factory=set)
+    """Attempts that were stopped, and were to go on by a redrive."""
+    old_entry: bool = False
+    """Whether the last redrive told the time at which its state was entered first."""
     armed: dict[str, Mishap] = field(default_factory=dict)
     """Function to what befalls its next invocation."""
     fates: dict[int, Fate] = field(default_factory=dict)
@@ -92,6 +118,11 @@ class Run:
     def fate(self, attempt: int) -> Fate:
         return self.fates.setdefault(attempt, Fate())
 
+    @property
+    def endable(self) -> int:
+        """The last attempt whose nodes may be ended: Terminate was entered for it, or a stop has closed it, and the one after it."""
+        return max({*self.execution.terminating, *(attempt + 1 for attempt in self.redriven)}, default=0)
+
     def machines(self) -> list[Machine]:
         return [node.machine for fate in self.fates.values() for node in fate.nodes.values()]
 
@@ -101,6 +132,11 @@ class Run:
             USD[one.request["InstanceType"]] * (min(one.ending_at, now) - one.launched_at) / HOUR
             for one in self.machines()
         )
+
+    def ends_after(self, stood_s: float) -> bool:
+        """Whether the request wants an attempt to end that has stood still for so long."""
+        wanted = self.stall is not None and self.stall.then is not Reaction.NOTIFY
+        return wanted and self.stall is not None and stood_s >= self.stall.minutes * 60
 
     def nearly_broke(self, now: float) -> bool:
         """Whether its money cannot pay for an attempt that is worth a launch; what was spent is known to some minutes."""
@@ -119,18 +155,23 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
     """The errors with which the attempt at hand may go to Terminate now; empty text is success."""
     attempt, timing = run.execution.attempt, run.execution.timing
     fate = run.fate(attempt)
+    redriven = attempt - 1 in run.redriven or attempt in run.redriven
+    late = {"PatienceOver"} if redriven and run.old_entry else set[str]()
     if not fate.nodes:
-        return _nowhere(fate, run.execution, now) | ({"BudgetExceeded"} if run.nearly_broke(now) else set())
+        named = _nowhere(fate, run.execution, now) | ({"BudgetExceeded"} if run.nearly_broke(now) else set())
+        return named | late | ({"NodeLost"} if redriven else set())
     if fate.all_well():
-        return {"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""}
+        return late | ({"SyncIncomplete"} if any(node.machine.id in fate.torn for node in fate.cluster()) else {""})
+    stood_s = max(fate.stood_s, fate.stands_s(now, timing.warm_up_s))
     happened = {
-        "NodeLost": fate.lost,
+        "NodeLost": fate.lost or redriven or (fate.taken and attempt not in run.execution.launched),
         TAKEN: fate.taken,
+        "NodeUnhealthy": fate.unfit,
         "TrainingFailed": fate.failed,
         run.execution.late_error: now >= stop_at,
-        "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s,
+        "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s or run.ends_after(stood_s),
     }
-    return {name for name, did in happened.items() if did}
+    return late | {name for name, did in happened.items() if did}
 
 
 def _nowhere(fate: Fate, execution: Execution, now: float) -> set[str]:
@@ -157,7 +198,8 @@ def right_end(run: Run, now: float) -> bool:
         return run.refused and not execution.verdicts and (execution.state, said) == ("Failed", "InvalidRequest")
     if said != execution.verdicts[execution.attempt]:
         return False
-    left, over = Left(recoveries=execution.recoveries, retries=run.retries), now >= execution.deadline
+    stops = run.stall is not None and run.stall.then is Reaction.STOP
+    left, over = Left(recoveries=execution.recoveries, retries=run.retries, stops=stops), now >= execution.deadline
     for attempt, error in sorted(execution.verdicts.items()):
         may, must = left.after(error, run.fate(attempt))
         if attempt < execution.attempt and not may:
@@ -171,6 +213,8 @@ class Left:
 
     recoveries: int
     retries: int
+    stops: bool = False
+    """Whether the request wants the job to end where it is stalled."""
     row: int = 0
     step: int = -1
 
@@ -181,6 +225,8 @@ class Left:
         self.row, self.step = 0 if newest > self.step else self.row, max(newest, self.step)
         if error == TAKEN:  # by AWS: it takes no recovery
             return (self.recoveries > 0,) * 2
+        if error == "Stalled" and self.stops:
+            return False, False
         if error in MENDABLE:
             self.row += 1
             return (self.row <= self.recoveries,) * 2

@@ -8,6 +8,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from contract.jobs import Reaction
 from contract.reports import Exit
 from tests.builders import ADMISSION
 from tests.fakes.faults import Death, Kind, Mishap
@@ -35,8 +36,11 @@ CALL = st.sampled_from([(function, call) for function, calls in CALLS.items() fo
 FAULTS = [kind for kind in Kind if kind is not Kind.DENIED]
 WHAT = st.sampled_from([*FAULTS, *Death, "pause", "pause", "given up", "given up"])
 WHICH = st.integers(0, 3)
+ZONE = st.sampled_from(["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-west-1a"])
 KINDS = ("g5.xlarge", "g4dn.xlarge")
 RETRIES = {"times": 1, "exit_codes": [RETRIED_CODE]}
+STALLS = [{"minutes": 5.0, "then": then.value} for then in Reaction]
+CAPS = [2.6, 3.0, 6.0]
 REQUEST = st.fixed_dictionaries(
     {
         "nodes": st.sampled_from([1, 2, 2]),
@@ -46,7 +50,9 @@ REQUEST = st.fixed_dictionaries(
     optional={
         "region": st.just(ABROAD.region),
         "retries": st.just(RETRIES),
-        "max_cost_usd": st.sampled_from([2.6, 3.0, 6.0]),
+        "max_cost_usd": st.sampled_from(CAPS),
+        "stall": st.sampled_from(STALLS),
+        "market": st.sampled_from(["spot", "spot-then-on-demand"]),
     },
 )
 
@@ -67,6 +73,10 @@ class Start:
     """What the first execution may cost."""
     fails: bool = False
     """Then its command fails, with an exit code that its request retries."""
+    stall: Reaction | None = None
+    """What the first execution asks for where its training makes no progress; it makes none from its first attempt on."""
+    redriven_s: float | None = None
+    """The first execution is stopped while it trains, and goes on so much later."""
 
 
 STARTS = (
@@ -87,6 +97,10 @@ STARTS = (
     Start(losses=ADMISSION.limits.recoveries + 1),
     Start(losses=1, fails=True),
     Start(losses=2, cap=2.6),
+    Start(stall=Reaction.RESTART, cap=2.6),
+    Start(stall=Reaction.STOP),
+    Start(redriven_s=20.0),
+    Start(redriven_s=3000.0, cap=2.6),
 )
 
 
@@ -97,12 +111,17 @@ class Jobs(RuleBasedStateMachine):
 
     @initialize(seed=st.integers(0, 2**32), first=REQUEST, second=REQUEST, apart=st.sampled_from([0, 0, 1, 40]))
     def two_begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
+        self.begin(seed, first, second, apart)
+
+    def begin(self, seed: int, first: dict[str, object], second: dict[str, object], apart: int) -> None:
         self.world = JobsWorld(seed)
         if self.start.free is not None:
             for ec2 in self.world.aws.ec2.values():
                 ec2.capacity = {(kind, zone): self.start.free for kind in KINDS for zone in ec2.catalogue.zones}
-        asked = {"retries": RETRIES} if self.start.fails else {}
-        self._begin(NAMES[0], first | asked | ({"max_cost_usd": self.start.cap} if self.start.cap else {}))
+        asked: dict[str, object] = {"retries": RETRIES} if self.start.fails else {}
+        asked |= {"max_cost_usd": self.start.cap} if self.start.cap else {}
+        asked |= {"stall": {"minutes": 5.0, "then": self.start.stall.value}} if self.start.stall else {}
+        self._begin(NAMES[0], first | asked)
         self.world.run(apart)
         self._begin(NAMES[1], second)
         if self.start.breaks:
@@ -117,6 +136,14 @@ class Jobs(RuleBasedStateMachine):
         if self.start.fails:
             self._until_it_trains(self.start.losses + 1)
             self.a_node_fails(0, RETRIED_CODE)
+        if self.start.stall:
+            self._until_it_trains(1)
+            self.a_training_stands_still(0)
+        if self.start.redriven_s is not None:
+            self._until_it_trains(1)
+            self.world.stop(self.one(0))
+            self.world.run(self.start.redriven_s)
+            self.a_person_has_one_go_on(0)
 
     def _until_it_trains(self, attempt: int) -> None:
         execution = self.one(0).execution
@@ -177,13 +204,18 @@ class Jobs(RuleBasedStateMachine):
         self.world.stop(self.one(which))
 
     @rule(which=WHICH)
+    def a_person_has_one_go_on(self, which: int) -> None:
+        """By a redrive, while its cleanup runs or long after; the nodes of the attempt that was stopped are gone by then, or will be."""
+        self.world.redrive(self.one(which))
+
+    @rule(which=WHICH)
     def the_archive_is_replaced(self, which: int) -> None:
         self.world.upload(self.one(which).id)
 
     # Capacity
 
     @rule(
-        zone=st.sampled_from(["eu-central-1a", "eu-central-1b", "eu-central-1c", "eu-west-1a"]),
+        zone=ZONE,
         kind=st.sampled_from(["g5.xlarge", "g5.xlarge", "g4dn.xlarge"]),
         free=st.sampled_from([0, 1, 2, 3]),
     )
@@ -194,6 +226,10 @@ class Jobs(RuleBasedStateMachine):
     @precondition(lambda self: self.world.chance.random() < 0.3)
     def the_quota_changes(self, region: str, quota: int | None) -> None:
         self.world.aws.ec2[region].vcpu_quota = quota
+
+    @rule(zone=ZONE, kind=st.sampled_from(KINDS), share=st.sampled_from([0.2, 0.6, 1.0, 1.5]))
+    def a_spot_price_moves(self, zone: str, kind: str, share: float) -> None:
+        self.world.move_price(zone, kind, share)
 
     @rule()
     def capacity_comes_back(self) -> None:
@@ -267,6 +303,14 @@ class Jobs(RuleBasedStateMachine):
         for node in self.nodes(which)[-1:]:
             self.world.silence(node)
 
+    @rule(which=WHICH)
+    def a_training_stands_still(self, which: int) -> None:
+        self.world.stand_still(self.one(which))
+
+    @rule(which=WHICH)
+    def a_training_goes_on(self, which: int) -> None:
+        self.world.go_on(self.one(which))
+
     # What must hold
 
     @invariant()
@@ -277,9 +321,13 @@ class Jobs(RuleBasedStateMachine):
             assert self.world.together() == []
 
     def _ends_well(self) -> None:
-        """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any."""
+        """With nothing more going wrong every execution ends, and a quarter of an hour later nothing is left of any. A training that
+        stands still goes on, but where its request wants an end of that."""
         world = self.world
         world.heal()
+        for run in world.going():
+            if run.stall is None or run.stall.then is Reaction.NOTIFY:
+                world.go_on(run)
         for _ in range(120):
             if not world.going():
                 break

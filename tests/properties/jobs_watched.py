@@ -25,11 +25,12 @@ MAY_WRITE = {
     "admission": r"jobs/{job}/(job\.json|code/.*)|agents/.*|job#{job}/job",
     "launcher": r"launch#{job}/\d+#\d+|regions/.*|groups/.*|capacity/{job}#.*|turn/launcher|empty/.*|jobs/{job}/waiting\.json",
     "attendant": (
-        rf"(order|session)#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
+        rf"order#[^/]+/\d+(#told)?|session#[^/]+/\d+|{NODE_ROLE}:i-[0-9a-f]+/(order|keys)|waiting/.*|pass/(attendant|await#.*)"
+        "|unhealthy#[^/]+/.*"
     ),
     "artifact_check": r"jobs/{job}/attempts/\d+/artifacts\.json",
     "terminator": r"jobs/{job}/report\.json|closed#{job}/\d+(#ended)?",
-    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+",
+    "cleanup": r"jobs/[^/]+/report\.json|closed#[^/]+/\d+(#ended)?",
 }
 """Keys of objects, and of items as `partition/sort`, that a function of an execution may write."""
 PAUSED = 0.05
@@ -124,8 +125,7 @@ class Watch:
                 self.surprises.append(f"{function} of {run.id if run else 'nobody'} ends {one}, which is not its own")
                 continue
             node = next(node for fate in owner.fates.values() if (node := fate.nodes.get(one)))
-            entered = max(owner.execution.terminating, default=0)
-            if not owner.execution.over and node.attempt > entered:
+            if not owner.execution.over and node.attempt > owner.endable:
                 self.surprises.append(f"{function} ends {one} of {owner.id} while its attempt {node.attempt} goes on")
 
     def after(self, call: Call, result: dict[str, Any]) -> None:

@@ -17,35 +17,36 @@ from unittest import mock
 
 import attendant.handler
 from contract import items, keys, tags
-from contract.codec import decode, encode
-from contract.commits import CheckpointSet, Commit, CommittedFile
-from contract.jobs import Job
+from contract.codec import decode
+from contract.jobs import Job, NoProgress, Reaction
 from contract.places import Place
-from contract.reports import Exit, Phase
 from contract.timing import Timing
 from tests.archives import packed
-from tests.builders import ADMISSION, JOB, NODE_ROLE, NOW, PLACE
+from tests.builders import ADMISSION, JOB, NOW
 from tests.fakes.events import Event
 from tests.fakes.faults import Mishap
 from tests.fakes.functions import CLOCK_S, Functions, Outcome
-from tests.fakes.state import kept, stored
+from tests.fakes.state import kept
 from tests.fakes.table import Rude
 from tests.fakes.threads import Process, SharedClock
-from tests.fakes.yard import ABROAD, admits, deployed
+from tests.fakes.yard import PLACES, admits, deployed
 from tests.properties.execution import Answered, Execution
-from tests.properties.jobs_oracle import ON_DEMAND, Fate, Run, allowed_ends, right_end
+from tests.properties.jobs_nodes import JobNodes
+from tests.properties.jobs_oracle import LATEST_S, ON_DEMAND, Run, allowed_ends, right_end
 from tests.properties.jobs_watched import Watch, Watched
-from tests.properties.world import BEAT_S, BOOT_S, Node, rude, send
+from tests.properties.world import BOOT_S, rude
 
-PLACES = (PLACE, ABROAD)
-BUCKET_IN = {place.region: place.bucket for place in PLACES}
-STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
+TIMING = replace(JOB.timing, warm_up_s=120.0)
+"""A stall counts within the times that pass here."""
+STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED"}
+UNSAID = {"ABORTED": "Aborted", "TIMED_OUT": "TimedOut", "FAILED": "Failed"}
+"""What a report says of an end that came without a name."""
 
 
-class JobsWorld:
+class JobsWorld(JobNodes):
     """A deployment, its executions, and their nodes."""
 
-    def __init__(self, seed: int, *, timing: Timing = JOB.timing, places: Sequence[Place] = PLACES) -> None:
+    def __init__(self, seed: int, *, timing: Timing = TIMING, places: Sequence[Place] = PLACES) -> None:
         self.chance = random.Random(seed)
         self.clock = SharedClock(NOW)
         self.aws = Watched(now=NOW, clock=self.clock)
@@ -59,6 +60,7 @@ class JobsWorld:
         self.aws.table.weather = Rude(chance=random.Random(seed))
         self.runs: list[Run] = []
         self.watch.runs = self.runs
+        self.boot_s = BOOT_S
         self.armed: dict[str, Mishap] = {}
         """What befalls the next invocation that no execution makes, by function."""
         self.tokens: list[tuple[Run, dict[str, object]]] = []
@@ -72,11 +74,11 @@ class JobsWorld:
         )  # before its environment is made of it
         self._installed.enter_context(self.functions.installed())
         self._installed.enter_context(mock.patch.object(attendant.handler, "SLICE", self.chance.choice([1, 2, 100])))
-        self.functions.wake(lambda event: self._start("attendant", event, None, lambda _: None))
+        self.functions.wake(self.wake)
         self.aws.events.every(CLOCK_S, self.tick)
         self.functions.clean_up()
         self.aws.queue.feed(self._cleanup)
-        self._beat()
+        self.beat()
 
     def close(self) -> None:
         self._closed = True
@@ -102,7 +104,9 @@ class JobsWorld:
         taken = any(one.id == name and not one.refused for one in self.runs)
         too_much = nodes > ADMISSION.limits.max_nodes
         retries, cap = request.get("retries", {}).get("times", 0), request.get("max_cost_usd")
+        stall = request.get("stall")
         run = Run(execution, self.aws.states.executions.begin(name), taken or too_much, nodes, retries, cap)
+        run.stall = NoProgress(minutes=stall["minutes"], then=Reaction(stall["then"])) if stall else None
         execution.judged = lambda: self._judged(run)
         execution.ended = lambda: self._ended(run)
         self.runs.append(run)
@@ -114,9 +118,23 @@ class JobsWorld:
         body = packed("train.py", f"of-{self.chance.random()}.py")
         self.aws.s3.write(JOB.home_bucket, f"{keys.UPLOADS}{name}.tar.gz", body)
 
-    def stop(self, run: Run) -> None:
-        run.stopped = not run.execution.over
+    def stop(self, run: Run, status: str = "ABORTED") -> None:
+        """Somebody stops it, or its machine's time is over (`TIMED_OUT`), or it meets an error that no state catches (`FAILED`)."""
+        run.stopped, run.status = not run.execution.over, status
         run.execution.stop()
+
+    def redrive(self, run: Run) -> bool:
+        """A person has the execution go on; False where Step Functions refuses that."""
+        newest = next(one for one in reversed(self.runs) if one.id == run.id)
+        if run is not newest or not run.execution.over or run.execution.state == "Done":
+            return False
+        if run.execution.state == "Aborted":
+            run.stopped = False
+            run.redriven.add(run.execution.attempt)
+        run.old_entry = self.chance.random() < 0.5
+        self.aws.states.executions.redrive(run.known)
+        run.execution.redrive(entered_anew=not run.old_entry)
+        return True
 
     def going(self) -> list[Run]:
         return [run for run in self.runs if not run.execution.over]
@@ -125,6 +143,10 @@ class JobsWorld:
         self.clock.run(seconds)
 
     # Functions
+
+    def wake(self, event: Event) -> None:
+        """Something wakes the attendant."""
+        self._start("attendant", event, None, lambda _: None)
 
     def tick(self, event: Event | None = None) -> None:
         """The launcher's clock wakes it."""
@@ -167,7 +189,8 @@ class JobsWorld:
     def _cleanup(self, event: dict[str, Any]) -> Any:
         """Within whatever delivers its message, while time passes for all the others."""
         before, self.watch.task.function = self.watch.task.function, "cleanup"
-        outcome = self.functions.invoke("cleanup", event)
+        mishap = self.armed.pop("cleanup", None)
+        outcome = self.functions.invoke("cleanup", event, [mishap] if mishap else [])
         self.watch.task.function = before
         return outcome.value
 
@@ -175,87 +198,6 @@ class JobsWorld:
         """What it counts, waits for or names is the execution's own."""
         if run is not None:
             self.watch.check_names(f"{name} of {run.id}", run, f"{outcome.value} {outcome.cause}")
-
-    # Nodes
-
-    def living(self, run: Run) -> list[Node]:
-        """Nodes of the execution that run and have not told their end."""
-        every = [node for fate in run.fates.values() for node in fate.nodes.values()]
-        return [node for node in every if node.exit is None and node.machine.runs(self.clock.now)]
-
-    def break_down(self, node: Node) -> None:
-        """Its host fails."""
-        self.owners[node.machine.id].fate(node.attempt).lost = True
-        self._ec2_of(node).end(node.machine, "Server.InternalError", "host failed")
-
-    def take_back(self, node: Node) -> None:
-        """AWS wants its spot capacity, and no notice came."""
-        self.owners[node.machine.id].fate(node.attempt).taken = True
-        self._ec2_of(node).end(node.machine, "Server.SpotInstanceTermination", "Spot instance termination")
-
-    def silence(self, node: Node) -> None:
-        """Nobody hears of it again, and EC2 calls it running."""
-        self.owners[node.machine.id].fate(node.attempt).lost = True
-        node.silent = True
-
-    def leave(self, node: Node, exit_: Exit, torn: str = "") -> None:
-        """The node's work ends: its artifacts are committed, whole or `torn`, and its last report says so."""
-        if node.exit is not None or node.silent or not node.machine.runs(self.clock.now):
-            return
-        fate = self.owners[node.machine.id].fate(node.attempt)
-        node.exit, node.phase = exit_, Phase.ENDED
-        fate.failed |= exit_.code != 0 and not exit_.ordered
-        fate.codes |= {exit_.code} if exit_.code and not exit_.ordered else set()
-        fate.torn |= {node.machine.id} if torn else set()
-        fate.first_told_at = min(fate.first_told_at, self.clock.now)
-        send(self.aws, node, artifacts=self._commit(node, fate, torn))
-
-    def close_set(self, node: Node, step: int) -> None:
-        """The last rank of the node's attempt answers a set: it is a checkpoint. No more stay than three."""
-        fate = self.owners[node.machine.id].fate(node.attempt)
-        if node.silent or len(fate.closed) == 3:
-            return
-        fate.closed.append(step)
-        number = len(fate.closed)
-        closed = CheckpointSet(
-            job=node.job, attempt=node.attempt, number=number, step=step, closed_at=self.clock.now, parts=()
-        )
-        key = keys.BytesPrefix(node.job).closed(node.attempt, number)
-        self.aws.s3.write(BUCKET_IN[self._ec2_of(node).region], key, encode(closed))
-
-    def _commit(self, node: Node, fate: Fate, torn: str) -> str:
-        bucket, prefix, rank = BUCKET_IN[self._ec2_of(node).region], keys.BytesPrefix(node.job), node.machine.index
-        body = f"model of {node.job}, attempt {node.attempt}, rank {rank}".encode()
-        key = prefix.artifact(rank, "model")
-        if torn == "missing":  # nor is there one of an attempt before, which has the same size
-            self.aws.s3.buckets[bucket].objects.pop(key, None)
-        else:
-            self.aws.s3.write(bucket, key, body[:5] if torn == "short" else body)
-        file = CommittedFile(path="model", size=len(body), sha256="ab", key=key)
-        commit = Commit(
-            job=node.job, attempt=node.attempt, rank=rank, step=3, created_at=NOW, final=True, files=(file,)
-        )
-        at = prefix.commit(keys.CommitKind.ARTIFACTS, node.attempt, 3, rank)
-        if torn != "uncommitted":
-            self.aws.s3.write(bucket, at, encode(commit))
-        fate.files[rank] = (rank, "model", len(body), f"s3://{bucket}/{key}")
-        return at
-
-    def _ec2_of(self, node: Node) -> Any:
-        return next(ec2 for ec2 in self.aws.ec2.values() if node.machine.id in ec2.machines)
-
-    def _beat(self) -> None:
-        """Every minute, what healthy nodes do by themselves: boot, report, obey an order."""
-        self.clock.at(self.clock.now + BEAT_S, self._beat)
-        for node in [node for run in self.runs for node in self.living(run)]:
-            if node.silent or self.clock.now < node.machine.launched_at + BOOT_S:
-                continue
-            order = stored(self.aws, items.node_order(NODE_ROLE, node.machine.id))
-            if order is not None:
-                self.leave(node, Exit(code=143, error=json.loads(order)["error"], ordered=True))
-                continue
-            node.phase = Phase.TRAINING if tags.MASTER_ADDRESS in node.machine.tags else Phase.WAITING
-            send(self.aws, node)
 
     # What must hold
 
@@ -269,7 +211,8 @@ class JobsWorld:
         if not right_end(run, self.clock.now):
             self.surprises.append(f"{run.id} is {execution.state} for {said} after {execution.verdicts}")
         error, cause = said if said and execution.state == "Failed" else (None, None)
-        self.aws.states.executions.end(run.known, STATUS[execution.state], error, cause)
+        status = run.status if execution.state == "Aborted" else STATUS[execution.state]
+        self.aws.states.executions.end(run.known, status, error, cause)
 
     def _stop_at(self, run: Run) -> float:
         job = self.job(run)
@@ -291,6 +234,8 @@ class JobsWorld:
                 found.append(f"{run.id}: {len(running)} instances run, of {sorted(launches)}")
             if any(machine.tags[tags.JOB] != run.id for machine in running):
                 found.append(f"{run.id}: an instance has another job's tag")
+            if late := [one.id for one in running if self.clock.now > int(one.tags[tags.DEADLINE]) + LATEST_S]:
+                found.append(f"{run.id}: {late} run ten minutes after their deadline")
             if run.overspent(self.clock.now):
                 found.append(f"{run.id} has cost ${run.billed(self.clock.now):.2f} of ${run.cap_usd}")
             if left := [one.id for one in running if int(one.tags[tags.ATTEMPT]) in run.execution.terminated]:
@@ -310,6 +255,7 @@ class JobsWorld:
         """Nothing goes wrong any more."""
         for ec2 in self.aws.ec2.values():
             ec2.capacity.clear()
+            ec2.spot_capacity.clear()
             ec2.vcpu_quota = None
 
     def left_over(self) -> list[str]:
@@ -334,7 +280,9 @@ class JobsWorld:
         if self.aws.s3.read(JOB.home_bucket, job.code.key) != pinned:
             found.append(f"{run.id} runs other code than was there when it was admitted")
         report = json.loads(self.aws.s3.read(JOB.home_bucket, prefix.result) or b"{}")
-        said = {"Done": None, "Aborted": "Aborted"}.get(execution.state, execution.problem and execution.problem[0])
+        said = {"Done": None, "Aborted": UNSAID[run.status]}.get(
+            execution.state, execution.problem and execution.problem[0]
+        )
         if report.get("error", "no report") != said:
             found.append(f"the report of {run.id} says {report.get('error', 'nothing')}, and it ended with {said}")
         self.watch.check_names(f"the report of {run.id}", run, json.dumps(report))

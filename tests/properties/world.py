@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 import attendant.handler
 from attendant.handler import Overdue
 from contract import errors, items, tags
+from contract.orders import Order
 from contract.reports import Exit, NodeReport, Phase, Progress
 from localaws.model import Refused
 from localaws.services.dynamodb_mapping import Failed, Record
@@ -70,6 +71,11 @@ class Node:
     sequence: int = 0
     silent: bool = False
     exit: Exit | None = None
+    trains_since: float = math.inf
+    skew_s: float = 0.0
+    """How far its clock is ahead."""
+    order: Order | None = None
+    """That it asks for."""
 
     @property
     def job(self) -> str:
@@ -80,9 +86,9 @@ class Node:
         return int(self.machine.tags[tags.ATTEMPT])
 
 
-def send(aws: Aws, node: Node, **commits: str) -> None:
-    """The node's report; its last one is urgent, as the agent sends it. One that the table refuses is sent again until a newer
-    one is sent."""
+def send(aws: Aws, node: Node, *, urgent: bool = False, **more: object) -> None:
+    """The node's report, with `more` fields; its last one is urgent, as the agent sends it. One that the table refuses is sent again
+    until a newer one is sent."""
     node.sequence += 1
     wrote_at = aws.clock.now - EARLY_S * (node.machine.index % 2)
     report = NodeReport(
@@ -91,19 +97,20 @@ def send(aws: Aws, node: Node, **commits: str) -> None:
         rank=node.machine.index,
         instance=node.machine.id,
         phase=node.phase,
-        sent_at=aws.clock.now,
+        sent_at=aws.clock.now + node.skew_s,
         sequence=node.sequence,
         progress=Progress(step=node.sequence) if node.phase is Phase.TRAINING else None,
         exit=node.exit,
-        timeline={"started": aws.clock.now} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
+        order=node.order,
+        timeline={"started": aws.clock.now + node.skew_s} if node.phase in {Phase.TRAINING, Phase.ENDED} else {},
     )
-    report = replace(report, **commits)  # type: ignore[arg-type]
+    report = replace(report, **more)  # type: ignore[arg-type]
 
     def again() -> None:
         if node.sequence != report.sequence or not node.machine.runs(aws.clock.now):
             return
         try:
-            tell(aws, report, urgent=report.exit is not None, at=wrote_at)
+            tell(aws, report, urgent=urgent or report.exit is not None, at=wrote_at)
         except Refused:
             aws.clock.at(aws.clock.now + AGAIN_S, again)
 

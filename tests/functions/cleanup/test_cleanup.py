@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from aws.state import State
 from contract import items
 from contract.codec import encode
 from tests.builders import JOB
-from tests.fakes.state import store
+from tests.fakes.state import TABLE, store
 from tests.functions.cleanup.cleaning import AGAIN_S, PREFIX, PROVEN_S, Yard, cleaning
 
 
@@ -217,3 +218,21 @@ def test_an_execution_that_step_functions_forgot_is_over(yard: Yard) -> None:
     yard.aws.queue.put(body)
     yard.aws.clock.run(5)
     assert yard.running() == []
+
+
+def test_a_stopped_attempt_costs_what_it_ran_and_not_the_days_until_a_redrive(yard: Yard) -> None:
+    yard.train()
+    stopped_at = yard.aws.clock.now
+    yard.abort()
+    yard.aws.clock.run(86_400)
+    yard.aws.states.executions.redrive(yard.execution)
+    assert yard.terminate(problem={"error": "NodeLost", "cause": "its nodes are gone"}).error == ""
+    (ended,) = State(TABLE).endings(JOB.id).values()
+    assert ended.at - stopped_at < 60
+    assert (ended.error, ended.cause) == ("Aborted", "somebody pressed Stop")
+
+
+def test_an_execution_that_was_stopped_before_its_launch_has_no_end_of_an_attempt(yard: Yard) -> None:
+    yard.abort()
+    yard.aws.clock.run(PROVEN_S)
+    assert State(TABLE).endings(JOB.id) == {}
