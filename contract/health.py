@@ -11,6 +11,8 @@ class HealthCheck(str, Enum):
 
     QUICK = "quick"
     """What the machine and its kernel tell within seconds."""
+    DEEP = "deep"
+    """That, and an all-reduce between the nodes, just before the training."""
     OFF = "off"
     """Not at all, nor once the command has failed."""
 

@@ -214,6 +214,8 @@ class Job:
     """Instance type to how many NVIDIA GPUs a machine of it has, as EC2 says, for each type of the ladder that has whole ones."""
     neurons: dict[str, int] = field(default_factory=dict)
     """The same for Neuron devices."""
+    network: dict[str, float] = field(default_factory=dict)
+    """Instance type to Gbit/s that the network cards of a node always give together, as EC2 says; only for a deep health check."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

@@ -20,6 +20,7 @@ from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
+from contract.health import HealthCheck
 from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
@@ -212,8 +213,11 @@ def _named_problems(
 
 def _machines(request: JobRequest, types: Sequence[InstanceType]) -> dict[str, Any]:
     """The job's fields about its machines, which have these types."""
+    interfaces = efa.chosen(request.efa, request.nodes, types)
+    deep = request.health is HealthCheck.DEEP
     return {
-        "interfaces": efa.chosen(request.efa, request.nodes, types),
+        "interfaces": interfaces,
+        "network": efa.rates(interfaces, types) if deep else {},
         "health": request.health,
         "gpus": {kind.name: kind.gpus for kind in types if kind.gpus},
         "neurons": {kind.name: kind.neurons for kind in types if kind.neurons},

@@ -25,6 +25,7 @@ from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
 from agent.keys import AGAIN_S, KeysExpired
+from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
 from agent.meeting import meet
 from agent.metadata import Metadata
@@ -41,6 +42,7 @@ from agent.table import NodeItems
 from agent.training import LINGER_S, ChildProcess, described
 from contract import names, training
 from contract.errors import NodeUnhealthy, TrainingFailed
+from contract.health import HealthCheck
 from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import CommitKind
@@ -147,6 +149,7 @@ class Attempt:
             )
             self._health.gate(efa.look(self._root, self._job, self._metadata, self._note, self._pause))
             environment[training.MASTER_ADDR] = self._meet()
+            self._check_links(python, environment)
             ending = self._train(python.command(self._job.command), environment)
         except Ordered:
             self._obeyed = self._watch.order
@@ -231,6 +234,16 @@ class Attempt:
         address = meet(self._metadata, self._job.timing, now=self._now, pause=self._pause)
         self._reporter.moment("addressed")
         return address
+
+    def _check_links(self, python: Python, environment: Mapping[str, str]) -> None:
+        """Measures the network between the nodes, where the request asks for it."""
+        if self._job.health is HealthCheck.DEEP:
+            self._reporter.enter(Phase.CHECKING, "measures the network with its peers")
+            wrong = links.look(
+                self._job, self._node, self._metadata, python.program, environment, self._work,
+                pause=self._pause, note=self._note,
+            )  # fmt: skip
+            self._health.gate(wrong)
 
     def _with_keys(self, do: Callable[[], T]) -> T:
         """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
