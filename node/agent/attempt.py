@@ -24,7 +24,7 @@ from agent.failures import CannotStart, Ordered, told
 from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
-from agent.keys import AGAIN_S, KeysExpired
+from agent.keys import with_keys
 from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
 from agent.meeting import meet
@@ -200,7 +200,10 @@ class Attempt:
             self._with_keys(lambda: variables.for_training(self._job, self._node, self._work, self._aws))
         )
         if self._role is not None:
-            environment = {**self._role.without_others(environment), **self._wait_for(self._role)}
+            self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
+            led = self._role.begin(self._job.timing.prepare_allowance_s, self._pause)
+            environment = {**self._role.without_others(environment), **led}
+            self._reporter.change(note="")
         self._reporter.moment("prepared")
         return python, environment
 
@@ -219,14 +222,6 @@ class Attempt:
         if self._node.rank == 0 and (self._job.recoveries or self._job.retries.times):
             made.keep(self._now() - began)
         return python
-
-    def _wait_for(self, role: RoleKeys) -> dict[str, str]:
-        """Waits for the first keys of the role. Returns the variables that lead the training to them."""
-        self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
-        role.wait(self._job.timing.prepare_allowance_s, self._pause)
-        role.start()
-        self._reporter.change(note="")
-        return role.variables
 
     def _meet(self) -> str:
         """Waits for the master address."""
@@ -247,12 +242,7 @@ class Attempt:
 
     def _with_keys(self, do: Callable[[], T]) -> T:
         """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
-        while True:
-            try:
-                return do()
-            except KeysExpired as problem:
-                self._note(str(problem))
-                self._pause(AGAIN_S)
+        return with_keys(do, pause=self._pause, note=self._note)
 
     def _pause(self, seconds: float) -> None:
         """Waits; raises Ordered where an order comes meanwhile, which ends the preparation."""

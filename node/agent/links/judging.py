@@ -20,7 +20,7 @@ FLOW_GBPS = 5.0
 EFA = "libfabric"
 """In NCCL's word for the network, where it goes over EFA ("AWS Libfabric", "Libfabric")."""
 
-Said = Sequence["Measured | None"]
+Said = Sequence[Measured | None]
 Pair = tuple[int, int]
 
 

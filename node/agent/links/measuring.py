@@ -21,11 +21,13 @@ from agent.links.facts import Measured, Outcome, bus_gbps
 
 SCRIPT = Path(collective.__file__)
 LOOK_S = 0.2
-LAST_WORDS_S = 1.0
+GONE_S = 20.0
+"""How long processes that were killed may take to be gone: a driver first takes back their GPUs' memory."""
 MOST_BYTES = 64 * 1024
 """Of each of the two outputs; the rest is read and dropped."""
 MOST_WORDS = 300
 MOST_PROCESSES = 64
+CHATTER = "NCCL INFO"
 NETWORK = re.compile(r"NCCL INFO Using network ([\w .-]{1,40})")
 
 
@@ -57,7 +59,7 @@ def measure(
     pause: Callable[[float], None],
 ) -> Measured:
     """What became of this node's part. `pause` waits; whatever it raises ends the processes first. Nothing of them is left when this
-    returns, unless a driver holds one that was killed."""
+    returns, unless one has left their group, or a driver holds it for longer than GONE_S."""
     options = (group.address, group.port, group.ranks.index(rank), len(group.ranks), round(most_s, 3))
     heard = Heard()
     try:
@@ -96,10 +98,11 @@ def running(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        until = time.monotonic() + GONE_S
         with suppress(subprocess.TimeoutExpired):
-            process.wait(LAST_WORDS_S)
-        for reader in readers:
-            reader.join(LAST_WORDS_S)
+            process.wait(GONE_S)
+        for reader in readers:  # a pipe's end proves that no process is left that could write into it
+            reader.join(max(0.0, until - time.monotonic()))
 
 
 def _read(pipe: IO[bytes], heard: bytearray) -> None:
@@ -153,5 +156,6 @@ def _gbps(said: Mapping[str, Any]) -> float | None:
 
 
 def _last(text: str) -> str:
-    """The last line that says something."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    """The last line that says something, and that NCCL has not written by the way."""
+    lines = (line.strip() for line in reversed(text.splitlines()))
+    return next((line for line in lines if line and CHATTER not in line), "")

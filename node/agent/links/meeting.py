@@ -42,6 +42,8 @@ class Table:
         late; the first round has no such end, since its nodes come one by one."""
         self._name, self._nodes, self._late_s = name, nodes, late_s
         self._lock = threading.Lock()
+        self._telling = threading.Lock()
+        """Held while an answer is given to all, so that the first who hears it cannot close the table on the others."""
         self._rounds: dict[int, dict[int, Said]] = {}
         self._over: set[int] = set()
         self._came: dict[int, socket.socket] = {}
@@ -52,17 +54,18 @@ class Table:
             (address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET, backlog=1024
         )
         self._socket.settimeout(LOOK_S)
-        threading.Thread(target=self._accept, name="table", daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, name="table", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Ends it; what has been said is delivered."""
         self._closed.set()
+        self._thread.join(LOOK_S * 5)  # a socket that somebody waits on still listens once it is closed
         self._socket.close()
-        with self._lock:
-            came = list(self._came.values())
-        for one in came:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_WR)
+        with self._telling, self._lock:
+            for one in self._came.values():
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_WR)
 
     def _accept(self) -> None:
         while not self._closed.is_set():
@@ -137,17 +140,18 @@ class Table:
             self._end(number)
 
     def _end(self, number: int) -> None:
-        with self._lock:
-            if number in self._over or self._closed.is_set():
-                return
-            self._over.add(number)
-            said = self._rounds[number]
-            answer = {"round": number, "said": [said.get(rank) for rank in range(self._nodes)]}
-            came = [one for rank, one in self._came.items() if rank not in self._gone]
-        line = json.dumps(answer).encode() + b"\n"
-        for one in came:
-            with suppress(OSError):
-                one.sendall(line)
+        with self._telling:
+            with self._lock:
+                if number in self._over or self._closed.is_set():
+                    return
+                self._over.add(number)
+                said = self._rounds[number]
+                answer = {"round": number, "said": [said.get(rank) for rank in range(self._nodes)]}
+                came = [one for rank, one in self._came.items() if rank not in self._gone]
+            line = json.dumps(answer).encode() + b"\n"
+            for one in came:
+                with suppress(OSError):
+                    one.sendall(line)
 
 
 class Seat:
