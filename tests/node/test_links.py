@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from agent.links import judging
 from agent.links.check import ports
 from agent.links.facts import Measured, Outcome, bus_gbps
-from agent.links.judging import FLOW_GBPS, SHARE, Pair, Said, floor_gbps, judged, judged_alone, judged_links, rounds
+from agent.links.judging import FLOW_GBPS, Pair, Promised, Said, floor_gbps, judged, judged_alone, judged_links, rounds
+from contract.health import NETWORK_SHARE
 
-TYPE = 10.0
+TYPE = Promised(10.0, NETWORK_SHARE)
 """Gbit/s that EC2 promises of the type; a healthy TCP connection reaches half of it."""
+LARGE = Promised(3200.0, NETWORK_SHARE)
 FAST = Measured(outcome=Outcome.DONE, gbps=4.0)
 SLOW = Measured(outcome=Outcome.DONE, gbps=0.5)
 STUCK = Measured(outcome=Outcome.STUCK, words="it has not ended in time")
@@ -31,26 +32,32 @@ def ring(nodes: int, **said: Said) -> dict[Pair, Said]:
 
 
 def test_the_floor_is_never_above_what_one_healthy_tcp_connection_reaches() -> None:
-    assert floor_gbps(3200.0, [FAST, FAST]) == SHARE * FLOW_GBPS
-    assert SHARE * FLOW_GBPS < FLOW_GBPS / 2
+    assert floor_gbps(LARGE, [FAST, FAST]) == NETWORK_SHARE * FLOW_GBPS
+    assert NETWORK_SHARE * FLOW_GBPS < FLOW_GBPS / 2
 
 
 def test_a_small_type_has_a_lower_floor() -> None:
-    assert floor_gbps(0.5, [FAST, FAST]) == pytest.approx(0.1)
+    assert floor_gbps(replace(TYPE, gbps=0.5), [FAST, FAST]) == pytest.approx(0.1)
 
 
 def test_over_efa_the_floor_is_a_part_of_all_cards() -> None:
-    assert floor_gbps(3200.0, [EFA, EFA]) == SHARE * 3200.0
+    assert floor_gbps(LARGE, [EFA, EFA]) == NETWORK_SHARE * 3200.0
 
 
 @pytest.mark.parametrize("other", [FAST, replace(EFA, network="Socket"), replace(EFA, network="")])
 def test_one_node_without_efa_lowers_the_floor_of_all(other: Measured) -> None:
-    assert floor_gbps(3200.0, [EFA, other]) == SHARE * FLOW_GBPS
+    assert floor_gbps(LARGE, [EFA, other]) == NETWORK_SHARE * FLOW_GBPS
 
 
 def test_a_type_whose_rate_is_not_known_has_no_floor() -> None:
     slow = replace(SLOW, gbps=0.0001)
-    assert judged([slow, slow], 0.0, attempt=1).wrong == {}
+    assert judged([slow, slow], replace(TYPE, gbps=0.0), attempt=1).wrong == {}
+
+
+def test_with_a_share_of_none_an_all_reduce_only_has_to_end() -> None:
+    crawling = replace(SLOW, gbps=0.0001)
+    assert judged([crawling, crawling], replace(TYPE, share=0.0), attempt=1).wrong == {}
+    assert sorted(judged([STUCK, STUCK], replace(TYPE, share=0.0), attempt=1).wrong) == [0, 1]
 
 
 def test_bus_bandwidth_does_not_depend_on_how_many_measure() -> None:
@@ -174,7 +181,7 @@ def test_a_link_that_one_end_has_seen_fast_is_fast() -> None:
 
 
 def test_without_a_known_rate_a_link_that_carries_nothing_still_counts() -> None:
-    assert list(judged_links(ring(4, l01=(STUCK, STUCK), l12=(STUCK, STUCK)), 0.0).wrong) == [1]
+    assert list(judged_links(ring(4, l01=(STUCK, STUCK), l12=(STUCK, STUCK)), replace(TYPE, gbps=0.0)).wrong) == [1]
 
 
 # One node
@@ -199,4 +206,3 @@ def test_the_checks_ports_are_ports_and_far_from_the_trainings(master: int) -> N
     table, store = ports(master)
     assert len({master, table, store}) == 3
     assert all(1024 <= one <= 65535 and abs(one - master) >= 1000 for one in (table, store))
-    assert judging.SHARE < 1

@@ -15,7 +15,7 @@ from agent.failures import CannotStart
 from agent.identity import NodeIdentity
 from agent.links import judging
 from agent.links.facts import Arrived, Measured
-from agent.links.judging import Finding, Pair
+from agent.links.judging import Finding, Pair, Promised
 from agent.links.measuring import Group, measure
 from agent.links.meeting import Apart, Seat, Table
 from agent.metadata import Metadata
@@ -142,8 +142,9 @@ class DeepCheck:
         said = seat.exchange(dataclasses.asdict(node.me), self._wait_s)
         came = [decode(Arrived, json.dumps(one)) for one in said]
         everyone = tuple(range(node.job.nodes))
-        baseline = max(node.job.network.get(one.instance_type, 0.0) for one in came)
-        found = judging.judged(self._round(seat, came, everyone), baseline, attempt=node.attempt)
+        gbps = max(node.job.network.get(one.instance_type, 0.0) for one in came)
+        known = Promised(gbps, node.job.network_share)
+        found = judging.judged(self._round(seat, came, everyone), known, attempt=node.attempt)
         if not found.unsure:
             return _with_instances(found, came)
         self._note(f"{found.told}: measures its links one by one")
@@ -152,7 +153,7 @@ class DeepCheck:
             own = next((pair for pair in pairs if node.rank in pair), None)
             heard = self._round(seat, came, own)
             links.update({pair: [heard[rank] for rank in pair] for pair in pairs})
-        return _with_instances(judging.judged_links(links, baseline), came)
+        return _with_instances(judging.judged_links(links, known), came)
 
     def _round(self, seat: Seat, came: Sequence[Arrived], ranks: tuple[int, ...] | None) -> list[Measured | None]:
         """What each node has measured in a round; this one within the group of `ranks`, or nothing."""

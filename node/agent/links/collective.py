@@ -22,7 +22,7 @@ MIB = 1024**2
 CPU_BYTES, GPU_BYTES = 32 * MIB, 256 * MIB
 """NCCL comes near a fast network's rate only with so much; gloo's rate changes little beyond this."""
 WARM_BYTES = MIB
-TRIES, ENOUGH_S = 8, 3.0
+TRIES, ENOUGH_S = 8, 2.0
 """The best of so many tries, or of those that fit into this time, counts: what else the machine does only slows some of them."""
 LEAVES_S = 1.0
 """How long a process stays once it has told its figures: its end would break the connections of those that still read them."""

@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 from agent.links.facts import Measured, Outcome
 
-SHARE = 0.2
-"""The least part of the network's rate that an all-reduce has to reach. Healthy machines reach 0.6 to 0.9 with NCCL over EFA; the rest is
-room for other algorithms, other sizes and older libraries."""
 FLOW_GBPS = 5.0
 """What one TCP connection reaches between any two instances: EC2 limits it so outside of a cluster placement group, whatever the type has
 (docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html). NCCL and gloo may use a single one."""
@@ -22,6 +19,16 @@ EFA = "libfabric"
 
 Said = Sequence[Measured | None]
 Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Promised:
+    """What is expected of the network."""
+
+    gbps: float
+    """Gbit/s that it always gives a node of the type, as EC2 says; 0 where that is not known."""
+    share: float
+    """The least part of it that an all-reduce has to reach."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +42,18 @@ class Finding:
     """Whether the links have to be measured one by one to know more."""
 
 
-def floor_gbps(baseline: float, said: Said) -> float:
+def floor_gbps(known: Promised, said: Said) -> float:
     """The least bus bandwidth in Gbit/s: a part of what EC2 says that the type's network always gives, or of one TCP connection's rate
     unless all that measured went over EFA. 0 where the type's rate is not known."""
     done = [one for one in said if one is not None and one.outcome is Outcome.DONE]
     over_efa = bool(done) and all(EFA in one.network.lower() for one in done)
-    return SHARE * (baseline if over_efa else min(baseline, FLOW_GBPS))
+    return known.share * (known.gbps if over_efa else min(known.gbps, FLOW_GBPS))
 
 
-def judged(said: Said, baseline: float, *, attempt: int) -> Finding:
+def judged(said: Said, known: Promised, *, attempt: int) -> Finding:
     """By the all-reduce of all nodes, in the order of their ranks."""
     nodes = len(said)
-    rate, floor = _rate(said), floor_gbps(baseline, said)
+    rate, floor = _rate(said), floor_gbps(known, said)
     if rate is not None and rate >= floor:
         return Finding(told=f"an all-reduce between {nodes} nodes reached {shown(rate, said)}, {_least(floor)}")
     if rate is None and (why := _unknown(said)):
@@ -84,9 +91,9 @@ def rounds(nodes: int) -> list[list[Pair]]:
     return [ring[0::2], [*ring[1::2], last]]
 
 
-def judged_links(links: Mapping[Pair, Said], baseline: float) -> Finding:
+def judged_links(links: Mapping[Pair, Said], known: Promised) -> Finding:
     """By each link of the ring alone. None of a link's two words is None where that node is gone: such a link is not known."""
-    floor = floor_gbps(baseline, [one for said in links.values() for one in said])
+    floor = floor_gbps(known, [one for said in links.values() for one in said])
     rates = {pair: _link(said) for pair, said in links.items()}
     fast = [rate for rate in rates.values() if rate is not None and rate >= max(floor, 1e-9)]
     slow = {pair: rate for pair, rate in rates.items() if rate is not None and rate < max(floor, 1e-9)}

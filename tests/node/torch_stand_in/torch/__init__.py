@@ -1,5 +1,7 @@
 """A stand-in for PyTorch with what a measurement of the network calls; TORCH_MODE, TORCH_GPUS and TORCH_DELAY say how it behaves."""
 
+# ruff: noqa: ARG001, ARG002  (the signatures are PyTorch's)
+
 from __future__ import annotations
 
 import os
@@ -15,7 +17,9 @@ if MODE == "hangs on import":
 if MODE == "floods":
     for number in range(1, 20):  # as a library that finds the way back to what it was not given
         try:
-            os.write(number, b'{"seconds": NaN, "bytes": 1, "ranks": 2}\n' * 20_000 if number == 2 else b"x" * 1000 + b"\n")
+            os.write(
+                number, b'{"seconds": NaN, "bytes": 1, "ranks": 2}\n' * 20_000 if number == 2 else b"x" * 1000 + b"\n"
+            )
         except OSError:
             continue
 float32, float64 = "float32", "float64"
