@@ -90,16 +90,22 @@ def slow_down(init: int, lives: Callable[[], bool]) -> None:
 
     def watch() -> None:
         while lives():
+            # Once it is connected nothing else is looked at: on a busy computer every look is a time in which it moves.
             measuring = [process for process in descendants(init) if _measures(process)]
-            if not measuring:
-                time.sleep(LOOK_S)
-            elif _connected(measuring):
+            while _left(measuring) and not _connected(measuring):
+                time.sleep(MOVES_S)
+            while _left(measuring):
                 _signal(measuring, signal.SIGSTOP)
                 time.sleep(STANDS_S)
                 _signal(measuring, signal.SIGCONT)
-            time.sleep(MOVES_S)
+                time.sleep(MOVES_S)
+            time.sleep(LOOK_S)
 
     threading.Thread(target=watch, name="slow-link", daemon=True).start()
+
+
+def _left(processes: list[int]) -> bool:
+    return any(map(_measures, processes))
 
 
 def _signal(processes: list[int], number: signal.Signals) -> None:

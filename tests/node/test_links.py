@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 
 from agent.links.check import ports
-from agent.links.facts import Measured, Outcome, bus_gbps
-from agent.links.judging import FLOW_GBPS, Pair, Promised, Said, floor_gbps, judged, judged_alone, judged_links, rounds
+from agent.links.facts import Measured, Reached, bus_gbps
+from agent.links.judging import FLOW_GBPS, Expected, Pair, Said, floor_gbps, judged, judged_alone, judged_links, rounds
 from contract.health import NETWORK_SHARE
 
-TYPE = Promised(10.0, NETWORK_SHARE)
+TYPE = Expected(10.0, NETWORK_SHARE)
 """Gbit/s that EC2 promises of the type; a healthy TCP connection reaches half of it."""
-LARGE = Promised(3200.0, NETWORK_SHARE)
-FAST = Measured(outcome=Outcome.DONE, gbps=4.0)
-SLOW = Measured(outcome=Outcome.DONE, gbps=0.5)
-STUCK = Measured(outcome=Outcome.STUCK, words="it has not ended in time")
-FAILED = Measured(outcome=Outcome.FAILED, words="NCCL error: unhandled system error")
-UNREADY = Measured(outcome=Outcome.UNREADY, words="No module named 'torch'")
-EFA = replace(FAST, gpus=8, network="AWS Libfabric", gbps=1500.0)
+LARGE = Expected(3200.0, NETWORK_SHARE)
+FAST = Measured(outcome=Reached.DONE, gbps=4.0)
+SLOW = Measured(outcome=Reached.DONE, gbps=0.5)
+STUCK = Measured(outcome=Reached.STUCK, words="it has not ended in time")
+FAILED = Measured(outcome=Reached.FAILED, words="NCCL error: unhandled system error")
+UNREADY = Measured(outcome=Reached.UNREADY, words="No module named 'torch'")
+EFA = replace(FAST, gpus=8, network="AWS Libfabric, efa", gbps=1500.0)
 
 
 def ring(nodes: int, **said: Said) -> dict[Pair, Said]:
@@ -44,7 +44,9 @@ def test_over_efa_the_floor_is_a_part_of_all_cards() -> None:
     assert floor_gbps(LARGE, [EFA, EFA]) == NETWORK_SHARE * 3200.0
 
 
-@pytest.mark.parametrize("other", [FAST, replace(EFA, network="Socket"), replace(EFA, network="")])
+@pytest.mark.parametrize(
+    "other", [FAST, *(replace(EFA, network=one) for one in ("Socket", "Libfabric, tcp", "AWS Libfabric", ""))]
+)
 def test_one_node_without_efa_lowers_the_floor_of_all(other: Measured) -> None:
     assert floor_gbps(LARGE, [EFA, other]) == NETWORK_SHARE * FLOW_GBPS
 

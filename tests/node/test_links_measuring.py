@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.links import measuring
-from agent.links.facts import Measured, Outcome
+from agent.links.facts import Measured, Reached
 from agent.links.measuring import MOST_BYTES, MOST_WORDS, Group, measure, understood
 
 STAND_IN = Path(__file__).with_name("torch_stand_in")
@@ -64,16 +64,16 @@ def left(folder: Path) -> list[str]:
 
 def test_gpus_of_a_node_measure_each_with_a_process_of_its_own(alone: Act) -> None:
     said = alone(gpus="2", delay="0.2")
-    assert (said.outcome, said.gpus, said.network, said.words) == (Outcome.DONE, 2, "AWS Libfabric", "")
+    assert (said.outcome, said.gpus, said.network, said.words) == (Reached.DONE, 2, "AWS Libfabric, efa", "")
     assert 5 < said.gbps < 256 * 1024**2 * 8 / 0.2 / 1e9
 
 
 def test_an_older_pytorch_has_one_store(alone: Act) -> None:
-    assert alone(gpus="2", mode="old").outcome is Outcome.DONE
+    assert alone(gpus="2", mode="old").outcome is Reached.DONE
 
 
 def test_a_port_that_was_used_a_moment_ago_is_free(alone: Act) -> None:
-    assert {alone(gpus="2").outcome for _ in range(3)} == {Outcome.DONE}
+    assert {alone(gpus="2").outcome for _ in range(3)} == {Reached.DONE}
 
 
 @pytest.mark.parametrize(
@@ -85,38 +85,38 @@ def test_a_port_that_was_used_a_moment_ago_is_free(alone: Act) -> None:
 )
 def test_an_environment_without_what_it_needs_is_no_fault_of_the_machine(alone: Act, mode: str, words: str) -> None:
     said = alone(gpus="2", mode=mode)
-    assert (said.outcome, said.words) == (Outcome.UNREADY, words)
+    assert (said.outcome, said.words) == (Reached.UNREADY, words)
 
 
 def test_a_device_that_does_not_open_is_not_ready(alone: Act) -> None:
     said = alone(gpus="2", mode="broken device")
-    assert said.outcome is Outcome.UNREADY
+    assert said.outcome is Reached.UNREADY
     assert "unspecified launch failure" in said.words
 
 
 def test_a_port_that_is_taken_is_not_ready(alone: Act, port: int) -> None:
     with closing(socket.create_server((HOST, port))):
         said = alone()
-    assert said.outcome is Outcome.UNREADY
+    assert said.outcome is Reached.UNREADY
     assert "in use" in said.words
 
 
 @pytest.mark.parametrize("python", ["/no/such/python", "/etc/hostname"])
 def test_a_python_that_cannot_be_started_is_not_ready(alone: Act, python: str) -> None:
-    assert alone(python=python).outcome is Outcome.UNREADY
+    assert alone(python=python).outcome is Reached.UNREADY
 
 
 def test_a_pytorch_that_hangs_on_import_is_left_in_time_and_is_no_slow_network(alone: Act, tmp_path: Path) -> None:
     began = time.monotonic()
     said = alone(mode="hangs on import", most_s=1.0)
-    assert (said.outcome, said.words) == (Outcome.UNREADY, "PyTorch was not ready in time")
+    assert (said.outcome, said.words) == (Reached.UNREADY, "PyTorch was not ready in time")
     assert time.monotonic() - began < 15
     assert left(tmp_path) == []
 
 
 def test_an_all_reduce_that_hangs_is_stuck_and_ended_with_all_its_processes(alone: Act, tmp_path: Path) -> None:
     said = alone(gpus="2", mode="stuck", most_s=4.0)
-    assert (said.outcome, said.gpus) == (Outcome.STUCK, 2)
+    assert (said.outcome, said.gpus) == (Reached.STUCK, 2)
     assert left(tmp_path) == []
 
 
@@ -124,7 +124,7 @@ def test_an_all_reduce_that_hangs_is_stuck_and_ended_with_all_its_processes(alon
 def test_a_process_that_dies_ends_the_others_at_once(alone: Act, tmp_path: Path, mode: str, words: str) -> None:
     began = time.monotonic()
     said = alone(gpus="2", mode=mode)
-    assert said.outcome is Outcome.FAILED
+    assert said.outcome is Reached.FAILED
     assert words in said.words or "closed by peer" in said.words
     assert time.monotonic() - began < 20
     assert left(tmp_path) == []
@@ -151,6 +151,24 @@ def test_a_flood_of_lies_is_cut_and_believed_nowhere(alone: Act) -> None:
 
 
 # What is said
+
+
+@pytest.mark.parametrize(
+    ("words", "network"),
+    [
+        ("NCCL INFO Using network Socket", "Socket"),
+        (
+            "NCCL INFO NET/OFI Selected provider is efa, fabric is efa\nNCCL INFO Using network Libfabric",
+            "Libfabric, efa",
+        ),
+        ("NCCL INFO NET/OFI Selected Provider is tcp\nNCCL INFO Using network AWS Libfabric", "AWS Libfabric, tcp"),
+        ("NCCL INFO Using network " + "x" * 500, "x" * 40),
+        ("", ""),
+    ],
+)
+def test_the_network_is_named_in_the_words_of_nccl(words: str, network: str) -> None:
+    figures = '{"seconds": 0.1, "bytes": 1000000, "ranks": 2}'
+    assert understood(lines(*READY, figures), words.encode(), 0).network == network
 
 
 def lines(*said: str) -> bytes:
@@ -182,7 +200,7 @@ READY = ('{"processes": 1, "gpus": 0}', '{"ready": 0}')
 )
 def test_figures_that_cannot_be_are_none(figures: str) -> None:
     said = understood(lines(*READY, figures), b"boom", 1)
-    assert (said.outcome, said.gbps, said.words) == (Outcome.FAILED, 0.0, "boom")
+    assert (said.outcome, said.gbps, said.words) == (Reached.FAILED, 0.0, "boom")
 
 
 def test_of_different_figures_the_lowest_counts() -> None:
@@ -202,7 +220,7 @@ def test_of_different_figures_the_lowest_counts() -> None:
     ],
 )
 def test_before_every_process_is_ready_nothing_is_known_of_the_network(said: tuple[str, ...]) -> None:
-    assert understood(lines(*said), b"", None).outcome is Outcome.UNREADY
+    assert understood(lines(*said), b"", None).outcome is Reached.UNREADY
 
 
 def test_words_are_the_last_line_and_short() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent.links import meeting
-from agent.links.meeting import MOST_BYTES, Apart, Seat, Table
+from agent.links.meeting import MOST_BYTES, Apart, MeetingTable, Seat
 
 HOST = "127.0.0.1"
 
@@ -32,8 +32,8 @@ def port() -> int:
 
 
 @contextmanager
-def table(port: int, nodes: int, late_s: float = 30.0) -> Iterator[Table]:
-    with closing(Table(HOST, port, name="job/1", nodes=nodes, late_s=late_s)) as made:
+def table(port: int, nodes: int, late_s: float = 30.0) -> Iterator[MeetingTable]:
+    with closing(MeetingTable(HOST, port, name="job/1", nodes=nodes, late_s=late_s)) as made:
         yield made
 
 
@@ -224,7 +224,7 @@ def test_what_ends_the_wait_is_not_held_up(port: int) -> None:
 
 def test_a_port_that_is_taken_is_said_at_once(port: int) -> None:
     with table(port, 2), pytest.raises(OSError, match="in use"):
-        Table(HOST, port, name="job/1", nodes=2, late_s=1)
+        MeetingTable(HOST, port, name="job/1", nodes=2, late_s=1)
 
 
 def test_a_port_is_free_again_once_the_table_is_closed(port: int) -> None:

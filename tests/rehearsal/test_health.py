@@ -64,7 +64,7 @@ def test_a_training_that_died_beside_an_xid_goes_on_from_its_checkpoint(beside: 
 def test_a_slow_network_is_found_before_the_training_and_other_machines_train(beside: dict[str, StartedJob]) -> None:
     job, execution = beside["slow-network"], ended(beside["slow-network"])
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
-    assert (path(job), len(instances(job)), left(job)) == (AGAIN, 4, [])
+    assert (path(job), len(instances(job)), left(job)) == (AGAIN, 4, []), log(job, 1)
     zones = [one["Placement"]["AvailabilityZone"] for one in sorted(instances(job), key=launched)]
     assert zones[0] == zones[1] != zones[2] == zones[3]
     assert "started:" not in log(job, 1)

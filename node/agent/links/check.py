@@ -15,9 +15,9 @@ from agent.failures import CannotStart
 from agent.identity import NodeIdentity
 from agent.links import judging
 from agent.links.facts import Arrived, Measured
-from agent.links.judging import Finding, Pair, Promised
+from agent.links.judging import Expected, LinkFinding, Pair
 from agent.links.measuring import Group, measure
-from agent.links.meeting import Apart, Seat, Table
+from agent.links.meeting import Apart, MeetingTable, Seat
 from agent.metadata import Metadata
 from contract import training
 from contract.codec import Garbled, decode
@@ -98,7 +98,7 @@ class DeepCheck:
         try:
             found = self._alone() if node.job.nodes == 1 else self._together()
         except (Apart, OSError, Garbled) as problem:
-            found = Finding(told=f"the network was not measured: {problem}")
+            found = LinkFinding(told=f"the network was not measured: {problem}")
         self._note(f"{found.told} ({time.monotonic() - began:.1f} s)")
         if own := found.wrong.get(node.rank):
             return own
@@ -108,13 +108,13 @@ class DeepCheck:
             self._pause(node.job.timing.silence_s)  # the attendant ends the attempt meanwhile
         return ""
 
-    def _alone(self) -> Finding:
+    def _alone(self) -> LinkFinding:
         node = self._node
         if node.job.gpus.get(node.me.instance_type, 0) < 2:
-            return Finding(told="there is no network to measure: it is the only node, without several GPUs")
+            return LinkFinding(told="there is no network to measure: it is the only node, without several GPUs")
         return judging.judged_alone(self._measure((0,), node.me.address))
 
-    def _together(self) -> Finding:
+    def _together(self) -> LinkFinding:
         node = self._node
         first, _ = ports(node.job.master_port)
         name = f"{node.job.id}/{node.attempt}"
@@ -127,23 +127,23 @@ class DeepCheck:
             if table is not None:
                 table.close()
 
-    def _table(self, port: int, name: str) -> Table:
+    def _table(self, port: int, name: str) -> MeetingTable:
         """Its peers would wait for hours for one that is not there. What has the port is the image's, or the request's."""
         job = self._node.job
         try:
-            return Table(self._node.master, port, name=name, nodes=job.nodes, late_s=self._late_s)
+            return MeetingTable(self._node.master, port, name=name, nodes=job.nodes, late_s=self._late_s)
         except OSError as problem:
             raise CannotStart(
                 f"rank 0 cannot listen on port {port}, which the check of the network needs (health: quick needs none): {problem}"
             ) from None
 
-    def _judged(self, seat: Seat) -> Finding:
+    def _judged(self, seat: Seat) -> LinkFinding:
         node = self._node
         said = seat.exchange(dataclasses.asdict(node.me), self._wait_s)
         came = [decode(Arrived, json.dumps(one)) for one in said]
         everyone = tuple(range(node.job.nodes))
         gbps = max(node.job.network.get(one.instance_type, 0.0) for one in came)
-        known = Promised(gbps, node.job.network_share)
+        known = Expected(gbps, node.job.network_share)
         found = judging.judged(self._round(seat, came, everyone), known, attempt=node.attempt)
         if not found.unsure:
             return _with_instances(found, came)
@@ -182,7 +182,7 @@ def _measured(said: Mapping[str, Any] | None) -> Measured | None:
     return None
 
 
-def _with_instances(found: Finding, came: Sequence[Arrived]) -> Finding:
+def _with_instances(found: LinkFinding, came: Sequence[Arrived]) -> LinkFinding:
     """The finding, with the instances of all that are at fault in the words about each: a report may come from one of them alone."""
     if len(found.wrong) < 2:
         return found

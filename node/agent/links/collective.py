@@ -19,8 +19,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve()
 MIB = 1024**2
-CPU_BYTES, GPU_BYTES = 32 * MIB, 256 * MIB
-"""NCCL comes near a fast network's rate only with so much; gloo's rate changes little beyond this."""
+CPU_BYTES, GPU_BYTES, GPU_MOST = 32 * MIB, 256 * MIB, 2048 * MIB
+"""NCCL comes near a fast network's rate only with so much, and with more where many ranks share it; gloo's rate changes little beyond."""
+GPU_RANKS = 64
+"""For each so many ranks GPU_BYTES more."""
 WARM_BYTES = MIB
 TRIES, ENOUGH_S = 8, 2.0
 """The best of so many tries, or of those that fit into this time, counts: what else the machine does only slows some of them."""
@@ -64,7 +66,7 @@ def main(address: str, port: str, node: str, nodes: str, most_s: str, place: str
         "nccl" if gpus else "gloo", store=store, rank=rank, world_size=world, timeout=patience
     )
     device = torch.device("cuda", own) if gpus else torch.device("cpu")
-    seconds, size = measured(torch, distributed, device)
+    seconds, size = measured(torch, distributed, device, world)
     tell(told, seconds=seconds, bytes=size, ranks=world)
     time.sleep(LEAVES_S)
     return 0
@@ -93,9 +95,9 @@ def meet(distributed: Any, address: str, port: int, world: int, most_s: float, l
         return distributed.TCPStore(address, port, world, listening is not None, **options)
 
 
-def measured(torch: Any, distributed: Any, device: Any) -> tuple[float, int]:
+def measured(torch: Any, distributed: Any, device: Any, world: int) -> tuple[float, int]:
     """Seconds of the fastest all-reduce, as its slowest rank saw it, and its bytes on each rank."""
-    size = CPU_BYTES if device.type == "cpu" else GPU_BYTES
+    size = CPU_BYTES if device.type == "cpu" else min(GPU_MOST, GPU_BYTES * (1 + world // GPU_RANKS))
     values = torch.zeros(size // 4, dtype=torch.float32, device=device)
     once(torch, distributed, values[: WARM_BYTES // 4])
     took = list[float]()

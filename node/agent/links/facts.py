@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Outcome(str, Enum):
+class Reached(str, Enum):
     """How far a node came."""
 
     DONE = "done"
@@ -22,13 +22,13 @@ class Outcome(str, Enum):
 class Measured:
     """What one node knows of one all-reduce."""
 
-    outcome: Outcome
+    outcome: Reached
     gbps: float = 0.0
     """Bus bandwidth in Gbit/s, as nccl-tests define it; 0 unless it is done."""
     gpus: int = 0
     """Of the node, that took part; 0 where the CPU did."""
     network: str = ""
-    """The network that NCCL has chosen, in its words; empty where it told none."""
+    """The network that NCCL has chosen and, of libfabric, the provider, in their words; empty where they told none."""
     words: str = ""
     """Why it is not done."""
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agent.links.facts import Measured, Outcome
+from agent.links.facts import Measured, Reached
 
 FLOW_GBPS = 5.0
 """What one TCP connection reaches between any two instances: EC2 limits it so outside of a cluster placement group, whatever the type has
 (docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html). NCCL and gloo may use a single one."""
-EFA = "libfabric"
-"""In NCCL's word for the network, where it goes over EFA ("AWS Libfabric", "Libfabric")."""
+EFA = ", efa"
+"""At the end of NCCL's words for the network, where it goes over EFA ("AWS Libfabric, efa")."""
 
 Said = Sequence[Measured | None]
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Promised:
+class Expected:
     """What is expected of the network."""
 
     gbps: float
@@ -32,7 +32,7 @@ class Promised:
 
 
 @dataclass(frozen=True)
-class Finding:
+class LinkFinding:
     """What is known of the network."""
 
     wrong: Mapping[int, str] = field(default_factory=dict)
@@ -42,44 +42,44 @@ class Finding:
     """Whether the links have to be measured one by one to know more."""
 
 
-def floor_gbps(known: Promised, said: Said) -> float:
+def floor_gbps(known: Expected, said: Said) -> float:
     """The least bus bandwidth in Gbit/s: a part of what EC2 says that the type's network always gives, or of one TCP connection's rate
     unless all that measured went over EFA. 0 where the type's rate is not known."""
-    done = [one for one in said if one is not None and one.outcome is Outcome.DONE]
-    over_efa = bool(done) and all(EFA in one.network.lower() for one in done)
+    done = [one for one in said if one is not None and one.outcome is Reached.DONE]
+    over_efa = bool(done) and all(one.network.lower().endswith(EFA) for one in done)
     return known.share * (known.gbps if over_efa else min(known.gbps, FLOW_GBPS))
 
 
-def judged(said: Said, known: Promised, *, attempt: int) -> Finding:
+def judged(said: Said, known: Expected, *, attempt: int) -> LinkFinding:
     """By the all-reduce of all nodes, in the order of their ranks."""
     nodes = len(said)
     rate, floor = _rate(said), floor_gbps(known, said)
     if rate is not None and rate >= floor:
-        return Finding(told=f"an all-reduce between {nodes} nodes reached {shown(rate, said)}, {_least(floor)}")
+        return LinkFinding(told=f"an all-reduce between {nodes} nodes reached {shown(rate, said)}, {_least(floor)}")
     if rate is None and (why := _unknown(said)):
-        return Finding(told=f"the network was not measured: {why}")
+        return LinkFinding(told=f"the network was not measured: {why}")
     what = f"an all-reduce between {nodes} nodes " + (
         "did not complete" if rate is None else f"reached {shown(rate, said)}, {_least(floor)}"
     )
     if nodes > 2:
-        return Finding(told=what, unsure=True)
-    if rate is None and (failed := next((one for one in said if one and one.outcome is Outcome.FAILED), None)):
-        return Finding(told=f"{what}: {failed.words}")
+        return LinkFinding(told=what, unsure=True)
+    if rate is None and (failed := next((one for one in said if one and one.outcome is Reached.FAILED), None)):
+        return LinkFinding(told=f"{what}: {failed.words}")
     if attempt > 1:
-        return Finding(told=f"{what}; an earlier attempt has had other machines, so this one trains")
-    return Finding(
+        return LinkFinding(told=f"{what}; an earlier attempt has had other machines, so this one trains")
+    return LinkFinding(
         told=what, wrong=dict.fromkeys((0, 1), f"{what}; which of the two machines is the cause cannot be told")
     )
 
 
-def judged_alone(said: Measured) -> Finding:
+def judged_alone(said: Measured) -> LinkFinding:
     """By the all-reduce between the GPUs of the only node: there is no rate to compare it with."""
     what = f"an all-reduce between its {said.gpus} GPUs"
-    if said.outcome is Outcome.DONE:
-        return Finding(told=f"{what} reached {shown(said.gbps, [said])}")
-    if said.outcome is Outcome.STUCK:
-        return Finding(wrong={0: f"{what} did not complete"}, told=f"{what} did not complete")
-    return Finding(told=f"its GPUs were not measured together: {said.words}")
+    if said.outcome is Reached.DONE:
+        return LinkFinding(told=f"{what} reached {shown(said.gbps, [said])}")
+    if said.outcome is Reached.STUCK:
+        return LinkFinding(wrong={0: f"{what} did not complete"}, told=f"{what} did not complete")
+    return LinkFinding(told=f"its GPUs were not measured together: {said.words}")
 
 
 def rounds(nodes: int) -> list[list[Pair]]:
@@ -91,25 +91,25 @@ def rounds(nodes: int) -> list[list[Pair]]:
     return [ring[0::2], [*ring[1::2], last]]
 
 
-def judged_links(links: Mapping[Pair, Said], known: Promised) -> Finding:
+def judged_links(links: Mapping[Pair, Said], known: Expected) -> LinkFinding:
     """By each link of the ring alone. None of a link's two words is None where that node is gone: such a link is not known."""
     floor = floor_gbps(known, [one for said in links.values() for one in said])
     rates = {pair: _link(said) for pair, said in links.items()}
     fast = [rate for rate in rates.values() if rate is not None and rate >= max(floor, 1e-9)]
     slow = {pair: rate for pair, rate in rates.items() if rate is not None and rate < max(floor, 1e-9)}
     if not slow:
-        return Finding(told="no link between two nodes alone is slow")
+        return LinkFinding(told="no link between two nodes alone is slow")
     if not fast:
-        return Finding(told="no link between two nodes is fast, which no single machine explains")
+        return LinkFinding(told="no link between two nodes is fast, which no single machine explains")
     ranks = sorted({rank for pair in slow for rank in pair})
     alone = [rank for rank in ranks if all(pair in slow for pair in rates if rank in pair)]
     wrong = {rank: _words(rank, slow, floor, max(fast)) for rank in alone or ranks}
-    return Finding(wrong=wrong, told=f"{len(slow)} of {len(rates)} links between two nodes are slow")
+    return LinkFinding(wrong=wrong, told=f"{len(slow)} of {len(rates)} links between two nodes are slow")
 
 
 def _rate(said: Said) -> float | None:
     """In Gbit/s; None where no node saw the end. All saw the same, so where they differ the best is nearest to the truth."""
-    return max((one.gbps for one in said if one is not None and one.outcome is Outcome.DONE), default=None)
+    return max((one.gbps for one in said if one is not None and one.outcome is Reached.DONE), default=None)
 
 
 def _link(said: Said) -> float | None:
@@ -124,7 +124,7 @@ def _unknown(said: Said) -> str:
     for rank, one in enumerate(said):
         if one is None:
             return f"rank {rank} was not heard any more"
-        if one.outcome is Outcome.UNREADY:
+        if one.outcome is Reached.UNREADY:
             return f"rank {rank}: {one.words}"
     return ""
 
@@ -148,6 +148,6 @@ def _least(floor: float) -> str:
 
 def shown(rate: float, said: Said) -> str:
     """The rate, and by what it was reached."""
-    first = next((one for one in said if one is not None and one.outcome is Outcome.DONE), None)
+    first = next((one for one in said if one is not None and one.outcome is Reached.DONE), None)
     by = "" if first is None else f" over {first.network}" if first.network else "" if first.gpus else " (CPU)"
     return f"{rate:.3g} Gbit/s{by}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.links import collective
-from agent.links.facts import Measured, Outcome, bus_gbps
+from agent.links.facts import Measured, Reached, bus_gbps
 
 SCRIPT = Path(collective.__file__)
 LOOK_S = 0.2
@@ -29,6 +29,8 @@ MOST_WORDS = 300
 MOST_PROCESSES = 64
 CHATTER = "NCCL INFO"
 NETWORK = re.compile(r"NCCL INFO Using network ([\w .-]{1,40})")
+PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is (\w{1,20})")
+"""Of libfabric, which may also go over TCP: a line of AWS's plugin for NCCL."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Group:
 
 
 @dataclass
-class Heard:
+class Output:
     """What the processes have said so far."""
 
     lines: bytearray = field(default_factory=bytearray)
@@ -61,7 +63,7 @@ def measure(
     """What became of this node's part. `pause` waits; whatever it raises ends the processes first. Nothing of them is left when this
     returns, unless one has left their group, or a driver holds it for longer than GONE_S."""
     options = (group.address, group.port, group.ranks.index(rank), len(group.ranks), round(most_s, 3))
-    heard = Heard()
+    heard = Output()
     try:
         with running([str(python), str(SCRIPT), *map(str, options)], environment, folder, heard) as process:
             until = time.monotonic() + most_s
@@ -69,13 +71,13 @@ def measure(
                 pause(LOOK_S)
             code = process.poll()
     except OSError as problem:
-        return Measured(outcome=Outcome.UNREADY, words=f"it cannot be started: {problem}"[:MOST_WORDS])
+        return Measured(outcome=Reached.UNREADY, words=f"it cannot be started: {problem}"[:MOST_WORDS])
     return understood(bytes(heard.lines), bytes(heard.words), code)
 
 
 @contextmanager
 def running(
-    command: Sequence[str], environment: Mapping[str, str], folder: Path, heard: Heard
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, heard: Output
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The command in a process group of its own, which is killed at the end."""
     process = subprocess.Popen(
@@ -119,14 +121,14 @@ def understood(lines: bytes, words: bytes, code: int | None) -> Measured:
     ready = len({place for one in said if (place := _whole(one.get("ready"), least=0)) is not None})
     figures = [gbps for one in said if (gbps := _gbps(one)) is not None]
     text = words.decode("utf-8", "replace")
-    found = NETWORK.search(text)
-    network = found[1].strip() if found else ""
+    named = (found[1].strip() for pattern in (NETWORK, PROVIDER) if (found := pattern.search(text)))
+    network = ", ".join(named)
     if figures:
-        return Measured(outcome=Outcome.DONE, gbps=round(min(figures), 4), gpus=gpus or 0, network=network)
+        return Measured(outcome=Reached.DONE, gbps=round(min(figures), 4), gpus=gpus or 0, network=network)
     if processes is None or ready < processes:
-        outcome, late = Outcome.UNREADY, "PyTorch was not ready in time"
+        outcome, late = Reached.UNREADY, "PyTorch was not ready in time"
     else:
-        outcome, late = (Outcome.STUCK if code is None else Outcome.FAILED), "it has not ended in time"
+        outcome, late = (Reached.STUCK if code is None else Reached.FAILED), "it has not ended in time"
     why = late if code is None else _last(text) or f"it ended with code {code}"
     return Measured(outcome=outcome, gpus=gpus or 0, network=network, words=why[:MOST_WORDS])
 

@@ -34,7 +34,7 @@ class Apart(Exception):
     """This node has lost the others, or never met them; the message says how."""
 
 
-class Table:
+class MeetingTable:
     """Takes what nodes say and gives each what all have said. Raises OSError where the port is taken."""
 
     def __init__(self, address: str, port: int, *, name: str, nodes: int, late_s: float) -> None:

@@ -54,7 +54,9 @@ class cuda:  # noqa: N801
         if MODE == "broken device":
             raise RuntimeError(f"CUDA error: device {number}: unspecified launch failure")
         if os.environ.get("NCCL_DEBUG") == "INFO":
-            print("ip-10-0-0-5:1:1 [0] NCCL INFO Using network AWS Libfabric")  # to stdout, as NCCL does
+            # To stdout, as NCCL and AWS's plugin for it do.
+            print("ip-10-0-0-5:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa")
+            print("ip-10-0-0-5:1:1 [0] NCCL INFO Using network AWS Libfabric")
 
     @staticmethod
     def synchronize() -> None:
