@@ -124,7 +124,7 @@ def test_an_all_reduce_that_hangs_is_stuck_and_ended_with_all_its_processes(alon
 def test_a_process_that_dies_ends_the_others_at_once(alone: Act, tmp_path: Path, mode: str, words: str) -> None:
     began = time.monotonic()
     said = alone(gpus="2", mode=mode)
-    assert said.outcome is Reached.FAILED
+    assert said.outcome in (Reached.FAILED, Reached.UNREADY)  # the other may not have been ready yet
     assert words in said.words or "closed by peer" in said.words
     assert time.monotonic() - began < 20
     assert left(tmp_path) == []

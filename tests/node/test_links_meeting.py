@@ -231,3 +231,13 @@ def test_a_port_is_free_again_once_the_table_is_closed(port: int) -> None:
     for _ in range(3):
         with table(port, 2):
             together(*(says(seat(port, rank, 2), {}) for rank in range(2)))
+
+
+@pytest.mark.parametrize("number", [-1, 10**6, "1", None])
+def test_a_node_that_speaks_of_a_round_that_cannot_be_is_sent_away(port: int, number: object) -> None:
+    with table(port, 2), socket.create_connection((HOST, port)) as strange:
+        strange.sendall(json.dumps({"name": "job/1", "rank": 1}).encode() + b"\n")
+        strange.sendall(json.dumps({"round": number, "said": {}}).encode() + b"\n")
+        strange.settimeout(5)
+        assert strange.recv(100) == b""
+        assert together(*(says(seat(port, rank, 2), {}) for rank in range(2))) == [[[{}, {}]]] * 2

@@ -19,6 +19,8 @@ MOST_BYTES = 4096
 """Of what one node says."""
 MOST_LATER = 32
 """Connections beyond one for each node: of nodes that come again, and of strangers."""
+MOST_ROUNDS = 16
+CONNECTS_S = 5.0
 HELLO_S = 10.0
 """How long a connection may be silent that has not said whose it is."""
 SENDS_S = 10
@@ -117,7 +119,7 @@ class MeetingTable:
 
     def _hear(self, rank: int, said: Said) -> None:
         number, word = said.get("round"), said.get("said")
-        if not isinstance(number, int) or not isinstance(word, dict):
+        if not isinstance(number, int) or not 0 <= number < MOST_ROUNDS or not isinstance(word, dict):
             raise ValueError("no word of a round")
         with self._lock:
             first = number not in self._rounds
@@ -196,7 +198,7 @@ class Seat:
             self._pause(AGAIN_S)
 
     def _sit(self) -> socket.socket:
-        made = socket.create_connection((self._address, self._port), timeout=HELLO_S)
+        made = socket.create_connection((self._address, self._port), timeout=CONNECTS_S)
         _alive(made)
         return made
 
