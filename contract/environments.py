@@ -9,6 +9,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from contract.codec import build
+from contract.health import NETWORK_SHARE
 from contract.timing import Timing
 from contract.timings import (
     AttendantTiming,
@@ -109,6 +110,8 @@ class Limits:
     """Whether a spot job leaves its nodes when EC2 recommends it, once the attempt has committed a checkpoint."""
     max_wait_hours: float = 336.0
     """The most hours that a job may wait for capacity, all of its attempts together."""
+    network_share: float = NETWORK_SHARE
+    """The least part of its network's rate that `health: deep` wants of an all-reduce; with 0 it only has to come to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

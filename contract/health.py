@@ -11,8 +11,15 @@ class HealthCheck(str, Enum):
 
     QUICK = "quick"
     """What the machine and its kernel tell within seconds."""
+    DEEP = "deep"
+    """That, and an all-reduce between the nodes, just before the training."""
     OFF = "off"
     """Not at all, nor once the command has failed."""
+
+
+NETWORK_SHARE = 0.2
+"""The least part of its network's rate that a deep check wants of an all-reduce. Healthy machines reach 0.6 to 0.9 with NCCL over EFA; the
+rest is room for other sizes, other algorithms and older libraries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from enum import Enum
 from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
-from contract.health import HealthCheck
+from contract.health import NETWORK_SHARE, HealthCheck
 from contract.places import Place
 from contract.timing import Timing
 from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
@@ -216,6 +216,10 @@ class Job:
     """Instance type to how many NVIDIA GPUs a machine of it has, as EC2 says, for each type of the ladder that has whole ones."""
     neurons: dict[str, int] = field(default_factory=dict)
     """The same for Neuron devices."""
+    network: dict[str, float] = field(default_factory=dict)
+    """Instance type to Gbit/s that the network cards of a node always give together, as EC2 says; only for a deep health check."""
+    network_share: float = NETWORK_SHARE
+    """The least part of that which the check wants of an all-reduce."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

@@ -17,6 +17,8 @@ class Phase(str, Enum):
     """Unpacks the code, installs requirements."""
     WAITING = "waiting"
     """Waits for the master's address."""
+    CHECKING = "checking"
+    """Waits for its peers, and measures with them the network between the nodes."""
     TRAINING = "training"
     SAVING = "saving"
     """The training process has ended; the last commits are being uploaded."""

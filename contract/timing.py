@@ -32,6 +32,12 @@ class Timing:
     some time everywhere."""
     meet_allowance_s: float = 900.0
     """How long a node may wait for the master's address."""
+    gate_allowance_s: float = 10800.0
+    """How long a node may wait for its peers and measure the network with them (`health: deep`). Longer than a peer's boot and phases may
+    take together: the attempt of one that is lost, or that stands still, ends before."""
+    links_patience_s: float = 300.0
+    """How long an all-reduce between nodes may take that measures their network, the start of PyTorch included: from a fresh disk that
+    alone can take minutes."""
     save_allowance_s: float = 3600.0
     """How long a node may take for its last commits."""
     warm_up_s: float = 900.0

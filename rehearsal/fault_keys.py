@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 ALL = "all"
-MOMENTS = ("boot", "agent", "preparing", "waiting", "training", "saving")
+MOMENTS = ("boot", "agent", "preparing", "waiting", "checking", "training", "saving")
 """`boot` is the first line of user data, `agent` the agent's first; the rest are the phases that a node reports."""
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from localaws.machines import gpus
 from localaws.machines.gpus import GpuState
 from localaws.machines.init import descendants
-from rehearsal.fault_keys import MOMENTS, OF_NODE, FaultKind, choice, moment
+from rehearsal.fault_keys import MOMENTS, OF_NODE, RANK, FaultKey, FaultKind, choice, moment
 
-BAD_GPU = "bad-gpu"
+BAD_GPU, SLOW_LINK = "bad-gpu", "slow-link"
 MACHINE_FAULTS = {
     BAD_GPU: FaultKind(
         "a GPU of the node is bad, by stand-ins of nvidia-smi and of the kernel's log; from the training on, what is running there dies of "
@@ -29,7 +32,21 @@ MACHINE_FAULTS = {
             **OF_NODE,
         },
     ),
+    SLOW_LINK: FaultKind(
+        "the network of the node is slow while its deep health check measures it: the processes of the all-reduce stand still (SIGSTOP) "
+        "but for a moment every few seconds, and its bytes with them. The training is not slowed down",
+        "With `health: deep` in the request NodeUnhealthy, before the training: a new attempt, which tries the node's zone last. With two "
+        "nodes either may be named, and the reason has both instances; with more, this one. With another `health` nothing.",
+        {**OF_NODE, "rank": FaultKey("1", RANK.what, RANK.allowed, RANK.fits)},
+    ),
 }
+STANDS_S, MOVES_S = 3.0, 0.005
+"""How long the all-reduce of a node with a slow network stands still, and moves, in turn."""
+LOOK_S = 0.2
+"""How often it is seen whether a node measures: Python and PyTorch take longer to start."""
+MEASURES = b"/links/collective.py\0"
+CONNECTED = "01"
+"""State of a connection in /proc/net/tcp."""
 FELL = "NVRM: Xid (PCI:0000:10:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 LOST = "Unable to determine the device handle for GPU0000:10:00.0: GPU is lost.  Reboot the system to recover this GPU"
 
@@ -64,3 +81,64 @@ def abort(agent: int) -> None:
         with contextlib.suppress(OSError):
             if b"tail\0" not in Path(f"/proc/{process}/cmdline").read_bytes():
                 os.kill(process, signal.SIGABRT)
+
+
+def slow_down(init: int, lives: Callable[[], bool]) -> None:
+    """Slows down every all-reduce that measures the node's network, for as long as the node lives. Returns at once.
+
+    Only those that have met their peers: Python and PyTorch have no network to read a disk by."""
+
+    def watch() -> None:
+        while lives():
+            # Once it is connected nothing else is looked at: on a busy computer every look is a time in which it moves.
+            measuring = [process for process in descendants(init) if _measures(process)]
+            while _left(measuring) and not _connected(measuring):
+                time.sleep(MOVES_S)
+            while _left(measuring):
+                _signal(measuring, signal.SIGSTOP)
+                time.sleep(STANDS_S)
+                _signal(measuring, signal.SIGCONT)
+                time.sleep(MOVES_S)
+            time.sleep(LOOK_S)
+
+    threading.Thread(target=watch, name="slow-link", daemon=True).start()
+
+
+def _left(processes: list[int]) -> bool:
+    return any(map(_measures, processes))
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(OSError):
+            os.kill(process, number)
+
+
+def _measures(process: int) -> bool:
+    with contextlib.suppress(OSError):
+        return MEASURES in Path(f"/proc/{process}/cmdline").read_bytes()
+    return False
+
+
+def _connected(processes: list[int]) -> bool:
+    connections = set(_connections())
+    return any(_sockets(process) & connections for process in processes)
+
+
+def _connections() -> Iterator[str]:
+    """The inode of each TCP connection of this computer."""
+    for table in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == CONNECTED:
+                    yield fields[9]
+
+
+def _sockets(process: int) -> set[str]:
+    found = set[str]()
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(f"/proc/{process}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(str(Path(entry.path).readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found

@@ -23,7 +23,7 @@ from localaws.services.ec2_reservations import target
 from rehearsal import machine_faults
 from rehearsal.fault_keys import MOMENTS
 from rehearsal.faults import FAULTS
-from rehearsal.machine_faults import BAD_GPU
+from rehearsal.machine_faults import BAD_GPU, SLOW_LINK
 from rehearsal.state import reports
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class NodeFaults:
             "freeze",
             "no-network",
             "node-lost",
+            SLOW_LINK,
             "spot-kill",
             "spot-notice",
             "spot-rebalance",
@@ -136,6 +137,7 @@ class NodeFaults:
             "freeze": lambda: freeze(node.pid),
             "no-network": node.cut_off,
             "node-lost": lambda: losses.vanish(node.machine, fault.seconds("running")),
+            SLOW_LINK: lambda: machine_faults.slow_down(node.pid, lambda: node.alive),
             "spot-kill": lambda: losses.interrupt(node.machine, notice=False),
             "spot-notice": lambda: losses.interrupt(node.machine, notice=True),
             "spot-rebalance": lambda: losses.recommend(node.machine),
@@ -170,6 +172,8 @@ class NodeFaults:
 
 
 def _moment(fault: Fault) -> str:
+    if fault.name == SLOW_LINK:
+        return AGENT
     return fault.text("at" if "at" in FAULTS[fault.name].keys else "step")
 
 

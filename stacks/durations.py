@@ -19,6 +19,7 @@ RATIOS = (
     ("prepare_allowance_s", 2, "report_every_s"),
     ("meet_allowance_s", 2, "report_every_s"),
     ("prepare_allowance_s", 3, "role_patience_s"),
+    ("gate_allowance_s", 12, "links_patience_s"),
     ("save_allowance_s", 2, "report_every_s"),
     ("uneven_allowance_s", 2, "report_every_s"),
     ("launch_patience_s", 1, "launch_again_s"),

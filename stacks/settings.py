@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from contract.environments import GridDefaults, GridLimits, Limits
+from contract.health import NETWORK_SHARE
 from contract.images import CHILD_BASE
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
@@ -119,6 +120,7 @@ class LimitSettings(Limits):
     max_hours: float = Field(default=72.0, gt=0, le=STEP_FUNCTIONS_LONGEST_H)
     """The most hours of a job, all of its attempts together."""
     max_wait_hours: float = Field(default=336.0, ge=0, le=LONGEST_WAIT_H)
+    network_share: float = Field(default=NETWORK_SHARE, ge=0, le=0.8)
     recoveries: int = Field(default=3, ge=0, le=100)
     """How often in a row a job whose nodes were lost begins again, from its newest checkpoint; a newer checkpoint begins the row anew."""
     volume_gb: int = Field(default=200, ge=8, le=65536)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from aws.facts import Card, InstanceType
-from contract.fabric import Interface, InterfaceType
+from contract.fabric import PLAIN, Interface, InterfaceType
 from contract.jobs import Job
 
 
@@ -48,6 +48,18 @@ def interfaces(kind: InstanceType) -> tuple[Interface, ...]:
             # AWS's guide gives device 1 for further cards, and odd cards of P6e-GB200 take one interface alone, device 0.
             made.append(Interface(card=card.index, device=min(1, card.most - 1), type=taken))
     return tuple(made)
+
+
+def rates(chosen: Mapping[str, tuple[Interface, ...]], types: Iterable[InstanceType]) -> dict[str, float]:
+    """Returns by instance type how many Gbit/s the cards of a node always give together on which it has an interface. A type of which
+    EC2 does not tell it is left out."""
+    found = {}
+    for kind in types:
+        used = {one.card for one in chosen.get(kind.name, PLAIN)}
+        gbps = [card.gbps for card in kind.cards if card.index in used]
+        if gbps and all(gbps):
+            found[kind.name] = sum(gbps)
+    return found
 
 
 def _takes(card: Card, wanted: InterfaceType) -> bool:

@@ -19,7 +19,8 @@ from admission.resume import SourceFacts
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
-from contract.environments import AdmissionEnvironment
+from contract.environments import AdmissionEnvironment, Limits
+from contract.health import HealthCheck
 from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
@@ -191,7 +192,7 @@ def admit(
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
         left_out=made.left_out,
-        **_machines(request, [types[rung.instance_type] for rung in made.rungs]),
+        **_machines(request, [types[rung.instance_type] for rung in made.rungs], env.limits),
     )
 
 
@@ -216,10 +217,14 @@ def _named_problems(
     ]
 
 
-def _machines(request: JobRequest, types: Sequence[InstanceType]) -> dict[str, Any]:
+def _machines(request: JobRequest, types: Sequence[InstanceType], limits: Limits) -> dict[str, Any]:
     """The job's fields about its machines, which have these types."""
+    interfaces = efa.chosen(request.efa, request.nodes, types)
+    deep = request.health is HealthCheck.DEEP
     return {
-        "interfaces": efa.chosen(request.efa, request.nodes, types),
+        "interfaces": interfaces,
+        "network": efa.rates(interfaces, types) if deep else {},
+        "network_share": limits.network_share,
         "health": request.health,
         "gpus": {kind.name: kind.gpus for kind in types if kind.gpus},
         "neurons": {kind.name: kind.neurons for kind in types if kind.neurons},

@@ -265,7 +265,8 @@ class JobRequest(BaseModel):
         default=HealthCheck.QUICK,
         description=(
             "How nodes check their machine: quick (GPUs, errors that the kernel tells, EFA devices, disk, before the training and once the "
-            "command has failed) or off. An unhealthy machine is replaced by a new attempt."
+            "command has failed), deep (that, and an all-reduce between the nodes just before the training) or off. An unhealthy machine "
+            "is replaced by a new attempt."
         ),
     )
     environment: dict[Variable, Passable] = Field(

@@ -308,6 +308,7 @@ def _stalled(facts: AttemptFacts) -> Verdict | None:
         Phase.RESTORING: ("restore_allowance_s", timing.restore_allowance_s),
         Phase.PREPARING: ("prepare_allowance_s", timing.prepare_allowance_s),
         Phase.WAITING: ("meet_allowance_s", timing.meet_allowance_s),
+        Phase.CHECKING: ("gate_allowance_s", timing.gate_allowance_s),
         Phase.SAVING: ("save_allowance_s", timing.save_allowance_s),
     }
     for rank, node in sorted(facts.nodes.items()):

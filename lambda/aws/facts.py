@@ -100,6 +100,8 @@ class Card:
     """How many interfaces it takes."""
     types: tuple[str, ...]
     """Types of interfaces that it takes, in EC2's words; empty where EC2 does not say."""
+    gbps: float = 0.0
+    """Gbit/s that it always gives (EC2's baseline); 0 where EC2 does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ def _cards(network: NetworkInfoTypeDef) -> tuple[Card, ...]:
             index=one.get("NetworkCardIndex", 0),
             most=one.get("MaximumNetworkInterfaces", 1),
             types=tuple(one.get("InterfaceTypes", [])),
+            gbps=one.get("BaselineBandwidthInGbps", 0.0),
         )
         for one in network.get("NetworkCards", [])
     )

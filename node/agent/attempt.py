@@ -24,7 +24,8 @@ from agent.failures import CannotStart, Ordered, told
 from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
-from agent.keys import AGAIN_S, KeysExpired
+from agent.keys import with_keys
+from agent.links import check as links
 from agent.logs import OWN_LINE, LogShipper
 from agent.meeting import meet
 from agent.metadata import Metadata
@@ -41,6 +42,7 @@ from agent.table import NodeItems
 from agent.training import LINGER_S, ChildProcess, described
 from contract import names, training
 from contract.errors import NodeUnhealthy, TrainingFailed
+from contract.health import HealthCheck
 from contract.items import KEPT_S
 from contract.jobs import Job
 from contract.keys import CommitKind
@@ -147,6 +149,7 @@ class Attempt:
             )
             self._health.gate(efa.look(self._root, self._job, self._metadata, self._note, self._pause))
             environment[training.MASTER_ADDR] = self._meet()
+            self._check_links(python, environment)
             ending = self._train(python.command(self._job.command), environment)
         except Ordered:
             self._obeyed = self._watch.order
@@ -197,7 +200,10 @@ class Attempt:
             self._with_keys(lambda: variables.for_training(self._job, self._node, self._work, self._aws))
         )
         if self._role is not None:
-            environment = {**self._role.without_others(environment), **self._wait_for(self._role)}
+            self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
+            led = self._role.begin(self._job.timing.prepare_allowance_s, self._pause)
+            environment = {**self._role.without_others(environment), **led}
+            self._reporter.change(note="")
         self._reporter.moment("prepared")
         return python, environment
 
@@ -217,14 +223,6 @@ class Attempt:
             made.keep(self._now() - began)
         return python
 
-    def _wait_for(self, role: RoleKeys) -> dict[str, str]:
-        """Waits for the first keys of the role. Returns the variables that lead the training to them."""
-        self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
-        role.wait(self._job.timing.prepare_allowance_s, self._pause)
-        role.start()
-        self._reporter.change(note="")
-        return role.variables
-
     def _meet(self) -> str:
         """Waits for the master address."""
         self._reporter.enter(Phase.WAITING, "waits for the master address")
@@ -232,14 +230,19 @@ class Attempt:
         self._reporter.moment("addressed")
         return address
 
+    def _check_links(self, python: Python, environment: Mapping[str, str]) -> None:
+        """Measures the network between the nodes, where the request asks for it."""
+        if self._job.health is HealthCheck.DEEP:
+            self._reporter.enter(Phase.CHECKING, "measures the network with its peers")
+            wrong = links.look(
+                self._job, self._node, self._metadata, python.program, environment, self._work,
+                pause=self._pause, note=self._note,
+            )  # fmt: skip
+            self._health.gate(wrong)
+
     def _with_keys(self, do: Callable[[], T]) -> T:
         """Does it, and again for as long as the job's keys are expired. The attendant bounds each phase, and an order raises Ordered."""
-        while True:
-            try:
-                return do()
-            except KeysExpired as problem:
-                self._note(str(problem))
-                self._pause(AGAIN_S)
+        return with_keys(do, pause=self._pause, note=self._note)
 
     def _pause(self, seconds: float) -> None:
         """Waits; raises Ordered where an order comes meanwhile, which ends the preparation."""

@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from contract.aws_errors import code_of
 from contract.sessions import SessionKeys
 
+T = TypeVar("T")
 EARLY_S = 15 * 60.0
 """Keys are read again once they are valid for less than this; the attendant renews them when half an hour is left."""
 AGAIN_S = 5.0
@@ -23,6 +24,16 @@ UNNAMED, DOUBTED_S = "400", 60.0
 
 class KeysExpired(OSError):
     """The job's keys have expired, and there are no new ones yet: what needs them has to wait. It says nothing of what was asked for."""
+
+
+def with_keys(do: Callable[[], T], *, pause: Callable[[float], None], note: Callable[[str], None]) -> T:
+    """Does it, and again for as long as the job's keys are expired. Raises what `pause` raises."""
+    while True:
+        try:
+            return do()
+        except KeysExpired as problem:
+            note(str(problem))
+            pause(AGAIN_S)
 
 
 class JobKeys:

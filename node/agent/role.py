@@ -65,6 +65,12 @@ class RoleKeys:
                 )
             pause(FIRST_S)
 
+    def begin(self, most_s: float, pause: Callable[[float], None]) -> dict[str, str]:
+        """Waits for the first keys, and looks for newer ones from then on. Returns the variables that lead the training to them."""
+        self.wait(most_s, pause)
+        self.start()
+        return self.variables
+
     def start(self) -> None:
         """Looks for newer keys from now on."""
         threading.Thread(target=self._run, name="role", daemon=True).start()

@@ -15,7 +15,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from agent import attempt as attempts
+from agent import keys as job_keys
 from agent import saver as savers
 from agent.aws import Aws
 from agent.engine.engine import Engine
@@ -221,7 +221,7 @@ def test_new_keys_are_used_by_the_clients_that_there_are() -> None:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "AGAIN_S", 0.05)
+    monkeypatch.setattr(job_keys, "AGAIN_S", 0.05)
     monkeypatch.setattr(savers, "AGAIN_S", 0.05)
 
 

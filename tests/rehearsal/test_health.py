@@ -1,4 +1,4 @@
-"""Machines with a bad GPU, met by jobs that ran beside all others: replaced, elsewhere, and told."""
+"""Machines with a bad GPU or a slow network, met by jobs that ran beside all others: replaced, elsewhere, and told."""
 
 from __future__ import annotations
 
@@ -56,3 +56,34 @@ def test_a_machine_that_its_check_refuses_never_starts_the_command(beside: dict[
 def test_a_training_that_died_beside_an_xid_goes_on_from_its_checkpoint(beside: dict[str, StartedJob]) -> None:
     ended(beside["fallen-gpu"])
     assert beside["fallen-gpu"].reports(2)[0].restored_step > 0
+
+
+# A real all-reduce between two nodes, one of which is slow
+
+
+def test_a_slow_network_is_found_before_the_training_and_other_machines_train(beside: dict[str, StartedJob]) -> None:
+    job, execution = beside["slow-network"], ended(beside["slow-network"])
+    assert execution["status"] == "SUCCEEDED", execution.get("cause")
+    assert (path(job), len(instances(job)), left(job)) == (AGAIN, 4, []), log(job, 1)
+    zones = [one["Placement"]["AvailabilityZone"] for one in sorted(instances(job), key=launched)]
+    assert zones[0] == zones[1] != zones[2] == zones[3]
+    assert "started:" not in log(job, 1)
+
+
+def test_of_two_nodes_with_a_slow_network_the_report_has_both_instances(beside: dict[str, StartedJob]) -> None:
+    job = beside["slow-network"]
+    ended(job)
+    report = json.loads(stored(job.yard, JobPrefix(job.name).result))
+    assert [one["error"] for one in report["recovered"]] == ["NodeUnhealthy"]
+    first = {one["InstanceId"] for one in sorted(instances(job), key=launched)[:2]}
+    for bad in report["unhealthy"]:
+        assert bad["attempt"] == 1
+        assert all(instance in bad["why"] for instance in first)
+        assert "cannot be told" in bad["why"]
+    assert {one["instance"] for one in report["unhealthy"]} <= first
+
+
+def test_healthy_nodes_say_what_their_network_reaches(beside: dict[str, StartedJob]) -> None:
+    job = beside["slow-network"]
+    ended(job)
+    assert "health: an all-reduce between 2 nodes reached" in log(job, 2)

@@ -52,7 +52,7 @@ WRONG: list[tuple[object, str]] = [
     ({"fault": "s3-slow", "begins": {"step": 1.5}}, "begins: step is 1.5; wanted a whole number from 0"),
     (
         {"fault": "s3-slow", "begins": {"phase": "boot"}},
-        'begins: phase is "boot"; wanted one of preparing, waiting, training, saving',
+        'begins: phase is "boot"; wanted one of preparing, waiting, checking, training, saving',
     ),
     ({"fault": "s3-slow", "begins": {"seconds": -1}}, "begins: seconds is -1; wanted a number from 0"),
     ({"fault": "s3-slow", "begins": {"seconds": "5"}}, 'begins: seconds is "5"; wanted a number from 0'),

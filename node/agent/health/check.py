@@ -75,16 +75,16 @@ class HealthWatch:
             self._thread.start()
 
     def gate(self, lacking: str = "") -> None:
-        """Returns once the machine may train. Raises Unhealthy where something is wrong with it; `lacking` is what another look has found
-        wrong."""
+        """Returns once the machine may train, as far as is known; called again once more is. Raises Unhealthy where something is wrong with
+        it; `lacking` is what another look has found wrong."""
         if not self.asked:
             return
         self._thread.join(3 * self._most_s + facts.DISK_S)  # it ends by itself before
         found = judging.with_more(self._first, *self._errors.recent(), lacking)
+        self._trains = not found.wrong
         if found.wrong:
             self._first = found
             raise Unhealthy(found.words)
-        self._trains = True
 
     def examine(self) -> str:
         """What is wrong with the machine that may explain why the command has failed just now; empty where nothing is known."""

@@ -15,7 +15,7 @@ from admission.policy import Execution, RequestFacts, admit
 from admission.reading import read
 from admission.request import JobRequest
 from aws.ec2 import Ec2
-from aws.facts import InstanceType, Object
+from aws.facts import Card, InstanceType, Object
 from contract.errors import InvalidRequest
 from contract.places import Place
 from localaws.model import Refused
@@ -63,6 +63,22 @@ def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
     assert [rung.zone for rung in job.ladder] == ["eu-central-1a", "eu-central-1c"]
     assert job.code.key == "jobs/job-1/code/code.tar.gz"
     assert job.code.source_version == "v1"
+
+
+def test_a_deep_check_knows_what_the_network_of_each_type_always_gives() -> None:
+    card = Card(index=0, most=4, types=("interface",), gbps=2.5)
+    facts = with_home(types={"g5.xlarge": replace(HOME.types["g5.xlarge"], cards=(card,))})
+    limits = replace(ADMISSION.limits, network_share=0.1)
+    job = admit(ask(health="deep"), EXECUTION, facts, replace(ADMISSION, limits=limits))
+    assert (job.network, job.network_share) == ({"g5.xlarge": 2.5}, 0.1)
+    assert admit(ask(health="deep"), EXECUTION, FACTS, ADMISSION).network == {}
+
+
+@pytest.mark.parametrize("health", ["quick", "off"])
+def test_another_check_needs_no_rate(health: str) -> None:
+    card = Card(index=0, most=4, types=("interface",), gbps=2.5)
+    facts = with_home(types={"g5.xlarge": replace(HOME.types["g5.xlarge"], cards=(card,))})
+    assert admit(ask(health=health), EXECUTION, facts, ADMISSION).network == {}
 
 
 def test_the_nodes_meet_at_the_port_of_the_settings() -> None:

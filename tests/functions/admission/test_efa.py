@@ -52,6 +52,29 @@ def test_true_gives_it_to_a_single_node_as_well() -> None:
     assert names(Mode.TRUE, 1, P5) == ["p5.48xlarge"]
 
 
+# What its network gives, for a deep health check
+
+
+def rate(kind: InstanceType, asked: Mode = Mode.AUTO, nodes: int = 2) -> float | None:
+    return efa.rates(efa.chosen(asked, nodes, [kind]), [kind]).get(kind.name)
+
+
+def test_with_efa_every_card_counts_and_without_it_the_first_alone() -> None:
+    assert (rate(P4D), rate(P5)) == (400.0, 3200.0)
+    assert (rate(P4D, Mode.FALSE), rate(P5, nodes=1), rate(PLAIN)) == (100.0, 100.0, 2.5)
+
+
+def test_a_burst_is_nothing_that_a_type_always_gives() -> None:
+    (card,) = PLAIN.cards
+    assert (card.gbps, INSTANCE_TYPES["g5.xlarge"]["NetworkInfo"]["NetworkPerformance"]) == (2.5, "Up to 10 Gigabit")
+
+
+def test_a_type_of_which_ec2_does_not_tell_every_cards_rate_has_none() -> None:
+    silent = replace(P4D, cards=(*P4D.cards[:3], replace(P4D.cards[3], gbps=0.0)))
+    assert rate(silent) is None
+    assert rate(replace(P4D, cards=())) is None
+
+
 # On which cards
 
 

@@ -248,6 +248,7 @@ def test_nodes_that_go_away_after_an_order_are_its_effect_and_the_cause_names_bo
         (Phase.RESTORING, "restore_allowance_s"),
         (Phase.PREPARING, "prepare_allowance_s"),
         (Phase.WAITING, "meet_allowance_s"),
+        (Phase.CHECKING, "gate_allowance_s"),
         (Phase.SAVING, "save_allowance_s"),
     ],
 )

@@ -62,6 +62,45 @@ def test_a_node_that_has_ended_by_its_check_names_it() -> None:
     assert (verdict.error, verdict.unhealthy) == ("NodeUnhealthy", {1: "rank 1: its machine is unhealthy: PCI shows 3"})
 
 
+# Nodes that measure the network between them
+
+SLOW = "its link to rank 0 carries no all-reduce, and 1 Gbit/s are the least"
+DEEP = replace(JOB, health=HealthCheck.DEEP)
+
+
+def checking(rank: int, **fields: Any) -> Heard:
+    return heard(rank, **{"phase": Phase.CHECKING, "timeline": {"prepared": NOW}, **fields})
+
+
+def test_nodes_that_measure_the_network_are_left_alone() -> None:
+    waits = checking(0, phase_s=JOB.timing.meet_allowance_s * 3)
+    verdict = judge(with_nodes(waits, heard(1, phase=Phase.RESTORING), job=DEEP), now=LATER)
+    assert verdict.action is Action.HEARTBEAT
+
+
+def test_a_node_that_is_slow_ends_the_attempt_while_its_peers_still_hold() -> None:
+    verdict = judge(with_nodes(checking(0), checking(1, unhealthy=SLOW), job=DEEP), now=LATER)
+    assert (verdict.error, verdict.unhealthy) == ("NodeUnhealthy", {1: SLOW})
+
+
+def test_both_of_a_pair_are_named_where_both_say_so() -> None:
+    gone = ended(1, 1, started=False, error="NodeUnhealthy", reason=SLOW)
+    verdict = judge(with_nodes(checking(0, unhealthy=SLOW), gone, job=DEEP), now=LATER)
+    assert list(verdict.unhealthy) == [0, 1]
+
+
+def test_a_peer_that_falls_silent_while_they_measure_is_lost_and_nobody_is_unhealthy() -> None:
+    silent = checking(1, age_s=JOB.timing.silence_s * 2 + 1)
+    verdict = judge(with_nodes(checking(0), silent, job=DEEP), now=LATER)
+    assert (verdict.error, verdict.unhealthy) == ("NodeLost", {})
+
+
+def test_a_trainer_that_started_without_a_lost_peer_explains_nothing() -> None:
+    silent = checking(1, age_s=JOB.timing.silence_s * 2 + 1)
+    verdict = judge(with_nodes(failed(0, ago_s=20), silent, job=DEEP), now=LATER)
+    assert (verdict.error, verdict.unhealthy) == ("NodeLost", {})
+
+
 def test_a_training_that_goes_on_beside_an_error_of_the_hardware_is_left_alone() -> None:
     verdict = judge(with_nodes(heard(0), saying(1)), now=LATER)
     assert (verdict.action, verdict.error, verdict.unhealthy) == (Action.HEARTBEAT, "", {})

@@ -6,7 +6,7 @@ from tools.refusals.jobs.table import Section
 
 HEALTH = Section(
     "health",
-    "quick, off",
+    "quick, deep, off",
     taken="off",
     rows=(
         ("one that does not exist", "thorough", '"thorough" is not a health check'),
@@ -18,5 +18,7 @@ HEALTH = Section(
         ("a list", ["quick"], "a list is not a health check"),
         ("an object", {"gpus": "quick"}, "an object is not a health check"),
         ("capital letters", "Quick", '"Quick" is not a health check'),
+        ("capital letters", "DEEP", '"DEEP" is not a health check'),
+        ("two at once", "quick,deep", '"quick,deep" is not a health check'),
     ),
 )
