@@ -272,7 +272,8 @@ class JobsWorld(JobNodes):
         """The report says how it ended, the list of artifacts has what last reports named, the code is that of the admission."""
         execution, prefix, found = run.execution, keys.JobPrefix(run.id), list[str]()
         described = self.aws.s3.read(JOB.home_bucket, prefix.description)
-        if described is None or not (execution.launched or run.fates or execution.verdicts):
+        tried = any(fate.nodes or fate.refusals for fate in run.fates.values())
+        if described is None or not (execution.launched or tried or execution.verdicts):
             return found  # stopped before its launch
         job = decode(Job, described)
         sources = self.aws.s3.buckets[JOB.home_bucket].objects[f"{keys.UPLOADS}{run.id}.tar.gz"]

@@ -7,7 +7,7 @@ import pytest
 from tests.properties.jobs_rules import STARTS, Jobs
 from tests.properties.rounds import DEEP, play
 
-ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (len(STARTS), 4, 30)
+ROUNDS, EXAMPLES, STEPS = (100, 10, 40) if DEEP else (len(STARTS), 3, 30)
 
 
 @pytest.mark.timeout(0)

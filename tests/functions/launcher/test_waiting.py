@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 
-from contract import items, money, tags
-from contract.codec import decode
-from contract.intents import Intent
+from contract import tags
 from contract.timings import LauncherTiming
-from tests.builders import JOB, rung
+from tests.builders import JOB
 from tests.fakes.faults import Death, Kind, Mishap
-from tests.fakes.state import kept
 from tests.fakes.yard import home
-from tests.functions.launcher.waiting import AWAY_S, HOUR, PATIENCE_S, WaitingYard, waiting
+from tests.functions.launcher.waiting import AWAY_S, HOUR, PATIENCE_S, TRY_S, WaitingYard, waiting
 from tests.properties.retrying import WAIT
-
-TRY_S = 1.5 * JOB.timing.wait_longest_s + 300
-"""Within this time there is a next try, however long the pauses have grown."""
 
 
 @pytest.fixture
@@ -32,46 +26,6 @@ def yard() -> Iterator[WaitingYard]:
         made.run(AWAY_S)
         assert made.executions[JOB.id].state == WAIT
         yield made
-
-
-def walks(yard: WaitingYard) -> list[Intent]:
-    found = [one for one in kept(yard.aws) if one[items.PARTITION]["S"] == items.launches(JOB.id)]
-    return [decode(Intent, items.unpacked(one)) for one in found]
-
-
-def test_what_launch_left_behind_in_doubt_is_paid_for_beside_what_the_wait_finds() -> None:
-    """EC2 launched and never said so; the job then waits, and its turn launches the same place again."""
-    dollars = replace(rung(), most_usd=2.0)
-    with waiting() as yard:
-        yard.free()
-        yard.aws.faults.add(Kind.LOST, "ec2:RunInstances", times=10**6)
-        execution = yard.start(ladder=(dollars,), max_cost_usd=12.0)
-        yard.run(AWAY_S)
-        assert execution.state == WAIT
-        yard.aws.faults.waiting.clear()
-        yard.run(TRY_S)
-        assert len(yard.running()) == 2 * JOB.nodes
-        (launched,) = [walk for walk in walks(yard) if walk.launched]
-        deadline = money.launched_as(yard.job(), launched, dollars).deadline
-        off_at = deadline + JOB.timing.power_off_after_deadline_s
-        usd = sum(2.0 * (off_at - one.launched_at) / HOUR for one in yard.running())
-        assert 11.5 < usd <= 12.0
-
-
-def test_a_wait_ends_once_what_is_in_doubt_may_have_used_up_the_money() -> None:
-    with waiting() as yard:
-        yard.free()
-        yard.aws.faults.add(Kind.LOST, "ec2:RunInstances", times=10**6)
-        execution = yard.start(ladder=(replace(rung(), most_usd=2.0),), max_cost_usd=12.0)
-        yard.run(AWAY_S)
-        yard.aws.faults.waiting.clear()
-        yard.fill()
-        yard.run(4 * HOUR)
-        assert execution.problem is not None
-        assert execution.problem[0] == "BudgetExceeded"
-        assert (yard.running(), yard.waits()) == ([], [])
-        usd = sum(2.0 * (one.ending_at - one.launched_at) / HOUR for one in home(yard.aws).machines.values())
-        assert 10.0 < usd <= 12.0
 
 
 def settle(yard: WaitingYard) -> None:
@@ -357,7 +311,7 @@ def test_a_job_that_waits_keeps_no_security_group_from_others(yard: WaitingYard)
 
 def test_a_thousand_tries_leave_one_item_more_than_the_walks_of_launch(yard: WaitingYard) -> None:
     yard.run(5 * HOUR)
-    found = walks(yard)
+    found = yard.walks()
     assert found[-1].walk > len(found) + 15
     assert [one.waiting for one in found] == [False] * (len(found) - 1) + [True]
 

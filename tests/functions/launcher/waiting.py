@@ -11,6 +11,7 @@ from typing import Any
 from contract import items
 from contract.codec import decode
 from contract.groups import TakenGroups
+from contract.intents import Intent
 from contract.jobs import Job
 from contract.keys import JobPrefix
 from contract.places import Place
@@ -35,6 +36,8 @@ PATIENCE_S = 300.0
 TIMING = replace(JOB.timing, launch_patience_s=PATIENCE_S)
 AWAY_S = PATIENCE_S + 120
 """After this long the ladder is used up."""
+TRY_S = 1.5 * JOB.timing.wait_longest_s + 300
+"""Within this time there is a next try, however long the pauses have grown."""
 STATUS = {"Done": "SUCCEEDED", "Failed": "FAILED", "Aborted": "ABORTED"}
 
 
@@ -115,6 +118,11 @@ class WaitingYard:
         """The jobs that wait."""
         found = [one for one in kept(self.aws) if one[items.PARTITION]["S"] == items.CAPACITY]
         return [decode(CapacityWait, items.unpacked(one)) for one in found]
+
+    def walks(self, name: str = JOB.id) -> list[Intent]:
+        """The walks that the table keeps of a job."""
+        found = [one for one in kept(self.aws) if one[items.PARTITION]["S"] == items.launches(name)]
+        return [decode(Intent, items.unpacked(one)) for one in found]
 
     def document(self, name: str = JOB.id) -> dict[str, Any]:
         """What people read."""
