@@ -52,6 +52,8 @@ CHECKS = {
     "slow-network": {"nodes": 2, "health": "deep"},
 }
 """What requests of these ask beside the others."""
+LATER = ["slow-boot:seconds=600,job=slow-network"]
+"""Its nodes start PyTorch, and would hold up the others' first steps."""
 UNATTENDED = [
     *(f"timer-off:job={job}" for job in (*STOPPED, "cut")),
     *(f"cleanup-event-lost:job={job}" for job in STOPPED if job.startswith("unheard-")),
@@ -130,7 +132,7 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *LATER, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
     timing = asdict(Timing().divided(conditions.speed)) | {
         "boot_allowance_s": BOOT_S,
         "links_patience_s": LINKS_S,
