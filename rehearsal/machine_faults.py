@@ -45,6 +45,7 @@ STANDS_S, MOVES_S = 3.0, 0.005
 LOOK_S = 0.2
 """How often it is seen whether a node measures: Python and PyTorch take longer to start."""
 MEASURES = b"/links/collective.py\0"
+SOCKET = "socket:["
 CONNECTED = "01"
 """State of a connection in /proc/net/tcp."""
 FELL = "NVRM: Xid (PCI:0000:10:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -93,7 +94,7 @@ def slow_down(init: int, lives: Callable[[], bool]) -> None:
             # Once it is connected nothing else is looked at: on a busy computer every look is a time in which it moves.
             measuring = [process for process in descendants(init) if _measures(process)]
             while _left(measuring) and not _connected(measuring):
-                time.sleep(MOVES_S)
+                time.sleep(LOOK_S / 10)
             while _left(measuring):
                 _signal(measuring, signal.SIGSTOP)
                 time.sleep(STANDS_S)
@@ -121,8 +122,10 @@ def _measures(process: int) -> bool:
 
 
 def _connected(processes: list[int]) -> bool:
-    connections = set(_connections())
-    return any(_sockets(process) & connections for process in processes)
+    held = set[str]().union(*map(_sockets, processes))
+    return bool(held) and not held.isdisjoint(
+        _connections()
+    )  # the long list of all connections only where there may be one
 
 
 def _connections() -> Iterator[str]:
@@ -140,5 +143,6 @@ def _sockets(process: int) -> set[str]:
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{process}/fd"):
             with contextlib.suppress(OSError):
-                found.add(str(Path(entry.path).readlink()).removeprefix("socket:[").removesuffix("]"))
+                if (link := str(Path(entry.path).readlink())).startswith(SOCKET):
+                    found.add(link[len(SOCKET) : -1])
     return found

@@ -39,7 +39,6 @@ BESIDE = {
     "watched": "trainer-hang:at=15",
     "missing-gpu": "bad-gpu:how=fewer",
     "fallen-gpu": "bad-gpu:how=xid,at=15",
-    "slow-network": "slow-link:rank=1",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
 STALLS = {
@@ -47,11 +46,10 @@ STALLS = {
     "given-up": {"stall": {"minutes": 0.1, "then": "stop"}},
     "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
 }
-CHECKS = {
-    **{name: {"instance_types": ["g5.xlarge"]} for name in ("missing-gpu", "fallen-gpu")},
-    "slow-network": {"nodes": 2, "health": "deep"},
-}
+CHECKS = {name: {"instance_types": ["g5.xlarge"]} for name in ("missing-gpu", "fallen-gpu")}
 """What requests of these ask beside the others."""
+MEASURED = ["slow-link:rank=1,job=slow-network"]
+"""What the job meets that measures the network between its nodes."""
 UNATTENDED = [
     *(f"timer-off:job={job}" for job in (*STOPPED, "cut")),
     *(f"cleanup-event-lost:job={job}" for job in STOPPED if job.startswith("unheard-")),
@@ -130,7 +128,7 @@ def shares_the_yard(item: pytest.Item) -> bool:
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """The product, deployed by the real CDK command line, under the conditions of `make rehearse`."""
     faults = [f"{fault},job={job}" for job, fault in (STOPPED | BESIDE).items()]
-    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
+    conditions = Conditions(speed=10.0, faults=parse_faults([*faults, *MEASURED, *UNATTENDED, *MAIN, *PLACES, *GRIDS]))
     timing = asdict(Timing().divided(conditions.speed)) | {
         "boot_allowance_s": BOOT_S,
         "links_patience_s": LINKS_S,
@@ -167,3 +165,10 @@ def beside(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:
     """Started by the first test that asks for it; the last ones see how they ended."""
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
     return {name: yard.start(request | (STALLS | CHECKS).get(name, {}), name) for name in BESIDE}
+
+
+@pytest.fixture(scope="session")
+def measured(yard: Yard, trainer: str) -> StartedJob:
+    """Not beside the others: its nodes start PyTorch, and another job's first checkpoint was late by that."""
+    request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
+    return yard.start({**request, "nodes": 2, "health": "deep"}, "slow-network")

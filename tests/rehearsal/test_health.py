@@ -61,8 +61,8 @@ def test_a_training_that_died_beside_an_xid_goes_on_from_its_checkpoint(beside: 
 # A real all-reduce between two nodes, one of which is slow
 
 
-def test_a_slow_network_is_found_before_the_training_and_other_machines_train(beside: dict[str, StartedJob]) -> None:
-    job, execution = beside["slow-network"], ended(beside["slow-network"])
+def test_a_slow_network_is_found_before_the_training_and_other_machines_train(measured: StartedJob) -> None:
+    job, execution = measured, ended(measured)
     assert execution["status"] == "SUCCEEDED", execution.get("cause")
     assert (path(job), len(instances(job)), left(job)) == (AGAIN, 4, []), log(job, 1)
     zones = [one["Placement"]["AvailabilityZone"] for one in sorted(instances(job), key=launched)]
@@ -70,8 +70,8 @@ def test_a_slow_network_is_found_before_the_training_and_other_machines_train(be
     assert "started:" not in log(job, 1)
 
 
-def test_of_two_nodes_with_a_slow_network_the_report_has_both_instances(beside: dict[str, StartedJob]) -> None:
-    job = beside["slow-network"]
+def test_of_two_nodes_with_a_slow_network_the_report_has_both_instances(measured: StartedJob) -> None:
+    job = measured
     ended(job)
     report = json.loads(stored(job.yard, JobPrefix(job.name).result))
     assert [one["error"] for one in report["recovered"]] == ["NodeUnhealthy"]
@@ -83,7 +83,7 @@ def test_of_two_nodes_with_a_slow_network_the_report_has_both_instances(beside: 
     assert {one["instance"] for one in report["unhealthy"]} <= first
 
 
-def test_healthy_nodes_say_what_their_network_reaches(beside: dict[str, StartedJob]) -> None:
-    job = beside["slow-network"]
+def test_healthy_nodes_say_what_their_network_reaches(measured: StartedJob) -> None:
+    job = measured
     ended(job)
     assert "health: an all-reduce between 2 nodes reached" in log(job, 2)

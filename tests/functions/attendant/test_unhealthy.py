@@ -69,7 +69,8 @@ DEEP = replace(JOB, health=HealthCheck.DEEP)
 
 
 def checking(rank: int, **fields: Any) -> Heard:
-    return heard(rank, **{"phase": Phase.CHECKING, "timeline": {"prepared": NOW}, **fields})
+    told: dict[str, Any] = {"phase": Phase.CHECKING, "timeline": {"prepared": NOW}, **fields}
+    return heard(rank, **told)
 
 
 def test_nodes_that_measure_the_network_are_left_alone() -> None:
