@@ -28,7 +28,7 @@ DOOMED = "doomed"
 """A job of test_destroy.py that trains until the deployment goes away."""
 BESIDE = {
     "slow": "slow-boot:seconds=600",
-    "killed": "agent-crash:at=15",
+    "killed": "agent-crash:at=60",
     "broken": "user-data-fails:line=2",
     "cut": "no-network:at=10",
     "full": "disk-full:at=10",
@@ -38,7 +38,7 @@ BESIDE = {
     "given-up": "trainer-hang:at=15",
     "watched": "trainer-hang:at=15",
     "missing-gpu": "bad-gpu:how=fewer",
-    "fallen-gpu": "bad-gpu:how=xid,at=15",
+    "fallen-gpu": "bad-gpu:how=xid,at=60",
 }
 """Jobs that meet a fault while other tests run, and the fault, which is theirs alone."""
 STALLS = {
@@ -46,7 +46,10 @@ STALLS = {
     "given-up": {"stall": {"minutes": 0.1, "then": "stop"}},
     "watched": {"stall": {"minutes": 0.1, "then": "notify"}},
 }
-CHECKS = {name: {"instance_types": ["g5.xlarge"]} for name in ("missing-gpu", "fallen-gpu")}
+GPU = {"instance_types": ["g5.xlarge"]}
+LONGER = {"command": train(100, 0.2)}
+"""Of what begins again from a checkpoint: the first one has to be in S3 before the fault, on a busy machine too."""
+ASKED = STALLS | {"killed": LONGER, "missing-gpu": GPU, "fallen-gpu": GPU | LONGER}
 """What requests of these ask beside the others."""
 MEASURED = ["slow-link:rank=1,job=slow-network"]
 """What the job meets that measures the network between its nodes."""
@@ -164,7 +167,7 @@ def unattended(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJ
 def beside(yard: Yard, trainer: str, mailbox: Mailbox) -> dict[str, StartedJob]:  # noqa: ARG001  (hears of one of them)
     """Started by the first test that asks for it; the last ones see how they ended."""
     request = {**ONE, "code": trainer, "command": train(40, 0.2), "checkpoint_minutes": 0.02}
-    return {name: yard.start(request | (STALLS | CHECKS).get(name, {}), name) for name in BESIDE}
+    return {name: yard.start(request | ASKED.get(name, {}), name) for name in BESIDE}
 
 
 @pytest.fixture(scope="session")
