@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from admission import accelerators, efa, images, money, reservations, resume, roles, volumes
+from admission import accelerators, containers, efa, images, money, reservations, resume, roles, volumes
 from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
@@ -20,6 +20,7 @@ from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
+from contract.images import ContainerImage
 from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
@@ -68,6 +69,8 @@ class RequestQuestions:
     secrets: dict[str, str]
     source: str
     """The job from which this one begins; empty for none."""
+    images: dict[str, ContainerImage]
+    """Region to the image of the container, as nodes there would pull it; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
+        images=containers.pulled(request, regions, env),
     )
 
 
@@ -133,8 +137,9 @@ def admit(
         if request.reservation is None
         else reservations.reserved(request, facts.regions, env, wish)
     )
-    brought = volumes.brought(facts.code, facts.archive)
-    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
+    looks = {region: one.look for region, one in facts.regions.items() if one.look}
+    brought, room = volumes.brought(facts.code, facts.archive), containers.room(looks)
+    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought + room)
     made = replace(made, rungs=money.priced(made.rungs, facts.regions, disk))
     if request.reservation is None:
         made = money.affordable(made, money.Budget(nodes=request.nodes, hours=hours, cap_usd=request.max_cost_usd))
@@ -148,13 +153,14 @@ def admit(
         *money.problems(request, hours),
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
+        *volumes.image_problems(request.volume_gb, room),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
+        *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
     if found:
         raise refusal(found)
-    assert facts.code is not None
     return Job(
         id=execution.name,
         deployment=env.deployment,
@@ -163,7 +169,8 @@ def admit(
         admitted_at=execution.started_at,
         deadline=math.ceil(execution.started_at + hours * 3600),
         command=tuple(request.command),
-        code=_code(request, execution.name, facts.code),
+        code=_code(request, execution.name, facts.code) if facts.code else None,
+        container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
         nodes=request.nodes,
         volume_gb=disk.gb,
         volume_iops=disk.iops,

@@ -67,6 +67,16 @@ def too_small_for(image: Ami, asked: int | None) -> list[str]:
     return [f"volume_gb: {asked} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"]
 
 
+def image_problems(asked: int | None, room: int) -> list[str]:
+    """Rejects a size that the container's image alone fills; `room` is what the image takes."""
+    if asked is None or asked * GIB > room:
+        return []
+    return [
+        f"volume_gb: {asked} is too small for the container's image, which takes about {room / GIB:.1f} GiB, packed and unpacked; "
+        f"allowed: more than {room // GIB}, and room for the machine's image, the code and the checkpoints"
+    ]
+
+
 def problems(key: str, region: str, own: str = "", *, field: str = "region") -> list[str]:
     """Rejects a region whose default key is a customer's. `key` is EC2's answer; empty means that EC2 does not say, and is accepted.
     With a key of the deployment's `own` launches name that key, and the default does not matter.

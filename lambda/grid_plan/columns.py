@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from contract.environments import LONGEST_TRAINING_H
 from grid_plan import limits
-from grid_plan.images import parsed
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what

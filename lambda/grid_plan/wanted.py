@@ -13,7 +13,7 @@ from contract.grid import GridPrefix, grid_of
 from contract.images import ContainerImage
 from grid_plan.answers import bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import is_ours, parsed, standing_in
+from grid_plan.images import is_ours, standing_in
 from refusals.addresses import Address
 
 
