@@ -6,8 +6,6 @@ as the caller's. So the model answers the calls that read images.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -17,7 +15,7 @@ from moto.ecr import models
 
 from localaws.api import Service
 from localaws.services.cloudformation_repairs import around_creation
-from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted
+from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted, described, digest_of
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -41,7 +39,12 @@ def install(aws: LocalAws) -> None:
     aws.patch(models.Image, "_create_digest", create_digest)
 
     def region(name: str) -> Ecr:
-        return Ecr(aws.account, partial(_stored, aws.account, name))
+        return Ecr(aws.account, partial(_stored, aws.account, name), blobs)
+
+    def blobs(digest: str) -> bytes | None:
+        """What a build has made, or what a container of AWS's says of itself."""
+        file = aws.work / "images/blobs" / digest.removeprefix("sha256:")
+        return file.read_bytes() if file.is_file() else _SAID.get(digest)
 
     Service(aws, "ecr", region, invalid="InvalidParameterException", only=LOOKS)
 
@@ -61,9 +64,21 @@ def _stored(caller: str, region: str, account: str, name: str, wanted: list[Want
     if not CONTAINERS.fullmatch(name):
         return None
     tags = [one["imageTag"] for one in wanted if CONTAINER.fullmatch(one.get("imageTag", ""))]
-    manifests = {tag: json.dumps({"schemaVersion": 2, "name": f"{name}:{tag}"}) for tag in tags}
-    return [Image(_digest(manifest), (tag,), manifest) for tag, manifest in manifests.items()]
+    return [_container(name, tag) for tag in tags] + [
+        _GIVEN[one["imageDigest"]] for one in wanted if one.get("imageDigest") in _GIVEN
+    ]
+
+
+_GIVEN, _SAID = dict[str, Image](), dict[str, bytes]()
+"""AWS's containers that somebody has asked for, by digest; what each says of itself, by the digest of that."""
+
+
+def _container(name: str, tag: str) -> Image:
+    manifest, config = described("amd64", (), ("/bin/bash",), size=6 * 1024**2, name=f"{name}:{tag}")
+    image = Image(digest_of(manifest.encode()), (tag,), manifest)
+    _GIVEN[image.digest], _SAID[digest_of(config)] = image, config
+    return image
 
 
 def _digest(manifest: str) -> str:
-    return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"
+    return digest_of(manifest.encode())
