@@ -69,6 +69,8 @@ def build(app: cdk.App, settings: Settings) -> None:
         images={str(family): image for family, image in settings.images.items()},
         machine_images=settings.machine_images,
         image_owners=settings.image_owners,
+        repositories=settings.repositories,
+        copy_accounts=settings.copy_accounts,
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

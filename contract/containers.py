@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from contract.images import PRIVATE_REGISTRY
+
 FOLDERS = "/opt/ml"
 """Where a container finds the job's folders: SageMaker's own place, so that one image runs in both."""
 CHECKPOINTS = f"{FOLDERS}/checkpoints"
@@ -38,7 +40,19 @@ class Container:
         """Returns what nodes in the region pull and run. Raises KeyError for a region in which the job has no place."""
         return f"{self.repositories[region]}@{self.digest}"
 
+    def arns(self, partition: str) -> tuple[str, ...]:
+        """Returns the ARNs of the repositories, in whatever region each lies."""
+        return tuple(dict.fromkeys(repository_arn(one, partition) for one in self.repositories.values()))
+
     @property
     def room(self) -> int:
         """Bytes of disk that the image takes."""
         return self.size * UNPACKED
+
+
+def repository_arn(repository: str, partition: str) -> str:
+    """Returns the ARN of a repository (registry and name) of a private ECR registry, with any region."""
+    host, _, name = repository.partition("/")
+    found = PRIVATE_REGISTRY.fullmatch(host)
+    assert found, f"{host} is no private registry"
+    return f"arn:{partition}:ecr:*:{found['account']}:repository/{name}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from admission.request import JobRequest
 from aws.facts import InstanceType, Stored
 from contract import names
-from contract.containers import ARCHITECTURES, UNPACKED, Container
+from contract.containers import ARCHITECTURES, UNPACKED, Container, repository_arn
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage, parsed, registry
 from refusals.wording import plain
@@ -52,6 +52,12 @@ def pulled(request: JobRequest, regions: Iterable[str], env: AdmissionEnvironmen
         return {}
     image = parsed(request.image)
     return {region: found for region in regions if (found := standing_in(image, region, env)).registry}
+
+
+def repositories(request: JobRequest, env: AdmissionEnvironment, partition: str) -> list[str]:
+    """Returns the ARNs of the repositories of which a job's keys have to speak, of every region in which it might run."""
+    images = pulled(request, env.regions, env).values()
+    return list(dict.fromkeys(repository_arn(f"{one.registry}/{one.repository}", partition) for one in images))
 
 
 def standing_in(image: ContainerImage, region: str, env: AdmissionEnvironment) -> ContainerImage:

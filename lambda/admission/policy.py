@@ -360,7 +360,8 @@ def _secret_problems(
         for name, arn in request.secrets.items()
         if _foreign_secret(arn, execution, env)
     ]
-    together = len(sessions.policy(request.secrets.values()))
+    pulled = containers.repositories(request, env, execution.partition)
+    together = len(sessions.policy(request.secrets.values(), pulled))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
         "secrets, of which one may hold several values as JSON"
