@@ -6,23 +6,31 @@ as the caller's. So the model answers the calls that read images.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moto.ecr import models
 
 from localaws.api import Service
+from localaws.recorder import Answer
 from localaws.services.cloudformation_repairs import around_creation
 from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted, described, digest_of
 
 if TYPE_CHECKING:
+    from localaws.recorder import Call, Environ
     from localaws.server import LocalAws
 
 CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
 """Tags of AWS's Deep Learning Containers."""
 CONTAINERS = re.compile(r"(pytorch|tensorflow|huggingface-pytorch)-(training|inference)")
+LOGIN_S = 12 * 3600.0
 NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is called as such a container would be"
 
 
@@ -47,6 +55,21 @@ def install(aws: LocalAws) -> None:
         return file.read_bytes() if file.is_file() else _SAID.get(digest)
 
     Service(aws, "ecr", region, invalid="InvalidParameterException", only=LOOKS)
+    aws.recorder.interceptors.append(partial(_login, aws))
+
+
+def _login(aws: LocalAws, call: Call, _: Environ) -> Answer | None:
+    """The password of the registries is a key of its own with the rights of whoever asks, as a pull is judged by these on AWS."""
+    if call.name != "ecr:GetAuthorizationToken":
+        return None
+    until = time.time() + LOGIN_S
+    key = "ASIA" + hashlib.sha256(f"{call.role} {call.session} {until}".encode()).hexdigest()[:16].upper()
+    aws.recorder.know(key, replace(call.by, until=until))
+    token = base64.b64encode(f"AWS:{key}".encode()).decode()
+    proxy = f"https://{aws.account}.dkr.ecr.{call.region}.amazonaws.com"
+    said = {"authorizationToken": token, "expiresAt": until, "proxyEndpoint": proxy}
+    body = json.dumps({"authorizationData": [said]}).encode()
+    return Answer(200, body, {"Content-Type": "application/x-amz-json-1.1"})
 
 
 def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
