@@ -124,12 +124,9 @@ class AdmissionEnvironment(JobsEnvironment):
     image_owners: tuple[str, ...]
     """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
     repositories: tuple[str, ...]
-    """Short names of the deployment's repositories of images."""
     base_accounts: dict[str, str]
-    """Region to the account of AWS's Deep Learning Containers there (empty where it is unknown); those of all other regions under the
-    empty name."""
+    """Region to the account of AWS's Deep Learning Containers there, empty for none; that of all other regions under the empty name."""
     copy_accounts: tuple[str, ...]
-    """Further accounts whose private registries nodes may pull from."""
     data_buckets: tuple[str, ...]
     job_roles: tuple[str, ...]
     """Names of the roles that requests may name for their training; the attendant knows their ARNs."""

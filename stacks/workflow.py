@@ -34,7 +34,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
-from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.container_rights import ContainerRights
 from stacks.parts.cost_alarm import watch_costs
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
@@ -67,29 +67,20 @@ class WorkflowStack(cdk.Stack):
         images: dict[str, str],
         machine_images: dict[str, str],
         image_owners: tuple[str, ...],
-        repositories: tuple[str, ...],
-        copy_accounts: tuple[str, ...],
+        containers: ContainerRights,
         data_buckets: tuple[str, ...],
         job_roles: Mapping[str, str],
         master_port: int,
         limits: Limits,
         checkpoints: CheckpointLimits,
     ) -> None:
-        """`drain` ends everything that runs before a destroy deletes anything. `repositories` are short names; containers may come from
-        these, and from private registries of `copy_accounts`."""
+        """`drain` ends everything that runs before a destroy deletes anything."""
         rights, timing, deployment = common.rights, common.timing, common.deployment
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
         )
-        self._foundation, self._rights, self._timing = foundation, rights, timing
-        self._containers = ContainerRights(
-            rights=rights,
-            repositories=repositories,
-            base_accounts=base_accounts(rights.regions),
-            copy_accounts=copy_accounts,
-        )
+        self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
-
         self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
 
@@ -138,8 +129,7 @@ class WorkflowStack(cdk.Stack):
             ("TrainMachine", arn, "The state machine that trains a job"),
         ):
             shown(self, output, value, what)
-        how = "Open this, press Start execution, name it like the job, paste the job's JSON"
-        started_here(self, "Console", arn, how)
+        started_here(self, "Console", arn, "Open this, press Start execution, name it like the job, paste the job's JSON")
 
     def _admission(
         self,
@@ -152,6 +142,7 @@ class WorkflowStack(cdk.Stack):
         limits: Limits,
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
+        known = {*images.values(), *machine_images.values()}
         return self._function(
             "Admission",
             "admission",
@@ -180,12 +171,7 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
-            rights=[
-                *admission_rights.admit(
-                    rights, agent, images={*images.values(), *machine_images.values()}, data_buckets=data_buckets
-                ),
-                *self._containers.look(),
-            ],
+            rights=admission_rights.admit(rights, agent, self._containers, images=known, data_buckets=data_buckets),
         )
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:
@@ -253,9 +239,7 @@ class WorkflowStack(cdk.Stack):
         assert function.role is not None
         trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
         shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
-        job_rights.JobRole(
-            self, "JobRole", rights=rights, begun_by=function.role, further=self._containers.pull()
-        )
+        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._containers.pull())
         return function
 
     def _artifact_check(self) -> Function:

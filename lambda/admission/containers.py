@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from admission.request import JobRequest
-from aws.facts import InstanceType, Stored
+from aws.facts import InstanceType, StoredImage
 from contract import names
 from contract.containers import ARCHITECTURES, UNPACKED, Container, repository_arn
 from contract.environments import AdmissionEnvironment
@@ -18,12 +18,12 @@ COMMON = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ImageLook:
     """What the registry of one region says of the image."""
 
     image: ContainerImage
     """As nodes there would pull it."""
-    stored: Stored | None = None
+    stored: StoredImage | None = None
     """None where it lacks the image, or does not tell."""
     trouble: str = ""
     """Why it does not tell; empty where it does."""
@@ -104,7 +104,7 @@ def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str
     return []
 
 
-def problems(request: JobRequest, looks: Mapping[str, Look], env: AdmissionEnvironment) -> list[str]:
+def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: AdmissionEnvironment) -> list[str]:
     """Reasons against the request that are the same in every region. `looks`: by region, of those that were asked."""
     found = problems_of_name(request, env)
     if request.image is None:
@@ -120,7 +120,7 @@ def problems(request: JobRequest, looks: Mapping[str, Look], env: AdmissionEnvir
     return []
 
 
-def region_problems(request: JobRequest, region: str, look: Look | None, *, field: str) -> list[str]:
+def region_problems(request: JobRequest, region: str, look: ImageLook | None, *, field: str) -> list[str]:
     """What stands against the region because of its registry; `field` is the request's field that names the region."""
     if request.image is None or look is None:
         return []
@@ -138,7 +138,7 @@ def region_problems(request: JobRequest, region: str, look: Look | None, *, fiel
     return []
 
 
-def architecture_problems(request: JobRequest, kind: InstanceType, look: Look | None) -> list[str]:
+def architecture_problems(request: JobRequest, kind: InstanceType, look: ImageLook | None) -> list[str]:
     """Rejects an instance type for whose processors the image has nothing."""
     if request.image is None or look is None or look.stored is None or not look.stored.platforms:
         return []
@@ -151,26 +151,26 @@ def architecture_problems(request: JobRequest, kind: InstanceType, look: Look | 
     ]
 
 
-def agreed(looks: Mapping[str, Look]) -> Stored | None:
+def agreed(looks: Mapping[str, ImageLook]) -> StoredImage | None:
     """Returns the image that the job runs everywhere: that of the first region whose registry has it."""
     return _chosen(looks)
 
 
-def _chosen(looks: Mapping[str, Look]) -> Stored | None:
+def _chosen(looks: Mapping[str, ImageLook]) -> StoredImage | None:
     return next((look.stored for look in looks.values() if look.stored is not None and not look.other), None)
 
 
-def size(stored: Stored | None) -> int:
+def size(stored: StoredImage | None) -> int:
     """Returns the bytes that a node pulls at most: those of the largest of the image's platforms."""
     return max((one.size for one in stored.platforms), default=0) if stored else 0
 
 
-def room(looks: Mapping[str, Look]) -> int:
+def room(looks: Mapping[str, ImageLook]) -> int:
     """Returns the bytes of disk that the image takes."""
     return UNPACKED * size(_chosen(looks))
 
 
-def chosen(request: JobRequest, looks: Mapping[str, Look], regions: Collection[str]) -> Container | None:
+def chosen(request: JobRequest, looks: Mapping[str, ImageLook], regions: Collection[str]) -> Container | None:
     """The job's container, whose nodes run in these regions."""
     stored = _chosen(looks)
     if request.image is None or stored is None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from admission import containers, volumes
-from admission.containers import Look
+from admission.containers import ImageLook
 from admission.images import family, is_allowed
 from admission.request import JobRequest
 from aws.facts import InstanceType, Reservation
@@ -48,7 +48,7 @@ class RegionFacts:
     """What root volumes cost; None where it is not known."""
     spot: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """USD an hour by type and zone; without those that are not known."""
-    look: Look | None = None
+    look: ImageLook | None = None
     """What its registry says of the request's image; None where there is none to ask for."""
     silent: str = ""
     """Why the region could not be asked; then nothing else is known."""

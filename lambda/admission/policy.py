@@ -168,9 +168,6 @@ def admit(
         owner=request.owner,
         admitted_at=execution.started_at,
         deadline=math.ceil(execution.started_at + hours * 3600),
-        command=tuple(request.command),
-        code=_code(request, execution.name, facts.code) if facts.code else None,
-        container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
         nodes=request.nodes,
         volume_gb=disk.gb,
         volume_iops=disk.iops,
@@ -189,9 +186,6 @@ def admit(
         ladder=made.rungs,
         places=_places(made, facts),
         timing=env.timing,
-        environment=dict(request.environment),
-        secrets=dict(request.secrets),
-        data=tuple(request.data),
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
@@ -200,6 +194,8 @@ def admit(
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
         left_out=made.left_out,
+        container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
+        **_runs(request, execution.name, facts),
         **_machines(request, [types[rung.instance_type] for rung in made.rungs]),
     )
 
@@ -215,6 +211,17 @@ def _named_problems(
         *images.problems(request, env),
         *roles.problems(request, env),
     ]
+
+
+def _runs(request: JobRequest, name: str, facts: RequestFacts) -> dict[str, Any]:
+    """The job's fields about what it runs, and with what."""
+    return {
+        "command": tuple(request.command),
+        "code": _code(request, name, facts.code) if facts.code else None,
+        "environment": dict(request.environment),
+        "secrets": dict(request.secrets),
+        "data": tuple(request.data),
+    }
 
 
 def _machines(request: JobRequest, types: Sequence[InstanceType]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from admission.asking import passes
-from admission.containers import Look, agreed
+from admission.containers import ImageLook, agreed
 from aws import registry
 from aws.clients import BRISK, PATIENT
 from contract.aws_errors import code_of
@@ -19,7 +19,7 @@ from contract.images import ContainerImage
 AT_ONCE = 8
 
 
-def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, Look]:
+def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, ImageLook]:
     """What each region's registry says. Where a tag names another image than in the first region that has one, the registry is asked for
     the first one's digest. An error that says nothing of the image is raised, unless a region of "auto" may be left out."""
     if not images:
@@ -39,19 +39,19 @@ def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, Loo
     return first | again
 
 
-def _look(image: ContainerImage, *, auto: bool) -> Look:
+def _look(image: ContainerImage, *, auto: bool) -> ImageLook:
     config: Any = BRISK if auto else PATIENT
     try:
-        return Look(image=image, stored=registry.stored(image, config))
+        return ImageLook(image=image, stored=registry.stored(image, config))
     except registry.NoRepository:
-        return Look(image=image)
+        return ImageLook(image=image)
     except registry.Unreadable as problem:
-        return Look(image=image, trouble=str(problem))
+        return ImageLook(image=image, trouble=str(problem))
     except ClientError as problem:
         if passes(problem) and not auto:
             raise
-        return Look(image=image, trouble=code_of(problem))
+        return ImageLook(image=image, trouble=code_of(problem))
     except BotoCoreError as problem:
         if not auto:
             raise
-        return Look(image=image, trouble=type(problem).__name__)
+        return ImageLook(image=image, trouble=type(problem).__name__)

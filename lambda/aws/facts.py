@@ -261,7 +261,7 @@ class Platform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredImage:
     """A container image in a registry."""
 
     digest: str

@@ -11,7 +11,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from aws.clients import PATIENT, client
-from aws.facts import Platform, Stored
+from aws.facts import Platform, StoredImage
 from contract.aws_errors import code_of
 from contract.errors import BuildFailed
 from contract.images import ContainerImage
@@ -95,7 +95,7 @@ class Unreadable(Exception):
     """The registry has the image, and what it says of itself cannot be read; the message says why."""
 
 
-def stored(image: ContainerImage, config: Any = PATIENT) -> Stored | None:
+def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
     """The image and what it says of itself, asked the way a pull asks; None where the registry lacks it. Raises NoRepository, Unreadable,
     and ClientError where the registry does not let us look."""
     ecr: Any = client("ecr", image.region, config)
@@ -104,10 +104,10 @@ def stored(image: ContainerImage, config: Any = PATIENT) -> Stored | None:
         return None
     digest, kind, manifest = found
     if kind not in INDEXES:
-        return Stored(digest=digest, platforms=(_platform(ecr, image, manifest),))
+        return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
     wanted = [one for one in manifest.get("manifests", []) if _is_linux(one)]
     inner = [_manifest(ecr, image, str(one["digest"]), "") for one in wanted]
-    return Stored(digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None))
+    return StoredImage(digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None))
 
 
 def _is_linux(one: Mapping[str, Any]) -> bool:

@@ -38,7 +38,7 @@ from agent.role import RoleKeys
 from agent.saver import SAVED, Saver
 from agent.store import Missing, Store
 from agent.table import NodeItems
-from agent.training import LINGER_S, ChildProcess, Running, described
+from agent.training import LINGER_S, ChildProcess, RunningTraining, described
 from contract import names, training
 from contract.errors import NodeUnhealthy, TrainingFailed
 from contract.items import KEPT_S
@@ -268,7 +268,7 @@ class Attempt:
             return Exit(code=0)
         return Exit(code=status or 1, error=TrainingFailed.__name__, reason=reason)
 
-    def _accompany(self, child: Running) -> int:
+    def _accompany(self, child: RunningTraining) -> int:
         """Waits until the child process has ended, by itself or by an order. Returns its exit code."""
         started = False
         while (status := child.wait(LOOK_S)) is None:
@@ -292,7 +292,7 @@ class Attempt:
         self._reporter.moment("first_step")
         return True
 
-    def _obey(self, child: Running) -> int:
+    def _obey(self, child: RunningTraining) -> int:
         self._obeyed = order = self._watch.order
         kind = order.kind if order else OrderKind.STOP
         if kind is OrderKind.STOP:
@@ -301,7 +301,7 @@ class Attempt:
             self._dump(child)
         return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
 
-    def _dump(self, child: Running) -> None:
+    def _dump(self, child: RunningTraining) -> None:
         """Writes where the training stands to the log. Trainers break when one of them stops, so this one is not stopped before its peers
         have had the time to read the order and to do the same."""
         until = time.monotonic() + PATIENCE * self._job.timing.orders_every_s

@@ -11,7 +11,7 @@ from agent import environments, requirements
 from agent.environments import Installed
 from agent.requirements import Python, Tool
 from agent.store import Store
-from agent.training import ChildProcess, Running
+from agent.training import ChildProcess, RunningTraining
 from contract.jobs import Job
 
 
@@ -42,7 +42,7 @@ class Ground(Protocol):
     def prepare(self, code: Path) -> dict[str, str]:
         """Waits until the training can begin, whose code lies there. Returns the environment beneath the training's own."""
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> Running:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
         """Runs the training."""
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class Machine:
         python.take_over_programs()
         return python.variables(self._variables)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> Running:
+    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
         assert self._python is not None, "prepare comes first"
         words = self._python.command(command)
         return ChildProcess(words, folder=self._work / "code", environment=environment, on_line=on_line)

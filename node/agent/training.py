@@ -47,7 +47,7 @@ class Lines:
         return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
-class Running(Protocol):
+class RunningTraining(Protocol):
     """A training that was started."""
 
     why: str

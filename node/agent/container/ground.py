@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from agent.container import pulling
 from agent.container.docker import Docker
-from agent.container.options import Environment, Hardware, Mount, run
+from agent.container.options import DockerEnvironment, Hardware, Mount, run
 from agent.container.process import ContainerProcess
 from agent.disk import devices
 from agent.failures import CannotStart, MachineTrouble, Ordered
@@ -91,7 +91,7 @@ class ContainerGround:
         self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> ContainerProcess:
         assert self._docker is not None, "prepare comes first"
-        said, file = Environment.of(environment), self._settings / "environment"
+        said, file = DockerEnvironment.of(environment), self._settings / "environment"
         self._settings.mkdir(mode=0o700, parents=True, exist_ok=True)
         file.touch(mode=0o600)
         file.write_text("".join(f"{line}\n" for line in said.lines), "utf-8")

@@ -65,7 +65,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Environment:
+class DockerEnvironment:
     """The environment of a container, as docker takes it."""
 
     lines: tuple[str, ...]
@@ -74,7 +74,7 @@ class Environment:
     """What no line can hold."""
 
     @classmethod
-    def of(cls, variables: Mapping[str, str]) -> Environment:
+    def of(cls, variables: Mapping[str, str]) -> DockerEnvironment:
         lines = {name: f"{name}={value}" for name, value in variables.items()}
         whole = {name for name, line in lines.items() if _is_a_line(line)}
         return cls(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from admission.containers import Look, agreed
-from aws.facts import Platform, Stored
+from admission.containers import ImageLook, agreed
+from aws.facts import Platform, StoredImage
 from contract import names
 from contract.containers import UNPACKED, Container
 from contract.errors import InvalidRequest
@@ -200,14 +200,14 @@ def test_an_image_that_may_not_be_pulled_is_not_even_asked_for(there: Account) -
     assert there.regions("ecr") == set()
 
 
-LOOK = Look(
+LOOK = ImageLook(
     image=ContainerImage("r.example.com", "images", "v1"),
-    stored=Stored(digest="sha256:a", platforms=(Platform(architecture="amd64", size=1),)),
+    stored=StoredImage(digest="sha256:a", platforms=(Platform(architecture="amd64", size=1),)),
 )
 
 
 def test_the_first_region_that_has_the_image_says_which_it_is() -> None:
-    other = replace(LOOK, stored=Stored(digest="sha256:b"))
+    other = replace(LOOK, stored=StoredImage(digest="sha256:b"))
     silent = replace(LOOK, stored=None, trouble="AccessDeniedException")
     assert agreed({"a": silent, "b": LOOK, "c": other}) == LOOK.stored
     assert agreed({"a": replace(other, other="sha256:b"), "b": LOOK}) == LOOK.stored
