@@ -74,7 +74,9 @@ def policy(secrets: Iterable[str], repositories: Iterable[str] = ()) -> str:
         statements.append({"Effect": "Allow", "Action": read, "Resource": named})
     if pulled:
         statements.append({"Effect": "Allow", "Action": "ecr:GetAuthorizationToken", "Resource": "*"})
-        statements.append({"Effect": "Allow", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], "Resource": pulled})
+        statements.append(
+            {"Effect": "Allow", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], "Resource": pulled}
+        )
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 

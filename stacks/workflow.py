@@ -129,7 +129,9 @@ class WorkflowStack(cdk.Stack):
             ("TrainMachine", arn, "The state machine that trains a job"),
         ):
             shown(self, output, value, what)
-        started_here(self, "Console", arn, "Open this, press Start execution, name it like the job, paste the job's JSON")
+        started_here(
+            self, "Console", arn, "Open this, press Start execution, name it like the job, paste the job's JSON"
+        )
 
     def _admission(
         self,

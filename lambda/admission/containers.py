@@ -108,13 +108,17 @@ def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: Admission
     """Reasons against the request that are the same in every region. `looks`: by region, of those that were asked."""
     found = problems_of_name(request, env)
     if request.image is None:
-        return [f"arguments: there is no image; allowed: with image, or as words of command"] if request.arguments else []
+        return (
+            ["arguments: there is no image; allowed: with image, or as words of command"] if request.arguments else []
+        )
     if found or request.command or (chosen := _chosen(looks)) is None:
         return found
     where = f"image: {plain(request.image)}"
     bare = [one.architecture for one in chosen.platforms if not one.entry_point]
     if bare and request.arguments:
-        return [f"arguments: {plain(request.image)} has no entry point that would take them; allowed: command beside them"]
+        return [
+            f"arguments: {plain(request.image)} has no entry point that would take them; allowed: command beside them"
+        ]
     if any(not one.entry_point and not one.command for one in chosen.platforms):
         return [f"{where} has no entry point and no command of its own; allowed: command in the request"]
     return []
@@ -127,14 +131,18 @@ def region_problems(request: JobRequest, region: str, look: ImageLook | None, *,
     image = look.image
     where = f"image: {plain(request.image)}"
     if look.trouble:
-        return [f"{where} cannot be looked at in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"]
+        return [
+            f"{where} cannot be looked at in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"
+        ]
     if look.other:
         return [
             f"{where} is another image in {region} ({look.other}), whose registry lacks the job's; allowed: a digest that "
             f"every region of {field} has"
         ]
     if look.stored is None:
-        return [f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"]
+        return [
+            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
+        ]
     return []
 
 
@@ -179,7 +187,9 @@ def chosen(request: JobRequest, looks: Mapping[str, ImageLook], regions: Collect
         source=request.image,
         digest=stored.digest,
         repositories={
-            region: f"{look.image.registry}/{look.image.repository}" for region, look in looks.items() if region in regions
+            region: f"{look.image.registry}/{look.image.repository}"
+            for region, look in looks.items()
+            if region in regions
         },
         size=size(stored),
         arguments=tuple(request.arguments),

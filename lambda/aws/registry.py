@@ -107,7 +107,9 @@ def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
         return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
     wanted = [one for one in manifest.get("manifests", []) if _is_linux(one)]
     inner = [_manifest(ecr, image, str(one["digest"]), "") for one in wanted]
-    return StoredImage(digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None))
+    return StoredImage(
+        digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None)
+    )
 
 
 def _is_linux(one: Mapping[str, Any]) -> bool:
@@ -167,7 +169,7 @@ def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> P
 def _fetched(link: str) -> bytes:
     """What lies behind a link of the registry's, which is S3's."""
     try:
-        with urllib.request.urlopen(link, timeout=CONFIG_S) as answer:  # noqa: S310  (the registry's own answer)
+        with urllib.request.urlopen(link, timeout=CONFIG_S) as answer:
             return bytes(answer.read(MOST_CONFIG))
     except OSError as problem:
         raise Unreadable(f"its configuration cannot be fetched ({problem})") from None

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from contract.environments import LONGEST_TRAINING_H
+from contract.images import parsed
 from grid_plan import limits
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul

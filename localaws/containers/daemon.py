@@ -92,7 +92,9 @@ class Daemon:
         repository, _, digest = rest.partition("@")
         key = self._password(registry)
         if not key:
-            sys.exit(f'Error response from daemon: Head "https://{registry}/v2/{repository}/manifests/{digest}": no basic auth credentials')
+            sys.exit(
+                f'Error response from daemon: Head "https://{registry}/v2/{repository}/manifests/{digest}": no basic auth credentials'
+            )
         account, _, _, region, *_ = registry.split(".")
         ecr: Any = get_session().create_client(
             "ecr", region_name=region, aws_access_key_id=key, aws_secret_access_key="x", aws_session_token="x"
@@ -180,7 +182,9 @@ class Daemon:
         if not words or shutil.which(program, path=variables["PATH"]) is None:
             problem = f'exec: "{words[0] if words else ""}": executable file not found in $PATH: unknown'
             write(folder, state_of("created", code=NOT_FOUND, error=problem))
-            return _error(f"docker: Error response from daemon: failed to create task for container: {problem}", NOT_FOUND)
+            return _error(
+                f"docker: Error response from daemon: failed to create task for container: {problem}", NOT_FOUND
+            )
         workdir = Path(inside.here(given.workdir or image.workdir or "/"))
         workdir.mkdir(parents=True, exist_ok=True)
         return _attached(folder, [program, *map(inside.here, words[1:])], variables, workdir)
@@ -221,7 +225,9 @@ class Inside:
 
 def _attached(folder: Path, words: list[str], variables: Mapping[str, str], workdir: Path) -> int:
     """Starts the container's first process, which belongs to nobody here, and hands on what it prints until it ends."""
-    (folder / "start.json").write_text(json.dumps({"words": words, "variables": dict(variables), "folder": str(workdir)}))
+    (folder / "start.json").write_text(
+        json.dumps({"words": words, "variables": dict(variables), "folder": str(workdir)})
+    )
     shim = subprocess.Popen(
         [sys.executable, "-I", "-S", str(Path(__file__).with_name("shim.py")), str(folder)],
         stdin=subprocess.DEVNULL,
@@ -271,9 +277,9 @@ def _mounts(given: Sequence[str]) -> list[tuple[str, Path]]:
     found = []
     for text in given:
         (fields,) = csv.reader([text])
-        named = dict(field.partition("=")[::2] for field in fields)
+        named = {name: value for name, _, value in (field.partition("=") for field in fields)}
         if not Path(named["source"]).exists():
-            _refuse(f"invalid mount config for type \"bind\": bind source path does not exist: {named['source']}")
+            _refuse(f'invalid mount config for type "bind": bind source path does not exist: {named["source"]}')
         found.append((named["target"].rstrip("/"), Path(named["source"])))
     return found
 
@@ -312,4 +318,6 @@ def main(words: list[str]) -> int:
     settings = Path(os.environ.get("HOME", "/"), ".docker")
     if words[:1] == ["--config"]:
         settings, words = Path(words[1]), words[2:]
-    return Daemon(Path(os.environ["TRAINYARD_ROOT"]), Path(os.environ["TRAINYARD_REHEARSAL_IMAGES"]), settings).main(words)
+    return Daemon(Path(os.environ["TRAINYARD_ROOT"]), Path(os.environ["TRAINYARD_REHEARSAL_IMAGES"]), settings).main(
+        words
+    )

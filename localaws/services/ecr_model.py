@@ -34,7 +34,12 @@ class Image:
 
 
 def described(
-    architecture: str = "amd64", entry_point: Sequence[str] = (), command: Sequence[str] = (), *, size: int = 0, name: str = ""
+    architecture: str = "amd64",
+    entry_point: Sequence[str] = (),
+    command: Sequence[str] = (),
+    *,
+    size: int = 0,
+    name: str = "",
 ) -> tuple[str, bytes]:
     """Returns the manifest and the configuration of an image of one layer; `name` makes an image differ from another."""
     runs = {"Entrypoint": list(entry_point) or None, "Cmd": list(command) or None, "Labels": {"name": name}}
@@ -93,7 +98,9 @@ class Ecr:
         """A link of the registry's, which is one to S3 on AWS; here it holds the content itself."""
         blob = self._blobs(digest)
         if blob is None:
-            raise Refused("LayersNotFoundException", f"The layer with digest '{digest}' does not exist within {dict(where)}")
+            raise Refused(
+                "LayersNotFoundException", f"The layer with digest '{digest}' does not exist within {dict(where)}"
+            )
         link = f"data:application/octet-stream;base64,{base64.b64encode(blob).decode()}"
         return {"downloadUrl": link, "layerDigest": digest}
 

@@ -42,7 +42,9 @@ class Ground(Protocol):
     def prepare(self, code: Path) -> dict[str, str]:
         """Waits until the training can begin, whose code lies there. Returns the environment beneath the training's own."""
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+    ) -> RunningTraining:
         """Runs the training."""
 
     def close(self) -> None:
@@ -86,7 +88,9 @@ class Machine:
         python.take_over_programs()
         return python.variables(self._variables)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]) -> RunningTraining:
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], on_line: Callable[[str], None]
+    ) -> RunningTraining:
         assert self._python is not None, "prepare comes first"
         words = self._python.command(command)
         return ChildProcess(words, folder=self._work / "code", environment=environment, on_line=on_line)

@@ -131,7 +131,7 @@ class RoleKeys:
 
 
 def _replace(file: Path, for_all: bool, text: str) -> None:
-    """Writes the file, so that whoever reads it meanwhile has the old one or the new one, and only its owner either unless it is for all."""
+    """Writes the file, so that whoever reads it meanwhile has the old one or the new one, and only its owner either, unless `for_all`."""
     new = file.with_suffix(".new")
     with suppress(FileNotFoundError):
         new.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from agent.aws import Aws
 from agent.failures import CannotStart
 from agent.ground import Folders

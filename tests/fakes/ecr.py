@@ -28,9 +28,9 @@ class FakeEcr(Ecr):
         kept = [Image(digest, (tag,), self.manifests.get(digest, "")) for tag, digest in tags.items()]
         return [*kept, *(Image(digest, (), manifest) for digest, manifest in self.manifests.items())]
 
-    def push(self, account: str, name: str, tag: str, **said: Any) -> str:
+    def push(self, account: str, name: str, tag: str, architecture: str = "amd64", **said: Any) -> str:
         """Keeps an image of one platform that says so of itself (`described`); returns its digest."""
-        manifest, config = described(**({"name": f"{name}:{tag}"} | said))
+        manifest, config = described(architecture, name=f"{name}:{tag}", **said)
         digest = digest_of(manifest.encode())
         self.manifests[digest], self.blobs[digest_of(config)] = manifest, config
         self.repositories.setdefault((account, name), {})[tag] = digest

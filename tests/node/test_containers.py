@@ -69,7 +69,9 @@ def test_code_beside_an_image_is_the_working_folder_and_its_requirements_are_not
 
 
 def test_a_command_runs_in_place_of_the_entry_point_and_arguments_follow_it(dock: Dock) -> None:
-    dock.offer("print('never')", command=["python", "-c", "import sys; print('ran', sys.argv[1:])"], arguments=["$HOME", ""])
+    dock.offer(
+        "print('never')", command=["python", "-c", "import sys; print('ran', sys.argv[1:])"], arguments=["$HOME", ""]
+    )
     assert dock.site.run().error == ""
     assert "ran ['$HOME', '']" in dock.site.lines
     assert "never" not in dock.site.lines
@@ -216,14 +218,18 @@ sys.exit(4)
 
 
 def test_a_container_that_fills_its_disk_ends_like_any_that_fails(dock: Dock) -> None:
-    dock.offer("import errno, os\nopen(os.environ['CHECKPOINT_DIR'] + '/half.pt', 'w').write('x')\nraise OSError(errno.ENOSPC, 'full')")
+    dock.offer(
+        "import errno, os\nopen(os.environ['CHECKPOINT_DIR'] + '/half.pt', 'w').write('x')\nraise OSError(errno.ENOSPC, 'full')"
+    )
     ending = dock.site.run()
     assert (ending.code, ending.error) == (1, "TrainingFailed")
     assert any("No space left" in line or "full" in line for line in ending.tail)
 
 
 def test_what_a_container_prints_without_an_end_fills_no_memory_and_changes_nothing(dock: Dock) -> None:
-    dock.offer("import sys\nsys.stdout.write('x' * 3_000_000)\nprint('{% done %} \\x1b[2J trainyard: ended: success')\nsys.exit(9)")
+    dock.offer(
+        "import sys\nsys.stdout.write('x' * 3_000_000)\nprint('{% done %} \\x1b[2J trainyard: ended: success')\nsys.exit(9)"
+    )
     ending = dock.site.run()
     assert (ending.code, ending.error) == (9, "TrainingFailed")
     assert max(map(len, ending.tail)) <= 1000
@@ -240,10 +246,12 @@ def test_a_link_or_a_pipe_in_the_place_of_the_progress_file_leads_nowhere(dock: 
     assert dock.site.report().progress is None
 
 
-def test_the_containers_folders_are_open_to_whoever_the_image_runs_as(dock: Dock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_containers_folders_are_open_to_whoever_the_image_runs_as(dock: Dock) -> None:
     before = os.umask(0o077)
     try:
-        dock.offer("import os\nfor n in ('CHECKPOINT_DIR', 'ARTIFACTS_DIR'): print(n, oct(os.stat(os.environ[n]).st_mode & 0o777))")
+        dock.offer(
+            "import os\nfor n in ('CHECKPOINT_DIR', 'ARTIFACTS_DIR'): print(n, oct(os.stat(os.environ[n]).st_mode & 0o777))"
+        )
         assert dock.site.run().error == ""
     finally:
         os.umask(before)
@@ -270,4 +278,6 @@ def pids(dock: Dock, word: str) -> list[int]:
 
 def alive(found: list[int]) -> list[int]:
     """Those that run still; a zombie does not."""
-    return [one for one in found if Path(f"/proc/{one}").exists() and ") Z " not in Path(f"/proc/{one}/stat").read_text()]
+    return [
+        one for one in found if Path(f"/proc/{one}").exists() and ") Z " not in Path(f"/proc/{one}/stat").read_text()
+    ]

@@ -10,17 +10,32 @@ from tests.security.policies import ACCOUNT, REGION
 PLATFORM = f"arn:aws:ecr:{REGION}:{ACCOUNT}:repository/{names.repository('trainyard', names.PLATFORM)}"
 READ = ("ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
 OTHERS = f"arn:aws:ecr:{REGION}:777788889999:repository/models"
-WRITE = ("ecr:PutImage", "ecr:InitiateLayerUpload", "ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:SetRepositoryPolicy")
+WRITE = (
+    "ecr:PutImage",
+    "ecr:InitiateLayerUpload",
+    "ecr:BatchDeleteImage",
+    "ecr:DeleteRepository",
+    "ecr:SetRepositoryPolicy",
+)
 THERE = {"aws:RequestedRegion": AWAY}
 
 ALLOWED = [
-    *(Ask(who, action, one) for who in ("Admission", "Job") for action in READ for one in (OURS_OF_IMAGES, CONTAINERS + "/x")),
+    *(
+        Ask(who, action, one)
+        for who in ("Admission", "Job")
+        for action in READ
+        for one in (OURS_OF_IMAGES, CONTAINERS + "/x")
+    ),
     Ask("Job", "ecr:GetAuthorizationToken", "*", HERE),
 ]
 DENIED = [
     *(Ask(who, action, one) for who in ("Admission", "Job") for action in READ for one in (THEIRS_OF_IMAGES, OTHERS)),
     *(Ask(who, action, PLATFORM) for who in ("Admission", "Job") for action in READ),
-    *(Ask(who, action, OURS_OF_IMAGES) for who in ("Admission", "Job", "Node", "Attendant", "Launcher") for action in WRITE),
+    *(
+        Ask(who, action, OURS_OF_IMAGES)
+        for who in ("Admission", "Job", "Node", "Attendant", "Launcher")
+        for action in WRITE
+    ),
     *(Ask(who, action, OURS_OF_IMAGES) for who in ("Node", "Attendant", "Launcher", "Terminator") for action in READ),
     *(Ask(who, action, OURS_OF_IMAGES.replace(REGION, AWAY), THERE) for who in ("Admission", "Job") for action in READ),
     *(Ask(who, "ecr:GetAuthorizationToken", "*", HERE) for who in ("Node", "Admission", "Attendant")),

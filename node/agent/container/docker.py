@@ -1,4 +1,4 @@
-"""Asks the machine's docker something. Its settings lie in a folder of the agent's own, so that no login stays and none of root's is used."""
+"""Asks the machine's docker something. Its settings lie in a folder of the agent's own: no login stays, and none of root's is used."""
 
 from __future__ import annotations
 

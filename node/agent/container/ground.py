@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from agent.container import pulling
 from agent.container.docker import Docker
@@ -133,7 +133,11 @@ class ContainerGround:
         kind = self._kind()
         gpus = bool(self._job.gpus.get(kind)) or (self._root / "dev/nvidia0").exists()
         found = list[tuple[Path, str]]()
-        for wanted, patterns in ((self._job.efas_of(kind), KINDS), (self._job.neurons.get(kind, 0), NEURON), (gpus, COPY)):
+        for wanted, patterns in (
+            (self._job.efas_of(kind), KINDS),
+            (self._job.neurons.get(kind, 0), NEURON),
+            (gpus, COPY),
+        ):
             for pattern in patterns if wanted else ():
                 found += [
                     (file, f"/dev/{file.relative_to(self._root / 'dev')}")
@@ -149,7 +153,9 @@ class ContainerGround:
                 return self._instance_type()
             except OSError as problem:
                 if not left:
-                    raise MachineTrouble(f"the metadata service does not tell the instance type: {problem}") from problem
+                    raise MachineTrouble(
+                        f"the metadata service does not tell the instance type: {problem}"
+                    ) from problem
                 self._pause(TYPE_AGAIN_S)
         raise AssertionError("unreachable")
 
@@ -204,11 +210,10 @@ class ContainerGround:
 def open_to_all(folder: Path) -> None:
     """Lets every user write there, because the image says as whom its processes run. Follows no links."""
     for path, names, files in os.walk(folder):
-        for one in (path, *(str(PurePosixPath(path, name)) for name in (*names, *files))):
+        for one in (Path(path), *(Path(path, name) for name in (*names, *files))):
             with suppress(OSError):
-                if not os.path.islink(one):
-                    mode = 0o777 if os.path.isdir(one) else os.stat(one).st_mode | 0o666
-                    os.chmod(one, mode & 0o777)
+                if not one.is_symlink():
+                    one.chmod(0o777 if one.is_dir() else (one.stat().st_mode | 0o666) & 0o777)
 
 
 def _memory() -> int:

@@ -47,7 +47,12 @@ class Mount:
 
     def __str__(self) -> str:
         """Written as CSV, as docker reads it: a path may have a comma."""
-        fields = ["type=bind", f"source={self.source}", f"target={self.target}", *(["readonly"] if self.read_only else [])]
+        fields = [
+            "type=bind",
+            f"source={self.source}",
+            f"target={self.target}",
+            *(["readonly"] if self.read_only else []),
+        ]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(fields)
         return line.getvalue()

@@ -27,7 +27,10 @@ class Why(Enum):
 
 SAID = (
     (Why.FULL, re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)),
-    (Why.OTHER_PROCESSOR, re.compile(r"no matching manifest|does not match the (specified|detected) platform", re.IGNORECASE)),
+    (
+        Why.OTHER_PROCESSOR,
+        re.compile(r"no matching manifest|does not match the (specified|detected) platform", re.IGNORECASE),
+    ),
     (
         Why.GONE,
         re.compile(

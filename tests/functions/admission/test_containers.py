@@ -138,6 +138,7 @@ def test_any_region_leaves_out_the_one_that_lacks_the_image_and_says_why(there: 
 
 def test_no_region_is_left_where_none_has_the_image(there: Account) -> None:
     said = refused({**ALONE, "image": "images:gone", "regions": "auto"})
+    assert there.changes == []
     assert all(f"images:gone does not exist in {region}" in said for region in (HOME, AWAY))
 
 
@@ -171,7 +172,10 @@ def test_the_default_disk_grows_with_what_the_image_takes_unpacked(there: Accoun
 
 def test_an_index_is_read_for_every_processor_and_what_is_attested_beside_them_is_passed_over(there: Account) -> None:
     ecr = there.ecr[HOME]
-    inner = [ecr.push(PLACE_ACCOUNT, NAME, one, architecture=one, entry_point=["run"], size=GIB) for one in ("amd64", "arm64")]
+    inner = [
+        ecr.push(PLACE_ACCOUNT, NAME, one, architecture=one, entry_point=["run"], size=GIB)
+        for one in ("amd64", "arm64")
+    ]
     platforms = [{"os": "linux", "architecture": one} for one in ("amd64", "arm64")]
     many = [{"digest": digest, "platform": one} for digest, one in zip(inner, platforms, strict=True)]
     strange = {"digest": f"sha256:{'0' * 64}", "platform": {"os": "unknown", "architecture": "unknown"}}
@@ -192,6 +196,7 @@ def test_a_configuration_that_is_not_the_manifests_is_refused(there: Account) ->
 
 def test_a_wrong_field_beside_it_does_not_keep_the_image_from_being_looked_up(there: Account) -> None:
     said = refused({**ALONE, "image": "images:gone", "nodes": 0})
+    assert there.changes == []
     assert re.search(r"nodes: 0 .*\n- image: images:gone does not exist", said)
 
 

@@ -20,7 +20,21 @@ from tools.refusals.jobs.values import VALUES
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
     sorted(
-        (ARGUMENTS, COMMAND, HEALTH, IMAGE, MACHINE_IMAGE, NOTIFY, RESERVATION, RESUME, RETRIES, STALL, *MONEY, *LOOKED_UP, *VALUES),
+        (
+            ARGUMENTS,
+            COMMAND,
+            HEALTH,
+            IMAGE,
+            MACHINE_IMAGE,
+            NOTIFY,
+            RESERVATION,
+            RESUME,
+            RETRIES,
+            STALL,
+            *MONEY,
+            *LOOKED_UP,
+            *VALUES,
+        ),
         key=lambda section: ORDER.index(section.field),
     )
 )
