@@ -228,7 +228,7 @@ bake-image: setup-deploy ## An image for nodes with requirements in it: make bak
 	@PYTHONPATH=.:build/layer/python $(BIN)/python -m tools.bake_image $(ARGS)
 
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
-	@PYTHONPATH=.:lambda $(BIN)/python -m tools
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m tools
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots

@@ -83,7 +83,6 @@ class WorkflowStack(cdk.Stack):
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
-
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._attendant(missed, endings, job_roles, checkpoints)
@@ -129,9 +128,8 @@ class WorkflowStack(cdk.Stack):
             ("TrainMachine", arn, "The state machine that trains a job"),
         ):
             shown(self, output, value, what)
-        started_here(
-            self, "Console", arn, "Open this, press Start execution, name it like the job, paste the job's JSON"
-        )
+        how = "Open this, press Start execution, name it like the job, paste the job's JSON"
+        started_here(self, "Console", arn, how)
 
     def _admission(
         self,
