@@ -11,7 +11,7 @@ from tools.markdown import plain
 PAGE = Path(__file__).parent.parent / "docs" / "container-options.md"
 HEAD = """# What a container finds
 
-Written by `make docs`; edit `contract/containers.py` and `node/agent/container/options.py` instead. How to use it: [containers](containers.md).
+Written by `make docs`; edit `contract/containers.py` and `node/agent/container/options.py` instead. [How to use it](containers.md).
 
 ## Folders and names, here and in SageMaker
 
@@ -23,18 +23,42 @@ One image runs as a job on EC2 and as a line of a [grid](grid.md). Where a name 
 """
 NOTHING = "-"
 SAGEMAKER = (
-    ("checkpoints, restored and committed", containers.CHECKPOINTS, training.CHECKPOINT_DIR, "/opt/ml/checkpoints", NOTHING),
+    (
+        "checkpoints, restored and committed",
+        containers.CHECKPOINTS,
+        training.CHECKPOINT_DIR,
+        "/opt/ml/checkpoints",
+        NOTHING,
+    ),
     ("results that are kept", containers.ARTIFACTS, training.ARTIFACTS_DIR, "/opt/ml/model", "SM_MODEL_DIR"),
     ("code that comes beside the image", containers.CODE, NOTHING, "/opt/ml/code", "SM_MODULE_DIR"),
     ("room for data; SageMaker has channels there", containers.DATA, NOTHING, "/opt/ml/input/data", "SM_CHANNEL_..."),
     ("progress", containers.PROGRESS, training.PROGRESS_FILE, NOTHING, "metrics in printed lines"),
     ("name of the job", NOTHING, training.JOB_ID, NOTHING, "TRAINING_JOB_NAME"),
-    ("number of machines", NOTHING, training.NUM_NODES, "/opt/ml/input/config/resourceconfig.json", "SM_HOSTS (a list)"),
-    ("this machine among them", NOTHING, training.NODE_RANK, "/opt/ml/input/config/resourceconfig.json", "SM_CURRENT_HOST"),
+    (
+        "number of machines",
+        NOTHING,
+        training.NUM_NODES,
+        "/opt/ml/input/config/resourceconfig.json",
+        "SM_HOSTS (a list)",
+    ),
+    (
+        "this machine among them",
+        NOTHING,
+        training.NODE_RANK,
+        "/opt/ml/input/config/resourceconfig.json",
+        "SM_CURRENT_HOST",
+    ),
     ("address of the first", NOTHING, training.MASTER_ADDR, NOTHING, "SM_MASTER_ADDR, MASTER_ADDR"),
     ("its port", NOTHING, training.MASTER_PORT, NOTHING, "MASTER_PORT"),
     ("which attempt it is", NOTHING, training.ATTEMPT, NOTHING, NOTHING),
-    ("arguments of the entry point", NOTHING, "arguments of the request", NOTHING, "ContainerArguments, hyperparameters"),
+    (
+        "arguments of the entry point",
+        NOTHING,
+        "arguments of the request",
+        NOTHING,
+        "ContainerArguments, hyperparameters",
+    ),
 )
 """What it is; folder and name here; folder and name there."""
 OPTIONS = """

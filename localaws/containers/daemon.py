@@ -1,8 +1,9 @@
 """Stands in for docker on a machine of the rehearsal: images are pulled from the local ECR, containers are process trees of their own.
 
-A container outlives the client that started it, as under docker's daemon. Nothing but its folder is its own: there is no namespace and no
-root of its own here, so that paths of the container are translated in its words and variables, and nothing keeps it from the machine's
-other files. GPUs and devices are only checked for.
+A container outlives the client that started it, as under docker's daemon. An image that buildah has built runs in its own root, with the
+job's folders mounted. Of any other there are only the files that its Dockerfile copies: without a root of its own, paths of the container
+are translated in its words and variables, and nothing keeps it from the machine's other files. The container says first which
+it is. Neither has namespaces of processes or the network. GPUs and devices are only checked for.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from localaws.containers import real
 from localaws.containers.images import Image, NotRunnable
 from localaws.containers.shim import descendants, read, state_of, write
 
@@ -31,7 +33,7 @@ ENV_LINE = 64 * 1024
 """The longest line of an environment file that docker reads."""
 KEPT = ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_SERVICE_ENDPOINT", "OMP_NUM_THREADS", "PIP_", "SSL_CERT_")
 """Beginnings of the names of variables that stand for what a container has by the machine's network."""
-REFUSED, NOT_FOUND = 125, 127
+REFUSED = 125
 TIME = "2026-01-01T00:00:00Z"
 
 
@@ -43,6 +45,7 @@ class Daemon:
         self._root, self._images, self._settings = root, images, settings
         self._home = root / "var/lib/docker"
         self._home.mkdir(parents=True, exist_ok=True)
+        self._store = self._home / "store"
 
     def main(self, words: Sequence[str]) -> int:
         match list(words):
@@ -118,6 +121,10 @@ class Daemon:
             sys.exit(f"Error response from daemon: manifest verification failed for digest {digest}")
         place = self._pulled(address)
         place.parent.mkdir(parents=True, exist_ok=True)
+        if (mark := self._images / real.MARK).exists():
+            with suppress(subprocess.CalledProcessError):  # a container of AWS's, of which there is nothing here
+                real.buildah(self._store, "pull", "-q", "--tls-verify=false", f"{mark.read_text()}/images@{digest}")
+                place.with_suffix(".real").write_text(f"{mark.read_text()}/images@{digest}")
         place.write_bytes(config)
         print(address)
 
@@ -151,6 +158,9 @@ class Daemon:
             return _error(f"Error response from daemon: No such container: {name}")
         if state["Running"]:
             _end(self._of(name), state["Pid"])
+        if self._store.exists():
+            with suppress(subprocess.CalledProcessError):
+                real.buildah(self._store, "rm", name)
         shutil.rmtree(self._of(name), ignore_errors=True)
         print(name)
         return 0
@@ -164,30 +174,54 @@ class Daemon:
             _refuse(f"No such image: {address}")
         if given.gpus and not (self._root / "var/lib/gpus").exists():
             _refuse('could not select device driver "" with capabilities: [[gpu]]')
-        mounts = dict(_mounts(given.mount))
+        _mounts(given.mount)  # refuses what is not there
         said = (json.loads(self._pulled(address).read_bytes()).get("config")) or {}
-        root = folder / "root"
+        words = _words(given, said)
+        if not words:
+            _refuse("no command specified")
+        own = self._pulled(address).with_suffix(".real")
+        start = self._start_of(own.read_text(), given, said, words) if own.exists() else self._stand_in(given, words)
+        write(folder, state_of("created"))
+        (folder / "start.json").write_text(json.dumps(start))
+        return _attached(folder)
+
+    def _start_of(
+        self, image: str, given: argparse.Namespace, said: Mapping[str, Any], words: list[str]
+    ) -> dict[str, Any]:
+        """In the image's own root, with the folders mounted at their places."""
+        print("rehearsal: the image's own root, as buildah built it", flush=True)
+        real.buildah(self._store, "from", "-q", "--pull-never", "--name", given.name, image)
+        root = real.buildah(self._store, "mount", given.name)
+        baked = {name: value for name, _, value in (one.partition("=") for one in said.get("Env") or ())}
+        return {
+            "root": root,
+            "mounts": [(str(source), target, read_only) for source, target, read_only in _mounts(given.mount)],
+            "words": words,
+            "variables": {**_network(), "HOME": "/root", **baked, **_environment(given)},
+            "folder": given.workdir or said.get("WorkingDir") or "/",
+        }
+
+    def _stand_in(self, given: argparse.Namespace, words: list[str]) -> dict[str, Any]:
+        """Without a root of its own: every path is translated."""
+        print("rehearsal: no root of the image's own, but the files that its Dockerfile copies", flush=True)
+        root = self._of(given.name) / "root"
         try:
-            image = self._image(address.rpartition("@")[2])
+            image = self._image(given.image.rpartition("@")[2])
             image.lay_out(root)
         except NotRunnable as problem:
-            _refuse(f"this rehearsal cannot run {address}: {problem}")
+            _refuse(f"this rehearsal cannot run {given.image}: {problem}")
         (root / "root").mkdir(parents=True, exist_ok=True)
-        inside = Inside(root, mounts)
-        variables = {**_network(), **self._usual(root), **{n: inside.all(v) for n, v in image.variables.items()}}
-        variables |= {name: inside.all(value) for name, value in _environment(given).items()}
-        words = _words(given, said)
-        write(folder, state_of("created"))
-        program = inside.here(words[0]) if words else ""
-        if not words or shutil.which(program, path=variables["PATH"]) is None:
-            problem = f'exec: "{words[0] if words else ""}": executable file not found in $PATH: unknown'
-            write(folder, state_of("created", code=NOT_FOUND, error=problem))
-            return _error(
-                f"docker: Error response from daemon: failed to create task for container: {problem}", NOT_FOUND
-            )
+        inside = Inside(root, {target: source for source, target, _ in _mounts(given.mount)})
+        here = str(
+            Path(sys.executable).parent
+        )  # the Python of the machine's image stands in for that of the container's
+        usual = {"PATH": f"{here}:/usr/local/bin:/usr/bin:/bin", "HOME": str(root / "root"), "LANG": "C.UTF-8"}
+        baked = {name: inside.all(value) for name, value in image.variables.items()}
+        asked = {name: inside.all(value) for name, value in _environment(given).items()}
         workdir = Path(inside.here(given.workdir or image.workdir or "/"))
         workdir.mkdir(parents=True, exist_ok=True)
-        return _attached(folder, [program, *map(inside.here, words[1:])], variables, workdir)
+        variables = {**_network(), **usual, **baked, **asked}
+        return {"words": [*map(inside.here, words)], "variables": variables, "folder": str(workdir)}
 
     def _image(self, digest: str) -> Image:
         """What a build of this rehearsal made; a container of AWS's, of which there is nothing here, has no files of its own."""
@@ -197,11 +231,6 @@ class Daemon:
             empty = self._home / "empty"
             empty.mkdir(exist_ok=True)
             return Image(empty, base="aws")
-
-    def _usual(self, root: Path) -> dict[str, str]:
-        """The Python of the machine's image stands in for that of the container's."""
-        here = str(Path(sys.executable).parent)
-        return {"PATH": f"{here}:/usr/local/bin:/usr/bin:/bin", "HOME": str(root / "root"), "LANG": "C.UTF-8"}
 
 
 class Inside:
@@ -223,11 +252,8 @@ class Inside:
         return ":".join(map(self.here, value.split(":"))) if "/" in value else value
 
 
-def _attached(folder: Path, words: list[str], variables: Mapping[str, str], workdir: Path) -> int:
+def _attached(folder: Path) -> int:
     """Starts the container's first process, which belongs to nobody here, and hands on what it prints until it ends."""
-    (folder / "start.json").write_text(
-        json.dumps({"words": words, "variables": dict(variables), "folder": str(workdir)})
-    )
     shim = subprocess.Popen(
         [sys.executable, "-I", "-S", str(Path(__file__).with_name("shim.py")), str(folder)],
         stdin=subprocess.DEVNULL,
@@ -273,14 +299,15 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(list(options))
 
 
-def _mounts(given: Sequence[str]) -> list[tuple[str, Path]]:
+def _mounts(given: Sequence[str]) -> list[tuple[Path, str, bool]]:
+    """Source, target, and whether it is read only."""
     found = []
     for text in given:
         (fields,) = csv.reader([text])
         named = {name: value for name, _, value in (field.partition("=") for field in fields)}
         if not Path(named["source"]).exists():
             _refuse(f'invalid mount config for type "bind": bind source path does not exist: {named["source"]}')
-        found.append((named["target"].rstrip("/"), Path(named["source"])))
+        found.append((Path(named["source"]), named["target"].rstrip("/"), "readonly" in fields))
     return found
 
 

@@ -15,6 +15,7 @@ from contract import keys, names
 from contract.codec import decode
 from contract.jobs import Job
 from localaws.conditions import Conditions
+from localaws.containers import real
 from rehearsal.faults import parse_faults
 from rehearsal.grid import build_image
 from rehearsal.yard import StartedJob, Yard
@@ -25,6 +26,7 @@ pytestmark = [pytest.mark.rehearsal]
 TRAINER = Path(__file__).with_name("trainer")
 DOCKERFILE = """ARG BASE
 FROM ${BASE}
+RUN mkdir -p /app && echo built > /app/built
 COPY train.py /app/
 WORKDIR /app
 ENTRYPOINT ["python", "/app/train.py"]
@@ -54,6 +56,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     conditions = Conditions(speed=10.0, faults=parse_faults([LOST]))
     folder = tmp_path_factory.mktemp("containers")
     with Yard(folder / "work", conditions, wanted=["workflow", "builds"]) as yard:
+        if not real.lacks():
+            real.begin(yard.aws.work / "images", yard.aws.at_stop)
         build(yard, folder / "trainer", "trainer-1")
         build(yard, folder / "other", "other-1", more="ENV FAIL_AT=1 FAIL_RANK=0\n")
         yield yard
@@ -141,6 +145,12 @@ def test_the_digest_of_admission_runs_although_the_tag_has_moved_and_a_node_was_
     pulls = [line for line in logged(job).splitlines() if "pulled the image" in line]
     assert len(pulls) >= 3
     assert all(container.digest in line for line in pulls)
+
+
+def test_the_log_says_whether_the_image_had_a_root_of_its_own(jobs: dict[str, StartedJob]) -> None:
+    succeeded(jobs["imaged"])
+    own = "rehearsal: the image's own root, as buildah built it" in logged(jobs["imaged"])
+    assert own is not bool(real.lacks())
 
 
 def test_code_runs_in_a_container_of_awss(jobs: dict[str, StartedJob]) -> None:
