@@ -30,30 +30,36 @@ class ContainerRights:
     copy_accounts: tuple[str, ...]
 
     def look(self) -> list[Right]:
-        """Reads which image a tag names, its size, its processors and its entry point."""
-        return self._read("LookAt")
+        """Reads which image a tag names, its size, its processors and its entry point. The deployment's repositories by its name alone: a
+        list of them, and one of regions, would be too long for a role that has so many other rights."""
+        ours = arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, '*')}")
+        others = [arn_of("ecr", "*", one, "repository/*") for one in (*self._containers, *self.copy_accounts)]
+        reason = "Every region has the deployment's repositories; AWS and the accounts of the settings have others, wherever they lie."
+        return [Right("LookAtImages", READ_IMAGES, [ours, *others], reason, apart="Images")]
 
     def pull(self) -> list[Right]:
         """Pulls images. A session's own policy keeps it to the repository of its job's image, and out of every registry without one."""
-        return [LOG_IN, *self._read("Pull")]
-
-    def _read(self, verb: str) -> list[Right]:
         here = within(*sorted({self.rights.home_region, *self.rights.regions}))
         ours = [
             arn_of("ecr", "*", cdk.Aws.ACCOUNT_ID, f"repository/{names.repository(self.rights.deployment, one)}")
             for one in self.repositories
         ]
-        reason = "Each region has repositories of these names; the condition keeps to the regions in which jobs run."
-        found = [Right(f"{verb}Images", READ_IMAGES, ours, reason, here)]
-        if accounts := list(dict.fromkeys(filter(None, self.base_accounts.values()))):
-            containers = [arn_of("ecr", "*", one, "repository/*") for one in accounts]
-            reason = "AWS adds containers to its public accounts all the time; they may be read and nothing more."
-            found.append(Right(f"{verb}BaseImages", READ_IMAGES, containers, reason, here))
+        wanted = [*ours, *(arn_of("ecr", "*", one, "repository/*") for one in self._containers)]
+        reason = (
+            "Each region has repositories of these names, and AWS adds containers to its public accounts all the time; the condition "
+            "keeps to the regions in which jobs run."
+        )
+        found = [LOG_IN, Right("PullImages", READ_IMAGES, wanted, reason, here, apart="Images")]
         if self.copy_accounts:
             others = [arn_of("ecr", "*", one, "repository/*") for one in self.copy_accounts]
             reason = "The settings give these accounts' images to this deployment, in whatever region they lie."
-            found.append(Right(f"{verb}ImagesOfOthers", READ_IMAGES, others, reason))
+            found.append(Right("PullImagesOfOthers", READ_IMAGES, others, reason, apart="Images"))
         return found
+
+    @property
+    def _containers(self) -> list[str]:
+        """Accounts of AWS's Deep Learning Containers."""
+        return list(dict.fromkeys(filter(None, self.base_accounts.values())))
 
 
 def base_accounts(regions: Sequence[str]) -> dict[str, str]:

@@ -30,14 +30,14 @@ ALLOWED = [
 ]
 DENIED = [
     *(Ask(who, action, one) for who in ("Admission", "Job") for action in READ for one in (THEIRS_OF_IMAGES, OTHERS)),
-    *(Ask(who, action, PLATFORM) for who in ("Admission", "Job") for action in READ),
+    *(Ask("Job", action, PLATFORM) for action in READ),
     *(
         Ask(who, action, OURS_OF_IMAGES)
         for who in ("Admission", "Job", "Node", "Attendant", "Launcher")
         for action in WRITE
     ),
     *(Ask(who, action, OURS_OF_IMAGES) for who in ("Node", "Attendant", "Launcher", "Terminator") for action in READ),
-    *(Ask(who, action, OURS_OF_IMAGES.replace(REGION, AWAY), THERE) for who in ("Admission", "Job") for action in READ),
+    *(Ask("Job", action, OURS_OF_IMAGES.replace(REGION, AWAY), THERE) for action in READ),
     *(Ask(who, "ecr:GetAuthorizationToken", "*", HERE) for who in ("Node", "Admission", "Attendant")),
     Ask("Job", "ecr:DescribeImages", OURS_OF_IMAGES),
     Ask("Job", "ecr:ListImages", OURS_OF_IMAGES),
