@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-spot synth deploy destroy bake-image snapshots docs lock format clean
+.PHONY: help setup setup-deploy setup-rehearsal rehearse rehearse-grid test lint types unit security rehearsal-tests local-tests local-tests-first local-tests-second in-lanes older-python rehearse-faults rehearse-losses test-deep grid-load bench-reaper bench-state bench-capacity bench-submission bench-checkpoints bench-rehearsal bench-spot synth deploy destroy bake-image snapshots docs container-tools lock format clean
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | awk -F '\t' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -227,8 +227,11 @@ destroy: setup-deploy ## Takes every stack away again
 bake-image: setup-deploy ## An image for nodes with requirements in it: make bake-image ARGS="--requirements FILE" (docs/own-image.md)
 	@PYTHONPATH=.:build/layer/python $(BIN)/python -m tools.bake_image $(ARGS)
 
+container-tools: ## What rehearsals need to build and run images for real (as root, on Debian): buildah, a registry, a base image
+	@apt-get install -y -qq --no-install-recommends buildah skopeo docker-registry && "$(PYTHON)" -m localaws.containers.real build/container-base
+
 docs: setup ## Writes the generated pages again: schemas, settings, refusals, faults, the machines' diagrams
-	@PYTHONPATH=.:lambda $(BIN)/python -m tools
+	@PYTHONPATH=.:lambda:node $(BIN)/python -m tools
 
 snapshots: setup ## Writes the template snapshots again
 	@$(BIN)/python -m tools.snapshots

@@ -14,6 +14,7 @@ from stacks.grid import GridStack
 from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.common import Common
+from stacks.parts.container_rights import ContainerRights, base_accounts
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
@@ -69,6 +70,12 @@ def build(app: cdk.App, settings: Settings) -> None:
         images={str(family): image for family, image in settings.images.items()},
         machine_images=settings.machine_images,
         image_owners=settings.image_owners,
+        containers=ContainerRights(
+            rights=common.rights,
+            repositories=settings.repositories,
+            base_accounts=base_accounts(settings.training),
+            copy_accounts=settings.copy_accounts,
+        ),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

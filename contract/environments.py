@@ -9,7 +9,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
 from typing import Any, TypeVar, get_type_hints
 
 from contract.codec import build
-from contract.health import NETWORK_SHARE
+from contract.limits import Limits
 from contract.timing import Timing
 from contract.timings import (
     AttendantTiming,
@@ -22,7 +22,6 @@ from contract.timings import (
     ReaperTiming,
     TerminatorTiming,
 )
-from contract.volumes import LEAST_IOPS, LEAST_THROUGHPUT
 
 E = TypeVar("E", bound="Environment")
 VARIABLE_PREFIX = "TRAINYARD_"
@@ -91,30 +90,6 @@ class JobsEnvironment(StateEnvironment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a deployment allows its jobs."""
-
-    max_nodes: int
-    max_hours: float
-    recoveries: int
-    volume_gb: int
-    """The default of a request, in GiB; a request without it gets more where the image and the code need more."""
-    max_volume_gb: int
-    instance_types: tuple[str, ...]
-    """Patterns with `*`, as in `g5.*`."""
-    volume_iops: int = LEAST_IOPS
-    """IOPS of each node's gp3 disk: 3,000 cost nothing extra. A disk takes at most 500 for each GiB; a smaller one gets what it takes."""
-    volume_throughput: int = LEAST_THROUGHPUT
-    """MiB/s of each node's gp3 disk: 125 cost nothing extra. At most a quarter of `volume_iops`."""
-    leave_on_rebalance: bool = False
-    """Whether a spot job leaves its nodes when EC2 recommends it, once the attempt has committed a checkpoint."""
-    max_wait_hours: float = 336.0
-    """The most hours that a job may wait for capacity, all of its attempts together."""
-    network_share: float = NETWORK_SHARE
-    """The least part of its network's rate that `health: deep` wants of an all-reduce; with 0 it only has to come to its end."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionEnvironment(JobsEnvironment):
     log_group: str
     home_region: str
@@ -126,6 +101,10 @@ class AdmissionEnvironment(JobsEnvironment):
     """Name that a request may use to an AMI id or an SSM parameter's name."""
     image_owners: tuple[str, ...]
     """Whose images the launcher may use beside AWS's and the account's own: account ids, or `aws-marketplace`."""
+    repositories: tuple[str, ...]
+    base_accounts: dict[str, str]
+    """Region to the account of AWS's Deep Learning Containers there, empty for none; that of all other regions under the empty name."""
+    copy_accounts: tuple[str, ...]
     data_buckets: tuple[str, ...]
     job_roles: tuple[str, ...]
     """Names of the roles that requests may name for their training; the attendant knows their ARNs."""

@@ -76,6 +76,22 @@ class ContainerImage:
         return found["region"] if found else ""
 
 
+def parsed(text: str) -> ContainerImage:
+    """Parses `repository:tag` or `repository@digest` (without a registry), or a full address. Raises ValueError that says what is wrong."""
+    first, slash, _ = text.partition("/")
+    if slash and "." in first:
+        return ContainerImage.parse(text)
+    rest, at, digest = text.partition("@")
+    repository, colon, tag = rest.partition(":")
+    if not REPOSITORY.fullmatch(repository):
+        raise ValueError("begins with no repository's name")
+    if (colon and not TAG.fullmatch(tag)) or (at and not DIGEST.fullmatch(digest)):
+        raise ValueError("has a tag or a digest that is none")
+    if not tag and not digest:
+        raise ValueError("has neither a tag nor a digest")
+    return ContainerImage("", repository, tag, digest)
+
+
 def registry(account: str, region: str, suffix: str) -> str:
     """Returns the private ECR registry of an account in a region; `suffix` is the partition's domain, usually `amazonaws.com`."""
     return f"{account}.dkr.ecr.{region}.{suffix}"

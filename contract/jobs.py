@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from contract.containers import Container
 from contract.errors import BudgetExceeded, DeadlineReached
 from contract.events import Event
 from contract.fabric import PLAIN, Interface, InterfaceType
@@ -164,7 +165,9 @@ class Job:
     deadline: int
     """UTC epoch seconds by which the job must end."""
     command: tuple[str, ...]
-    code: Code
+    """Empty where the entry point of the job's image runs."""
+    code: Code | None
+    """None where the image has all that runs."""
     nodes: int
     volume_gb: int
     checkpoint_minutes: float
@@ -220,6 +223,8 @@ class Job:
     """Instance type to Gbit/s that the network cards of a node always give together, as EC2 says; only for a deep health check."""
     network_share: float = NETWORK_SHARE
     """The least part of that which the check wants of an all-reduce."""
+    container: Container | None = None
+    """None where the training runs on the machine's own image."""
     left_out: tuple[str, ...] = ()
     """What the ladder lacks although the request allows it: regions with the reason, and how many dearer places."""
 

@@ -60,16 +60,23 @@ class AttemptSessions:
     """What STS said then."""
 
 
-def policy(secrets: Iterable[str]) -> str:
-    """The session's own policy: everything that the role may do, but of secrets only those of the job, by their ARNs.
+def policy(secrets: Iterable[str], repositories: Iterable[str] = ()) -> str:
+    """The session's own policy: everything that the role may do, but of secrets only those of the job, and of images only those in the
+    repositories of the job's own, all by their ARNs.
 
     Secrets Manager ends the ARN of a secret with a hyphen and six characters, which people may leave out.
     """
     named = sorted({arn if _WHOLE_ARN.search(arn) else f"{arn}-??????" for arn in secrets})
+    pulled = sorted(set(repositories))
     read = "secretsmanager:GetSecretValue"
-    statements: list[dict[str, object]] = [{"Effect": "Allow", "NotAction": read, "Resource": "*"}]
+    statements: list[dict[str, object]] = [{"Effect": "Allow", "NotAction": [read, "ecr:*"], "Resource": "*"}]
     if named:
         statements.append({"Effect": "Allow", "Action": read, "Resource": named})
+    if pulled:
+        statements.append({"Effect": "Allow", "Action": "ecr:GetAuthorizationToken", "Resource": "*"})
+        statements.append(
+            {"Effect": "Allow", "Action": ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"], "Resource": pulled}
+        )
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 

@@ -24,7 +24,7 @@ def main(given: list[str]) -> int:
     of_a_grid = any(argument.partition("=")[0] == "--manifest" for argument in given)
     options = grid_command.arguments(given) if of_a_grid else job_command.arguments(given)
     try:
-        run = Run(job_name(options.manifest.stem if of_a_grid else options.code.resolve().name))
+        run = Run(job_name(options.manifest.stem if of_a_grid else (options.code or options.image).resolve().name))
     except Unwritable as problem:
         print(problem, file=sys.stderr)
         return 2

@@ -21,7 +21,12 @@ def arguments(given: list[str]) -> argparse.Namespace:
         "a grid: python -m rehearsal --manifest FILE (--help beside it says more)."
     )
     parser.add_argument("--job", type=Path, required=True, metavar="FILE", help="a request without `code`, as JSON")
-    parser.add_argument("--code", type=Path, required=True, metavar="DIR", help="uploaded as the job's code")
+    parser.add_argument(
+        "--code", type=Path, metavar="DIR", help="uploaded as the job's code; may be left out with --image"
+    )
+    parser.add_argument(
+        "--image", type=Path, metavar="DIR", help="with a Dockerfile and a build.json: built first, and the job's image"
+    )
     parser.add_argument("--nodes", metavar="N", help="instead of the request's")
     add_conditions(parser, speed=SPEED)
     parser.add_argument(
@@ -29,15 +34,30 @@ def arguments(given: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--metric-at-least", metavar="X", help="fail unless the job's last metric is so high")
     options = parser.parse_args(given)
-    problems = [*numbers(options), *filter(None, [folder_problem("--code", options.code)])]
+    folders = {"--code": options.code, "--image": options.image}
+    problems = [*numbers(options), *filter(None, [folder_problem(name, one) for name, one in folders.items() if one])]
+    if options.code is None and options.image is None:
+        problems.append("--code is missing; allowed: a folder, unless --image names one with a Dockerfile")
     try:
         options.request = _request(options.job)
+        if options.image is not None:
+            options.request |= {"image": _built(options.image)}
         options.faults = parse_faults(options.fault)
         options.entries = load(options.scenario) if options.scenario else ()
     except (UnreadableFile, UnknownFault, BadScenario) as wrong:
         problems.append(str(wrong))
     parser.refuse(problems)
     return options
+
+
+def _built(folder: Path) -> str:
+    """The image's name, as a request names it."""
+    file = folder / "build.json"
+    try:
+        asked = json.loads(read("--image", file))
+        return f"{asked['repository']}:{asked['tag']}"
+    except (ValueError, KeyError, TypeError):
+        raise UnreadableFile(f"--image {file}: wanted a JSON object with `repository` and `tag`") from None
 
 
 def _request(file: Path) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import time
 from typing import Any
 
 from localaws.conditions import Conditions
+from localaws.containers import real
 from rehearsal.diagnosis import diagnose
 from rehearsal.director import Director
+from rehearsal.grid import build_image
 from rehearsal.options import LAST_LAYER_S
 from rehearsal.parts import Parts
 from rehearsal.runs import Run, leave
@@ -31,16 +33,28 @@ PHASES = {
 def carry_out(options: argparse.Namespace, screen: Screen, run: Run) -> int:
     """Returns 0 only if the job is what was asked for; see `rehearsal.summary.shortcomings`."""
     conditions = Conditions(speed=options.speed, seed=options.seed)
-    deployed = Yard(run.work, conditions, wanted=STACKS, parts=screen.parts)
-    with deployed as yard, yard.faults(options.faults):
+    wanted = (*STACKS, "builds") if options.image else STACKS
+    with Yard(run.work, conditions, wanted=wanted, parts=screen.parts) as yard, yard.faults(options.faults):
+        if options.image:
+            _build(yard, screen, options)
         return rehearse(yard, screen, options, run)
+
+
+def _build(yard: Yard, screen: Screen, options: argparse.Namespace) -> None:
+    if lacking := real.lacks():
+        screen.say(f"the image is not built for real, its files are copied as its Dockerfile says: {lacking}")
+    else:
+        real.begin(yard.aws.work / "images", yard.aws.at_stop)
+    with screen.parts.part(f"image of {options.image}"):
+        build_image(yard, options.image)
 
 
 def rehearse(yard: Yard, screen: Screen, options: argparse.Namespace, run: Run) -> int:
     """Runs one job from its upload to its summary."""
     request = options.request | ({"nodes": options.nodes} if options.nodes is not None else {})
-    with screen.parts.part("upload"):
-        request["code"] = yard.upload(options.code, run.name)
+    if options.code:
+        with screen.parts.part("upload"):
+            request["code"] = yard.upload(options.code, run.name)
     director = Director(yard, run.name, options.entries)
     with director:
         return _followed(yard, director, request, screen, options, run)
@@ -52,7 +66,7 @@ def _followed(
     """Starts the job, and follows it to its summary."""
     job = yard.start(request, run.name)
     offset = time.time() - time.monotonic() + screen.began
-    screen.say(f"job [bold]{run.name}[/bold]: {request['code']}")
+    screen.say(f"job [bold]{run.name}[/bold]: {request.get('image') or request['code']}")
     late = []
     try:
         with screen.parts.part("execution"):

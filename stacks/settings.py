@@ -11,9 +11,10 @@ from typing import Literal
 from pydantic import Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
-from contract.environments import GridDefaults, GridLimits, Limits
+from contract.environments import GridDefaults, GridLimits
 from contract.health import NETWORK_SHARE
 from contract.images import CHILD_BASE
+from contract.limits import Limits
 from contract.names import BUILD_CACHE, PLATFORM, PLATFORM_CACHE, job_role
 from contract.timing import Timing
 from contract.volumes import (

@@ -34,6 +34,7 @@ from stacks.parts.bad_ends import clear_up_after
 from stacks.parts.capacity_clock import CapacityClock
 from stacks.parts.checkpoint_alarms import watch_checkpoints
 from stacks.parts.common import Common
+from stacks.parts.container_rights import ContainerRights
 from stacks.parts.cost_alarm import watch_costs
 from stacks.parts.drain import drain_first
 from stacks.parts.function import Function, Layer
@@ -66,6 +67,7 @@ class WorkflowStack(cdk.Stack):
         images: dict[str, str],
         machine_images: dict[str, str],
         image_owners: tuple[str, ...],
+        containers: ContainerRights,
         data_buckets: tuple[str, ...],
         job_roles: Mapping[str, str],
         master_port: int,
@@ -77,12 +79,10 @@ class WorkflowStack(cdk.Stack):
         super().__init__(
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
         )
-        self._foundation, self._rights, self._timing = foundation, rights, timing
+        self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
-
         self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
-
         missed = DeadLetters(self, "AttendantLetters")
         endings = Queue(self, "Endings", function_timeout=ATTENDANT_TIMEOUT, receives=FEWEST_RECEIVES, letters=missed)
         attendant = self._attendant(missed, endings, job_roles, checkpoints)
@@ -142,6 +142,7 @@ class WorkflowStack(cdk.Stack):
         limits: Limits,
     ) -> Function:
         rights, foundation, agent = self._rights, self._foundation, Agent(self, "Agent")
+        known = {*images.values(), *machine_images.values()}
         return self._function(
             "Admission",
             "admission",
@@ -156,6 +157,9 @@ class WorkflowStack(cdk.Stack):
                 images=images,
                 machine_images=machine_images,
                 image_owners=image_owners,
+                repositories=self._containers.repositories,
+                base_accounts=self._containers.base_accounts,
+                copy_accounts=self._containers.copy_accounts,
                 data_buckets=data_buckets,
                 job_roles=job_roles,
                 instance_profile=foundation.instance_profile.instance_profile_arn,
@@ -167,9 +171,7 @@ class WorkflowStack(cdk.Stack):
                 timing=self._timing,
             ),
             timeout=cdk.Duration.minutes(3),
-            rights=admission_rights.admit(
-                rights, agent, images={*images.values(), *machine_images.values()}, data_buckets=data_buckets
-            ),
+            rights=admission_rights.admit(rights, agent, self._containers, images=known, data_buckets=data_buckets),
         )
 
     def _launcher(self, image_owners: tuple[str, ...]) -> Function:
@@ -237,7 +239,7 @@ class WorkflowStack(cdk.Stack):
         assert function.role is not None
         trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
         shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
-        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role)
+        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._containers.pull())
         return function
 
     def _artifact_check(self) -> Function:

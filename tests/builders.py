@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contract import names, tags
-from contract.environments import AdmissionEnvironment, GridLimits, Limits
+from contract.environments import AdmissionEnvironment, GridLimits
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome, Step
 from contract.jobs import Ami, Code, Job, Market, Rung
+from contract.limits import Limits
 from contract.places import Place, Zone
 from contract.timing import Timing
 
@@ -81,6 +82,9 @@ ADMISSION = AdmissionEnvironment(
     images={"x86_64": "/aws/service/x", "arm64": "/aws/service/a"},
     machine_images={"digits": "/aws/service/x", "graviton": "/aws/service/a"},
     image_owners=("444455556666",),
+    repositories=("images",),
+    base_accounts={"": "763104351884"},
+    copy_accounts=("777788889999",),
     data_buckets=("datasets",),
     job_roles=tuple(JOB_ROLES),
     instance_profile="arn:aws:iam::123456789012:instance-profile/yard-node",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tools import compliance, diagrams, faults, manifests, rights, schemas, settings
+from tools import compliance, containers, diagrams, faults, manifests, rights, schemas, settings
 from tools.refusals import images
 from tools.refusals.grids import page as grids
 from tools.refusals.jobs import page as jobs
@@ -20,6 +20,7 @@ WRITERS: dict[str, Callable[[], dict[Path, str]]] = {
     "grid-refusals": grids.pages,
     "faults": faults.pages,
     "compliance": compliance.pages,
+    "containers": containers.pages,
     "diagrams": diagrams.pages,
     "rights": rights.pages,
 }

@@ -8,7 +8,8 @@ from admission.efa import Mode
 from admission.images import is_allowed
 from admission.request import MOST_TYPES, JobRequest
 from aws.facts import Accelerators, InstanceType
-from contract.environments import AdmissionEnvironment, Limits
+from contract.environments import AdmissionEnvironment
+from contract.limits import Limits
 from refusals.wording import plain
 
 

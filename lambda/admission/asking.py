@@ -38,7 +38,7 @@ def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEn
         except (ClientError, BotoCoreError) as problem:
             if not asked.auto:
                 raise
-            if not isinstance(problem, ClientError) or _passes(problem):
+            if not isinstance(problem, ClientError) or passes(problem):
                 passing.append(problem)
             told = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
             return RegionFacts(place=None, silent=told)
@@ -50,7 +50,7 @@ def regions_asked(request: JobRequest, asked: RequestQuestions, env: AdmissionEn
     return answers
 
 
-def _passes(problem: ClientError) -> bool:
+def passes(problem: ClientError) -> bool:
     """Whether the problem is AWS's own: one about rights stays."""
     return (
         code_of(problem) in BUSY | {"ThrottlingException"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from botocore.exceptions import ClientError
 from admission import efa, money, resume
 from admission.archive import Listing, listing
 from admission.asking import regions_asked
-from admission.ladder import told
+from admission.ladder import RegionFacts, told
 from admission.policy import (
     Care,
     Execution,
@@ -26,6 +27,7 @@ from admission.policy import (
     taken,
 )
 from admission.reading import read
+from admission.registries import looked
 from admission.request import JobRequest
 from aws import pinned, secrets
 from aws.errors import CHANGED, S3_DENIED, Raced
@@ -86,6 +88,7 @@ def _told(job: Job) -> dict[str, Any]:
         "nodes": job.nodes,
         "links": links.of_job(job),
         "network": efa.told(job),
+        "image": job.container.address(next(iter(job.places))) if job.container else None,
         "ladder": [told(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
         "resumes": resume.told(job),
@@ -127,6 +130,8 @@ def _keep_agent(home: HomeBucket, env: AdmissionEnvironment) -> None:
 
 def _copy_code(home: HomeBucket, job: Job) -> None:
     """Copies the code, so that every attempt runs the bytes that were there at admission."""
+    if job.code is None:
+        return
     if home.head(job.code.key) is not None:
         return
     source = Address.parse(job.code.source)
@@ -156,7 +161,7 @@ def _facts(
     code = heads.get(asked.code)
     found, denied_too = _looked(asked.data, lambda bucket, key: bucket.holds_any(key))
     return RequestFacts(
-        regions=regions_asked(request, asked, env),
+        regions=_regions(request, asked, env),
         code=code,
         archive=_listing(code) if code and readable(code) else None,
         denied=denied | denied_too,
@@ -167,6 +172,13 @@ def _facts(
         source=resume.looked_up(asked.source, HomeBucket(env.bucket).job) if asked.source else None,
         held_by=held_by,
     )
+
+
+def _regions(request: JobRequest, asked: RequestQuestions, env: AdmissionEnvironment) -> dict[str, RegionFacts]:
+    looks = looked(asked.images, auto=asked.auto)
+    return {
+        region: replace(facts, look=looks.get(region)) for region, facts in regions_asked(request, asked, env).items()
+    }
 
 
 def _listing(code: Object) -> Listing | None:

@@ -6,7 +6,8 @@ from fnmatch import fnmatchcase
 
 from admission.request import JobRequest
 from aws.facts import InstanceType
-from contract.environments import AdmissionEnvironment, Limits
+from contract.environments import AdmissionEnvironment
+from contract.limits import Limits
 from refusals.wording import plain
 
 

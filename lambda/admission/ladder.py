@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from admission import volumes
+from admission import containers, volumes
+from admission.containers import ImageLook
 from admission.images import family, is_allowed
 from admission.request import JobRequest
 from aws.facts import InstanceType, Reservation
@@ -47,6 +48,8 @@ class RegionFacts:
     """What root volumes cost; None where it is not known."""
     spot: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """USD an hour by type and zone; without those that are not known."""
+    look: ImageLook | None = None
+    """What its registry says of the request's image; None where there is none to ask for."""
     silent: str = ""
     """Why the region could not be asked; then nothing else is known."""
 
@@ -156,6 +159,8 @@ class View:
         kind, place = self.facts.types.get(name), self.facts.place
         if not self.usable or kind is None or place is None or not self._has_image(kind):
             return []
+        if containers.architecture_problems(self.request, kind, self.facts.look):
+            return []
         image = self.image(name)
         assert image is not None
         return [
@@ -202,6 +207,8 @@ class View:
                 f"instance_types: {name} would start from {image.id}, an image of {image.owner or 'an unknown owner'}; allowed: "
                 f"images of {owners} (image_owners in cdk.json names others than AWS and this account)"
             ]
+        if against := containers.architecture_problems(self.request, kind, self.facts.look):
+            return against
         problems = volumes.too_small_for(image, self.request.volume_gb)
         if self.usable and self.facts.place and not self.rungs(name):
             ours = ", ".join(zone.name for zone in self.facts.place.zones)
@@ -230,7 +237,10 @@ def region_problems(
             f"market: in {region} disks are encrypted under the deployment's own key, which AWS's spot service may not use, so that spot "
             "nodes would end as they start; allowed: on-demand"
         ]
-    return volumes.problems(facts.volume_key, region, place.volume_key, field=where)
+    return [
+        *volumes.problems(facts.volume_key, region, place.volume_key, field=where),
+        *containers.region_problems(request, region, facts.look, field=where),
+    ]
 
 
 def _image_owners(env: AdmissionEnvironment) -> tuple[str, ...]:

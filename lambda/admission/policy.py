@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any
 
-from admission import accelerators, efa, images, money, reservations, resume, roles, volumes
+from admission import accelerators, containers, efa, images, machines, money, reservations, resume, roles, volumes
 from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
@@ -19,8 +19,8 @@ from admission.resume import SourceFacts
 from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
-from contract.environments import AdmissionEnvironment, Limits
-from contract.health import HealthCheck
+from contract.environments import AdmissionEnvironment
+from contract.images import ContainerImage
 from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
@@ -69,6 +69,8 @@ class RequestQuestions:
     secrets: dict[str, str]
     source: str
     """The job from which this one begins; empty for none."""
+    images: dict[str, ContainerImage]
+    """Region to the image of the container, as nodes there would pull it; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,7 @@ def questions(request: JobRequest, execution: Execution, env: AdmissionEnvironme
         data=tuple(location for location in request.data if not _foreign(location, env)),
         secrets={name: arn for name, arn in request.secrets.items() if not _foreign_secret(arn, execution, env)},
         source=request.resume_from if request.resume_from and request.resume_from != execution.name else "",
+        images=containers.pulled(request, regions, env),
     )
 
 
@@ -134,8 +137,9 @@ def admit(
         if request.reservation is None
         else reservations.reserved(request, facts.regions, env, wish)
     )
-    brought = volumes.brought(facts.code, facts.archive)
-    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought)
+    looks = {region: one.look for region, one in facts.regions.items() if one.look}
+    brought, room = volumes.brought(facts.code, facts.archive), containers.room(looks)
+    disk = volumes.disk(request.volume_gb, env.limits, [rung.image for rung in made.rungs], brought + room)
     made = _paid(replace(made, rungs=money.priced(made.rungs, facts.regions, disk)), request, hours, env)
     found = [
         *_name_problems(execution, facts),
@@ -147,13 +151,14 @@ def admit(
         *money.problems(request, hours),
         *efa.problems(request.efa, request.instance_types, types),
         *volumes.size_problems(request.volume_gb, env.limits, brought),
+        *volumes.image_problems(request.volume_gb, room),
         *_code_problems(request, facts, env),
         *archive_problems(request.code, request.command, facts.archive),
+        *containers.problems(request, looks, env),
         *_named_problems(request, execution, facts, env),
     ]
     if found:
         raise refusal(found)
-    assert facts.code is not None
     return Job(
         id=execution.name,
         deployment=env.deployment,
@@ -161,8 +166,6 @@ def admit(
         owner=request.owner,
         admitted_at=execution.started_at,
         deadline=math.ceil(execution.started_at + hours * 3600),
-        command=tuple(request.command),
-        code=_code(request, execution.name, facts.code),
         nodes=request.nodes,
         volume_gb=disk.gb,
         volume_iops=disk.iops,
@@ -181,9 +184,6 @@ def admit(
         ladder=made.rungs,
         places=_places(made, facts),
         timing=env.timing,
-        environment=dict(request.environment),
-        secrets=dict(request.secrets),
-        data=tuple(request.data),
         master_port=env.master_port,
         agent=env.agent,
         job_role=request.job_role or "",
@@ -192,7 +192,9 @@ def admit(
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
         left_out=made.left_out,
-        **_machines(request, [types[rung.instance_type] for rung in made.rungs], env.limits),
+        container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
+        **_runs(request, execution.name, facts),
+        **machines.chosen(request, [types[rung.instance_type] for rung in made.rungs], env.limits),
     )
 
 
@@ -217,17 +219,14 @@ def _named_problems(
     ]
 
 
-def _machines(request: JobRequest, types: Sequence[InstanceType], limits: Limits) -> dict[str, Any]:
-    """The job's fields about its machines, which have these types."""
-    interfaces = efa.chosen(request.efa, request.nodes, types)
-    deep = request.health is HealthCheck.DEEP
+def _runs(request: JobRequest, name: str, facts: RequestFacts) -> dict[str, Any]:
+    """The job's fields about what it runs, and with what."""
     return {
-        "interfaces": interfaces,
-        "network": efa.rates(interfaces, types) if deep else {},
-        "network_share": limits.network_share,
-        "health": request.health,
-        "gpus": {kind.name: kind.gpus for kind in types if kind.gpus},
-        "neurons": {kind.name: kind.neurons for kind in types if kind.neurons},
+        "command": tuple(request.command),
+        "code": _code(request, name, facts.code) if facts.code else None,
+        "environment": dict(request.environment),
+        "secrets": dict(request.secrets),
+        "data": tuple(request.data),
     }
 
 
@@ -364,7 +363,8 @@ def _secret_problems(
         for name, arn in request.secrets.items()
         if _foreign_secret(arn, execution, env)
     ]
-    together = len(sessions.policy(request.secrets.values()))
+    pulled = containers.repositories(request, env, execution.partition)
+    together = len(sessions.policy(request.secrets.values(), pulled))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
         "secrets, of which one may hold several values as JSON"

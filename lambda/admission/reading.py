@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,10 +23,10 @@ from admission.request import (
 )
 from admission.resume import RESUME_MAY_BE
 from admission.values import AUTO, MOST_BYTES, RETRIES_MAY_BE, Buying
-from contract.environments import Limits
 from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import Reaction, Scope, Selection
+from contract.limits import Limits
 from refusals.fields import ARCHIVE_MAY_BE, OWNER_MAY_BE
 from refusals.wording import line
 
@@ -37,6 +36,8 @@ def allowed(limits: Limits) -> dict[str, str]:
     return {
         "code": ARCHIVE_MAY_BE,
         "command": f"a list of 1 to {MOST_ARGUMENTS:,} texts, or one text of such words",
+        "image": IMAGE_MAY_BE,
+        "arguments": f"a list of 1 to {MOST_ARGUMENTS:,} texts",
         "instance_types": f"a list of 1 to {MOST_TYPES} different EC2 types, as in g5.xlarge",
         "accelerators": "name and number of a machine's accelerators, as in H100:8",
         "region": "a region in which the deployment trains (regions with a cidr in cdk.json), as in eu-central-1",
@@ -67,8 +68,10 @@ def allowed(limits: Limits) -> dict[str, str]:
     }
 
 
+IMAGE_MAY_BE = "repository and tag of an image, as in images:digits-1, or its whole address in a private ECR registry"
 ENTRIES = {
     "command": f"texts of up to {MOST_BYTES:,} bytes",
+    "arguments": f"texts of up to {MOST_BYTES:,} bytes",
     "instance_types": "EC2 types, as in g5.xlarge",
     "regions": "regions in which the deployment trains, as in eu-central-1",
     "stall": f"minutes, from {LEAST_MINUTES:g} to {MOST_MINUTES}, and then, one of {', '.join(Reaction)}",
@@ -78,13 +81,12 @@ ENTRIES = {
     "data": "addresses, as in s3://bucket/folder/",
 }
 """Says what the entries of a list or an object may be."""
-EMPTY: dict[str, Any] = {"code": "", "command": []}
-"""Values of wrong fields that have no default, so that nothing is looked up for them."""
-_STAND_IN = {"code": "s3://any/a.zip", "command": ["any"]}
+NEEDED = ("code", "command")
+"""Fields that a request without an image has to have."""
 
 
 def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
-    """Returns the request and a line for every problem; a wrong field has its default, or its value in EMPTY.
+    """Returns the request and a line for every problem; a wrong field has its default.
 
     So the right fields are still judged, and a person sees every problem at once.
     """
@@ -100,7 +102,13 @@ def read(raw: object, limits: Limits) -> tuple[JobRequest, list[str]]:
     if request.region is not None and request.regions is not None:
         problems.append("regions: region is there too; allowed: one of the two")
     problems += [f"secrets.{name}: is in environment too; allowed: one value a variable" for name in both]
-    return request, [*problems, *_type_problems(given, request, limits)]
+    return request, [*_missing(given, limits), *problems, *_type_problems(given, request, limits)]
+
+
+def _missing(given: object, limits: Limits) -> list[str]:
+    if not isinstance(given, Mapping) or given.get("image") is not None:
+        return []
+    return [f"{name}: is missing; allowed: {allowed(limits)[name]}" for name in NEEDED if name not in given]
 
 
 def _type_problems(given: object, request: JobRequest, limits: Limits) -> list[str]:
@@ -117,5 +125,4 @@ def _rest(given: object, wrong: set[str]) -> JobRequest:
     """Reads the fields that are right."""
     fields = given if isinstance(given, Mapping) else {}
     right = {name: fields[name] for name in JobRequest.model_fields if name in fields and name not in wrong}
-    request = JobRequest.model_validate({**_STAND_IN, **right})
-    return request.model_copy(update={name: empty for name, empty in EMPTY.items() if name not in right})
+    return JobRequest.model_validate(right)

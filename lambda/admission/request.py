@@ -18,6 +18,7 @@ from admission.values import (
     AUTO,
     Accelerators,
     Buying,
+    ContainerName,
     JobRole,
     Location,
     MachineImageName,
@@ -87,19 +88,28 @@ class JobRequest(BaseModel):
         strict=True,
         frozen=True,
         title="Trainyard request",
-        json_schema_extra={"oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}]},
+        json_schema_extra={
+            "oneOf": [{"required": ["instance_types"]}, {"required": ["accelerators"]}],
+            "anyOf": [{"required": ["image"]}, {"required": ["code", "command"]}],
+            "dependentRequired": {"arguments": ["image"]},
+        },
     )
 
     code: ArchiveAddress = Field(
-        description="S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node.",
+        default_factory=str,
+        description=(
+            "S3 address of the archive (.tar, .tar.gz, .tgz or .zip) that is unpacked on each node. With image it may be left out; where "
+            "it is given, the container has it as its working folder."
+        ),
         examples=["s3://my-bucket/uploads/ddp_digits.tar.gz"],
     )
     command: Annotated[list[Passable], BeforeValidator(read_words)] = Field(
+        default_factory=list,
         min_length=1,
         max_length=MOST_ARGUMENTS,
         description=(
             "Arguments of the command that runs on every node, as they stand; or one string without shell syntax, split as a shell "
-            "splits words. No shell runs either."
+            "splits words. No shell runs either. With image it runs in place of the image's entry point, which runs without it."
         ),
         examples=[
             ["python", "train.py", "--epochs", "20"],
@@ -109,6 +119,22 @@ class JobRequest(BaseModel):
         json_schema_extra={
             "anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string", "minLength": 1}]
         },
+    )
+    image: ContainerName | None = Field(
+        default=None,
+        description=(
+            "Container image that the training runs in: repository and tag (or digest) of the deployment, name and tag of an AWS Deep "
+            "Learning Container, or a whole address in a private ECR registry. Its digest at admission is what every node runs. "
+            "Without it the training runs on the machine's own image."
+        ),
+        examples=["images:digits-1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-ec2"],
+    )
+    arguments: list[Passable] = Field(
+        default_factory=list,
+        min_length=1,
+        max_length=MOST_ARGUMENTS,
+        description="Arguments of the image's entry point, or of command, as they stand. Only with image.",
+        examples=[["--epochs", "20"]],
     )
     instance_types: list[TypeName] = Field(
         default_factory=list,
@@ -309,7 +335,7 @@ class JobRequest(BaseModel):
     @field_validator("command")
     @classmethod
     def _program(cls, value: list[str]) -> list[str]:
-        if not value[0].strip():
+        if value and not value[0].strip():
             raise ValueError("its first word is blank; allowed: the program to run, then its arguments")
         return value
 

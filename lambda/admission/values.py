@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from admission.efa import Mode
 from admission.shell import shell_syntax
 from contract import training
+from contract.images import parsed
 from contract.jobs import Market, RetryPlan
 from contract.names import JOB_PATTERN, JOB_ROLE_PATTERN, MACHINE_IMAGE_PATTERN
 from refusals.addresses import Address
@@ -71,6 +72,14 @@ def _passable(value: str) -> str:
 
 def _address(value: str) -> str:
     Address.parse(value)
+    return value
+
+
+def _container(value: str) -> str:
+    try:
+        parsed(value)
+    except ValueError as problem:
+        raise ValueError(f"{plain(value)} {problem}") from None
     return value
 
 
@@ -155,6 +164,7 @@ def _secret(arn: str) -> str:
 # A constraint makes pydantic check the characters: a bare `str` accepts half of a surrogate pair, which later fails to be written.
 Passable = Annotated[str, Field(max_length=MOST_BYTES), AfterValidator(_passable)]
 Location = Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_address)]
+ContainerName = Annotated[str, Field(max_length=512), AfterValidator(_container)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Secret = Annotated[str, AfterValidator(_secret)]
 TypeName = Annotated[str, Field(pattern=INSTANCE_TYPE)]

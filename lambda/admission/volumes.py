@@ -9,8 +9,8 @@ from admission.archive import Listing
 from admission.reading import allowed
 from aws.facts import Object
 from contract import volumes
-from contract.environments import Limits
 from contract.jobs import Ami
+from contract.limits import Limits
 from refusals.wording import plain
 
 MANAGED = "alias/aws/ebs"
@@ -65,6 +65,16 @@ def too_small_for(image: Ami, asked: int | None) -> list[str]:
     if asked is None or asked >= image.snapshot_gb:
         return []
     return [f"volume_gb: {asked} is too small for the image {image.id}; allowed: at least {image.snapshot_gb}"]
+
+
+def image_problems(asked: int | None, room: int) -> list[str]:
+    """Rejects a size that the container's image alone fills; `room` is what the image takes."""
+    if asked is None or asked * GIB > room:
+        return []
+    return [
+        f"volume_gb: {asked} is too small for the container's image, which takes about {room / GIB:.1f} GiB, packed and unpacked; "
+        f"allowed: more than {room // GIB}, and room for the machine's image, the code and the checkpoints"
+    ]
 
 
 def problems(key: str, region: str, own: str = "", *, field: str = "region") -> list[str]:

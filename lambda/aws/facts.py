@@ -247,3 +247,24 @@ class Moment:
 
     earliest: float
     latest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """What a container image says of itself for one kind of processor."""
+
+    architecture: str
+    """As registries call it: `amd64`, `arm64`."""
+    size: int
+    """Bytes that a pull fetches."""
+    entry_point: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    """The words that follow the entry point, or run where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredImage:
+    """A container image in a registry."""
+
+    digest: str
+    platforms: tuple[Platform, ...] = ()

@@ -1,15 +1,20 @@
-"""Every ECR call of the functions: looks up the image under a tag in each region."""
+"""Every ECR call of the functions: looks up the image under a tag in each region, and what an image says of itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import urllib.request
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from aws.clients import client
+from aws.clients import PATIENT, client
+from aws.facts import Platform, StoredImage
 from contract.aws_errors import code_of
 from contract.errors import BuildFailed
+from contract.images import ContainerImage
 
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
@@ -17,6 +22,14 @@ MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.oci.image.index.v1+json",
 )
+
+
+INDEXES = frozenset(MANIFESTS[1::2])
+"""Manifests of several images, one a processor."""
+MOST_CONFIG = 8 * 1024**2
+"""Bytes of an image's configuration that are read; those of images with a hundred layers have some 50 KB."""
+CONFIG_S = 20.0
+"""How long a configuration is waited for."""
 
 
 class NoRepository(Exception):
@@ -76,3 +89,87 @@ def holds(account: str, repository: str, tag: str, digest: str, region: str) -> 
             return False
         raise
     return bool(found.get("images"))
+
+
+class Unreadable(Exception):
+    """The registry has the image, and what it says of itself cannot be read; the message says why."""
+
+
+def stored(image: ContainerImage, config: Any = PATIENT) -> StoredImage | None:
+    """The image and what it says of itself, asked the way a pull asks; None where the registry lacks it. Raises NoRepository, Unreadable,
+    and ClientError where the registry does not let us look."""
+    ecr: Any = client("ecr", image.region, config)
+    found = _manifest(ecr, image, image.digest, image.tag)
+    if found is None:
+        return None
+    digest, kind, manifest = found
+    if kind not in INDEXES:
+        return StoredImage(digest=digest, platforms=(_platform(ecr, image, manifest),))
+    wanted = [one for one in manifest.get("manifests", []) if _is_linux(one)]
+    inner = [_manifest(ecr, image, str(one["digest"]), "") for one in wanted]
+    return StoredImage(
+        digest=digest, platforms=tuple(_platform(ecr, image, one[2]) for one in inner if one is not None)
+    )
+
+
+def _is_linux(one: Mapping[str, Any]) -> bool:
+    """Whether a manifest of an index is an image for Linux; builders put what they attest beside it, for the platform "unknown"."""
+    return dict(one.get("platform") or {}).get("os") == "linux"
+
+
+def _manifest(ecr: Any, image: ContainerImage, digest: str, tag: str) -> tuple[str, str, dict[str, Any]] | None:
+    """Digest, media type and content."""
+    try:
+        answer = ecr.batch_get_image(
+            registryId=image.account,
+            repositoryName=image.repository,
+            imageIds=[{"imageDigest": digest} if digest else {"imageTag": tag}],
+            acceptedMediaTypes=list(MANIFESTS),
+        )
+    except ClientError as problem:
+        if code_of(problem) == "RepositoryNotFoundException":
+            raise NoRepository(image.repository) from None
+        raise
+    if not answer.get("images"):
+        return None
+    one = answer["images"][0]
+    try:
+        content = json.loads(one["imageManifest"])
+        kind = str(one.get("imageManifestMediaType") or content.get("mediaType") or "")
+    except (ValueError, AttributeError):
+        raise Unreadable("its manifest is no JSON") from None
+    return str(one["imageId"]["imageDigest"]), kind, content
+
+
+def _platform(ecr: Any, image: ContainerImage, manifest: Mapping[str, Any]) -> Platform:
+    try:
+        digest = str(manifest["config"]["digest"])
+        size = sum(int(one["size"]) for one in manifest["layers"])
+    except (KeyError, TypeError, ValueError):
+        raise Unreadable("its manifest names no configuration and no layers") from None
+    link = ecr.get_download_url_for_layer(
+        registryId=image.account, repositoryName=image.repository, layerDigest=digest
+    )["downloadUrl"]
+    body = _fetched(link)
+    if f"sha256:{hashlib.sha256(body).hexdigest()}" != digest:
+        raise Unreadable("its configuration is not the one that its manifest names")
+    try:
+        said = json.loads(body)
+        runs = said.get("config") or {}
+        return Platform(
+            architecture=str(said["architecture"]),
+            size=size,
+            entry_point=tuple(map(str, runs.get("Entrypoint") or ())),
+            command=tuple(map(str, runs.get("Cmd") or ())),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise Unreadable("its configuration has no architecture") from None
+
+
+def _fetched(link: str) -> bytes:
+    """What lies behind a link of the registry's, which is S3's."""
+    try:
+        with urllib.request.urlopen(link, timeout=CONFIG_S) as answer:
+            return bytes(answer.read(MOST_CONFIG))
+    except OSError as problem:
+        raise Unreadable(f"its configuration cannot be fetched ({problem})") from None

@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from contract.environments import LONGEST_TRAINING_H
+from contract.images import parsed
 from grid_plan import limits
-from grid_plan.images import parsed
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what

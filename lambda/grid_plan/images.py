@@ -1,4 +1,4 @@
-"""Translates images between the form in a line and the address in a region's registry."""
+"""Says which images are the deployment's, and where one lies in a region."""
 
 from __future__ import annotations
 
@@ -6,23 +6,7 @@ from dataclasses import replace
 
 from contract import names
 from contract.environments import GridEnvironment
-from contract.images import DIGEST, REPOSITORY, TAG, ContainerImage, registry
-
-
-def parsed(text: str) -> ContainerImage:
-    """Parses `repository:tag` or `repository@digest` (without a registry), or a full address. Raises ValueError that says what is wrong."""
-    first, slash, _ = text.partition("/")
-    if slash and "." in first:
-        return ContainerImage.parse(text)
-    rest, at, digest = text.partition("@")
-    repository, colon, tag = rest.partition(":")
-    if not REPOSITORY.fullmatch(repository):
-        raise ValueError("begins with no repository's name")
-    if (colon and not TAG.fullmatch(tag)) or (at and not DIGEST.fullmatch(digest)):
-        raise ValueError("has a tag or a digest that is none")
-    if not tag and not digest:
-        raise ValueError("has neither a tag nor a digest")
-    return ContainerImage("", repository, tag, digest)
+from contract.images import ContainerImage, registry
 
 
 def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:

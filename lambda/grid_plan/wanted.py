@@ -10,10 +10,10 @@ from functools import cached_property
 from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GridPrefix, grid_of
-from contract.images import ContainerImage
+from contract.images import ContainerImage, parsed
 from grid_plan.answers import bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import is_ours, parsed, standing_in
+from grid_plan.images import is_ours, standing_in
 from refusals.addresses import Address
 
 

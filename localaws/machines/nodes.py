@@ -45,8 +45,17 @@ class Node:
     """One machine while it is on. Raises OSError where its address cannot be bound."""
 
     def __init__(
-        self, machine: Machine, metadata: Metadata, born: Birth, folder: Path, ami: Path, endpoint: str, grace_s: float
+        self,
+        machine: Machine,
+        metadata: Metadata,
+        born: Birth,
+        folder: Path,
+        ami: Path,
+        images: Path,
+        endpoint: str,
+        grace_s: float,
     ) -> None:
+        """`images` has what builds made, for the machine's docker."""
         self.machine, self.folder, self.struck = machine, folder, set[str]()
         """`struck`: names of the faults that have struck it."""
         self.console = folder / "var/log/console"
@@ -74,6 +83,7 @@ class Node:
             "LANG": "C.UTF-8",
             "TRAINYARD_ROOT": str(folder),
             "TRAINYARD_REHEARSAL_INIT": name,
+            "TRAINYARD_REHEARSAL_IMAGES": str(images),
             "AWS_ENDPOINT_URL": self.wire.endpoint if self.wire else endpoint,
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": self.imds.endpoint,
             # Nodes share this computer's processors. With one thread per processor in every node, the shipped example took two
@@ -218,7 +228,8 @@ class Nodes:
             grace_s = GRACE_S / self._aws.conditions.speed
             folder = self._folder / machine.id
             born = self._aws.mischief.birth(machine, self._aws.conditions)
-            node = Node(machine, self._metadata(machine), born, folder, self._ami, self._aws.endpoint, grace_s)
+            images = self._aws.work / "images"
+            node = Node(machine, self._metadata(machine), born, folder, self._ami, images, self._aws.endpoint, grace_s)
             self._nodes[machine.id] = node
             self._start(lambda: node.watch(lambda: self._off(machine)), f"node-{machine.id}")
 

@@ -6,25 +6,31 @@ as the caller's. So the model answers the calls that read images.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moto.ecr import models
 
 from localaws.api import Service
+from localaws.recorder import Answer
 from localaws.services.cloudformation_repairs import around_creation
-from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted
+from localaws.services.ecr_model import LOOKS, Ecr, Image, Wanted, described, digest_of
 
 if TYPE_CHECKING:
+    from localaws.recorder import Call, Environ
     from localaws.server import LocalAws
 
 CONTAINER = re.compile(r"\d+\.\d+\.\d+-(cpu|gpu)-py3\d+(-cu\d+)?-[a-z0-9.]+-(ec2|sagemaker)(-v[\d.]+)?")
 """Tags of AWS's Deep Learning Containers."""
 CONTAINERS = re.compile(r"(pytorch|tensorflow|huggingface-pytorch)-(training|inference)")
+LOGIN_S = 12 * 3600.0
 NOT_SHOWN = "AWS's registries of Deep Learning Containers: they hold whatever is called as such a container would be"
 
 
@@ -41,9 +47,29 @@ def install(aws: LocalAws) -> None:
     aws.patch(models.Image, "_create_digest", create_digest)
 
     def region(name: str) -> Ecr:
-        return Ecr(aws.account, partial(_stored, aws.account, name))
+        return Ecr(aws.account, partial(_stored, aws.account, name), blobs)
+
+    def blobs(digest: str) -> bytes | None:
+        """What a build has made, or what a container of AWS's says of itself."""
+        file = aws.work / "images/blobs" / digest.removeprefix("sha256:")
+        return file.read_bytes() if file.is_file() else _SAID.get(digest)
 
     Service(aws, "ecr", region, invalid="InvalidParameterException", only=LOOKS)
+    aws.recorder.interceptors.append(partial(_login, aws))
+
+
+def _login(aws: LocalAws, call: Call, _: Environ) -> Answer | None:
+    """The password of the registries is a key of its own with the rights of whoever asks, as a pull is judged by these on AWS."""
+    if call.name != "ecr:GetAuthorizationToken":
+        return None
+    until = time.time() + LOGIN_S
+    key = "ASIA" + hashlib.sha256(f"{call.role} {call.session} {until}".encode()).hexdigest()[:16].upper()
+    aws.recorder.know(key, replace(call.by, until=until))
+    token = base64.b64encode(f"AWS:{key}".encode()).decode()
+    proxy = f"https://{aws.account}.dkr.ecr.{call.region}.amazonaws.com"
+    said = {"authorizationToken": token, "expiresAt": until, "proxyEndpoint": proxy}
+    body = json.dumps({"authorizationData": [said]}).encode()
+    return Answer(200, body, {"Content-Type": "application/x-amz-json-1.1"})
 
 
 def _empties(_client: Any, repository: Any, properties: Mapping[str, Any]) -> None:
@@ -61,9 +87,21 @@ def _stored(caller: str, region: str, account: str, name: str, wanted: list[Want
     if not CONTAINERS.fullmatch(name):
         return None
     tags = [one["imageTag"] for one in wanted if CONTAINER.fullmatch(one.get("imageTag", ""))]
-    manifests = {tag: json.dumps({"schemaVersion": 2, "name": f"{name}:{tag}"}) for tag in tags}
-    return [Image(_digest(manifest), (tag,), manifest) for tag, manifest in manifests.items()]
+    return [_container(name, tag) for tag in tags] + [
+        _GIVEN[one["imageDigest"]] for one in wanted if one.get("imageDigest") in _GIVEN
+    ]
+
+
+_GIVEN, _SAID = dict[str, Image](), dict[str, bytes]()
+"""AWS's containers that somebody has asked for, by digest; what each says of itself, by the digest of that."""
+
+
+def _container(name: str, tag: str) -> Image:
+    manifest, config = described("amd64", (), ("/bin/bash",), size=6 * 1024**2, name=f"{name}:{tag}")
+    image = Image(digest_of(manifest.encode()), (tag,), manifest)
+    _GIVEN[image.digest], _SAID[digest_of(config)] = image, config
+    return image
 
 
 def _digest(manifest: str) -> str:
-    return f"sha256:{hashlib.sha256(manifest.encode()).hexdigest()}"
+    return digest_of(manifest.encode())

@@ -5,13 +5,17 @@ The caller supplies the store of images: a test's own table, or moto.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from localaws.model import Refused
 
-LOOKS = ("BatchGetImage", "DescribeImages")
+LOOKS = ("BatchGetImage", "DescribeImages", "GetDownloadUrlForLayer")
+MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 Wanted = Mapping[str, str]
 """An image's tag, its digest, or both."""
 
@@ -29,15 +33,39 @@ class Image:
         return wanted.get("imageDigest", self.digest) == self.digest and wanted.get("imageTag") in (None, *self.tags)
 
 
+def described(
+    architecture: str = "amd64",
+    entry_point: Sequence[str] = (),
+    command: Sequence[str] = (),
+    *,
+    size: int = 0,
+    name: str = "",
+) -> tuple[str, bytes]:
+    """Returns the manifest and the configuration of an image of one layer; `name` makes an image differ from another."""
+    runs = {"Entrypoint": list(entry_point) or None, "Cmd": list(command) or None, "Labels": {"name": name}}
+    config = json.dumps({"architecture": architecture, "os": "linux", "config": runs}).encode()
+    layer = {"digest": digest_of(name.encode()), "size": size}
+    named = {"digest": digest_of(config), "size": len(config)}
+    return json.dumps({"schemaVersion": 2, "mediaType": MANIFEST, "config": named, "layers": [layer]}), config
+
+
+def digest_of(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
 Stored = Callable[[str, str, list[Wanted]], "Iterable[Image] | None"]
 """Returns the images of an account's repository, including all wanted ones; None if there is no such repository. Raises Refused."""
+
+
+Blobs = Callable[[str], "bytes | None"]
+"""Returns what has a digest, None where nothing has."""
 
 
 class Ecr:
     """ECR of one region, for callers of `account`."""
 
-    def __init__(self, account: str, stored: Stored) -> None:
-        self._account, self._stored = account, stored
+    def __init__(self, account: str, stored: Stored, blobs: Blobs = lambda _: None) -> None:
+        self._account, self._stored, self._blobs = account, stored, blobs
 
     def answer(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answers a call. Raises Refused."""
@@ -49,6 +77,8 @@ class Ecr:
         repository, registry = f"repository with name '{name}'", f"in the registry with id '{account}'"
         if stored is None:
             raise Refused("RepositoryNotFoundException", f"The {repository} does not exist {registry}")
+        if operation == "GetDownloadUrlForLayer":
+            return self._link(params["layerDigest"], where)
         images = list(stored)
         found = [(one, next((image for image in images if image.fits(one)), None)) for one in wanted]
         missing = [one for one, image in found if image is None]
@@ -63,6 +93,16 @@ class Ecr:
             raise Refused("ImageNotFoundException", message)
         shown = [image for _, image in found if image is not None] if wanted else images
         return {"imageDetails": [where | _detail(one) for one in dict.fromkeys(shown)]}
+
+    def _link(self, digest: str, where: Mapping[str, str]) -> dict[str, Any]:
+        """A link of the registry's, which is one to S3 on AWS; here it holds the content itself."""
+        blob = self._blobs(digest)
+        if blob is None:
+            raise Refused(
+                "LayersNotFoundException", f"The layer with digest '{digest}' does not exist within {dict(where)}"
+            )
+        link = f"data:application/octet-stream;base64,{base64.b64encode(blob).decode()}"
+        return {"downloadUrl": link, "layerDigest": digest}
 
 
 def _pulled(wanted: Wanted, image: Image) -> dict[str, Any]:

@@ -10,17 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from agent import code, dumps, efa, environments, fabric, machine, requirements, variables
+from agent import code, dumps, efa, fabric, machine, variables
 from agent.activity import Activity
 from agent.aws import Aws
 from agent.checkpoints import Checkpoints
 from agent.commits import Artifacts, Folder
 from agent.conclusion import concluded
+from agent.container.ground import ContainerGround
 from agent.disk.place import WorkPlace
 from agent.disk.watch import RoomWatch
 from agent.engine.engine import Engine
-from agent.environments import Installed
-from agent.failures import CannotStart, Ordered, told
+from agent.failures import Ordered, told
+from agent.ground import Ground, Machine
 from agent.health.check import HealthWatch
 from agent.identity import NodeIdentity
 from agent.kernel import KernelLog
@@ -33,13 +34,12 @@ from agent.orders import PATIENCE, OrderWatch
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
-from agent.requirements import Python
 from agent.restore import restore
 from agent.role import RoleKeys
 from agent.saver import SAVED, Saver
-from agent.store import Missing, Store
+from agent.store import Store
 from agent.table import NodeItems
-from agent.training import LINGER_S, ChildProcess, described
+from agent.training import LINGER_S, ChildProcess, RunningTraining, described
 from contract import names, training
 from contract.errors import NodeUnhealthy, TrainingFailed
 from contract.health import HealthCheck
@@ -84,7 +84,8 @@ class Attempt:
         self._work = root / WORK
         for name in ("checkpoints", "artifacts", "code"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
-        self._progress = ProgressFile(self._work / "progress.json")
+        self._ground = self._chosen_ground()
+        self._progress = ProgressFile(self._ground.progress_file)
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._health = HealthWatch(
@@ -126,6 +127,7 @@ class Attempt:
         self._role = RoleKeys(
             self._work / "role", job.job_role, node.region, read=items.keys, note=self._note,
             now=lambda: items.now(otherwise=now()), monotonic=time.monotonic,
+            shown=self._ground.folders.role if job.container else "",
         ) if job.job_role else None  # fmt: skip
         self._kernel: KernelLog | None = None
         self._tail: Sequence[str] = ()
@@ -142,15 +144,16 @@ class Attempt:
         try:
             self._monitor()
             self._health.start()
+            self._ground.begin()
             self._with_keys(self._restore)
-            python, environment = self._prepare()
+            environment = self._prepare()
             fabric.wait(
                 self._root, self._job.timing.fabric_patience_s, now=self._now, pause=self._pause, note=self._note
             )
             self._health.gate(efa.look(self._root, self._job, self._metadata, self._note, self._pause))
             environment[training.MASTER_ADDR] = self._meet()
-            self._check_links(python, environment)
-            ending = self._train(python.command(self._job.command), environment)
+            self._check_links(environment)
+            ending = self._train(environment)
         except Ordered:
             self._obeyed = self._watch.order
             ending = Exit(code=1)
@@ -182,22 +185,14 @@ class Attempt:
         self._checkpoints.restored(found.step, named=found.named)
         self._reporter.change(restored_step=found.step, restored=found.name)
 
-    def _prepare(self) -> tuple[Python, dict[str, str]]:
-        """Unpacks the code and installs the job's requirements. Returns the Python to use, and the command's environment."""
+    def _prepare(self) -> dict[str, str]:
+        """Unpacks the code and makes ready what the training runs on. Returns the command's environment."""
         self._reporter.enter(Phase.PREPARING)
-        archive = self._work / self._job.code.key.rpartition("/")[2]
-        folder = self._work / "code"
-        try:
-            self._with_keys(lambda: self._home.fetch(self._job.code.key, archive))
-        except Missing as problem:
-            raise CannotStart(f"the code archive is gone: {problem}") from problem
-        code.unpack(archive, folder)
-        archive.unlink()
-        python = self._installed(folder)
-        environment = python.variables(self._variables)
-        python.take_over_programs()
+        if (there := self._job.code) is not None:
+            code.bring(there.key, self._work, lambda to: self._with_keys(lambda: self._home.fetch(there.key, to)))
+        environment = self._ground.prepare(self._work / code.FOLDER)
         environment.update(
-            self._with_keys(lambda: variables.for_training(self._job, self._node, self._work, self._aws))
+            self._with_keys(lambda: variables.for_training(self._job, self._node, self._ground.folders, self._aws))
         )
         if self._role is not None:
             self._reporter.change(note=f"waits for the keys of the job_role {self._job.job_role}")
@@ -205,23 +200,20 @@ class Attempt:
             environment = {**self._role.without_others(environment), **led}
             self._reporter.change(note="")
         self._reporter.moment("prepared")
-        return python, environment
+        return environment
 
-    def _installed(self, folder: Path) -> Python:
-        """An environment with the requirements of the code in `folder`: that of an earlier attempt, or a new one."""
-        python = requirements.make(self._work / "env")
-        listed = folder / requirements.REQUIREMENTS
-        if not listed.is_file():
-            return python
-        name = environments.name_of(self._job.code.key, listed.read_bytes())
-        made = Installed(self._bucket(self._node.region), self._job.id, name, python.folder, note=self._note)
-        if self._node.attempt > 1 and self._with_keys(made.restore):
-            return python
-        python, began = requirements.make(self._work / "env"), self._now()
-        requirements.install(python, folder, python.variables(self._variables), self._tool)
-        if self._node.rank == 0 and (self._job.recoveries or self._job.retries.times):
-            made.keep(self._now() - began)
-        return python
+    def _chosen_ground(self) -> Ground:
+        job, node = self._job, self._node
+        if job.container is None:
+            return Machine(
+                job, self._work, self._variables, attempt=node.attempt, rank=node.rank, bucket=self._bucket(node.region),
+                tool=self._tool, with_keys=self._with_keys, note=self._note, now=self._now,
+            )  # fmt: skip
+        return ContainerGround(
+            job, job.container, node.region, root=self._root, work=self._work, variables=self._variables,
+            token=self._aws.registry_token, instance_type=lambda: self._metadata.get("instance-type") or "",
+            pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
+        )  # fmt: skip
 
     def _meet(self) -> str:
         """Waits for the master address."""
@@ -230,12 +222,12 @@ class Attempt:
         self._reporter.moment("addressed")
         return address
 
-    def _check_links(self, python: Python, environment: Mapping[str, str]) -> None:
-        """Measures the network between the nodes, where the request asks for it."""
-        if self._job.health is HealthCheck.DEEP:
+    def _check_links(self, environment: Mapping[str, str]) -> None:
+        """Measures the network between the nodes, where the request asks for it. Admit refuses that with an image."""
+        if self._job.health is HealthCheck.DEEP and (program := self._ground.python):
             self._reporter.enter(Phase.CHECKING, "measures the network with its peers")
             wrong = links.look(
-                self._job, self._node, self._metadata, python.program, environment, self._work,
+                self._job, self._node, self._metadata, program, environment, self._work,
                 pause=self._pause, note=self._note,
             )  # fmt: skip
             self._health.gate(wrong)
@@ -249,27 +241,27 @@ class Attempt:
         if self._watch.came.wait(seconds):
             raise Ordered
 
-    def _train(self, command: Sequence[str], environment: Mapping[str, str]) -> Exit:
+    def _train(self, environment: Mapping[str, str]) -> Exit:
         if self._watch.came.is_set():
             raise Ordered
-        child = ChildProcess(command, folder=self._work / "code", environment=environment, on_line=self._logs.line)
+        child = self._ground.start(self._job.command, environment, self._logs.line)
         self._reporter.moment("started")
-        self._note(f"started: {shlex.join(command)}")
+        self._note(f"started: {shlex.join(self._job.command) or 'the entry point of the image'}")
         self._reporter.enter(Phase.TRAINING)
         self._saver.start()
         self._activity.begin(lambda: child.heard_at)
         status = self._accompany(child)
         self._activity.end()
         self._tail = tuple(child.tail)
-        self._note(f"the command {described(status)}")
-        reason = f"rank {self._node.rank}: the command {described(status)}"
+        self._note(how := f"the command {described(status)}{child.why}")
+        reason = f"rank {self._node.rank}: {how}"
         if self._saver.refused and self._obeyed is None:
             reason = f"rank {self._node.rank}: its checkpoints could not be restored: {self._saver.refused}"
         elif status == 0:
             return Exit(code=0)
         return Exit(code=status or 1, error=TrainingFailed.__name__, reason=reason)
 
-    def _accompany(self, child: ChildProcess) -> int:
+    def _accompany(self, child: RunningTraining) -> int:
         """Waits until the child process has ended, by itself or by an order. Returns its exit code."""
         started = False
         while (status := child.wait(LOOK_S)) is None:
@@ -293,7 +285,7 @@ class Attempt:
         self._reporter.moment("first_step")
         return True
 
-    def _obey(self, child: ChildProcess) -> int:
+    def _obey(self, child: RunningTraining) -> int:
         self._obeyed = order = self._watch.order
         kind = order.kind if order else OrderKind.STOP
         if kind is OrderKind.STOP:
@@ -302,7 +294,7 @@ class Attempt:
             self._dump(child)
         return child.stop(signal.SIGTERM, self._job.timing.stop_grace_s)
 
-    def _dump(self, child: ChildProcess) -> None:
+    def _dump(self, child: RunningTraining) -> None:
         """Writes where the training stands to the log. Trainers break when one of them stops, so this one is not stopped before its peers
         have had the time to read the order and to do the same."""
         until = time.monotonic() + PATIENCE * self._job.timing.orders_every_s
@@ -316,6 +308,7 @@ class Attempt:
         self._reporter.outcome(concluded(ending, self._obeyed, tail=tuple(self._tail), unsaved=SAVED))
         if examines:
             ending = self._examined(ending)
+        self._ground.close()
         unsaved = self._saver.finish()
         self._watch.close()
         self._room.end()

@@ -68,6 +68,12 @@ class Aws:
     def items(self, region: str, table: str, role: str, instance: str) -> NodeItems:
         return NodeItems(self.client("dynamodb", region), table, role, instance)
 
+    def registry_token(self, region: str) -> str:
+        """The login of the private registries of a region, valid for hours: `AWS:` and a password, in base64."""
+        data = self.client("ecr", region).get_authorization_token()["authorizationData"]
+        token: str = data[0]["authorizationToken"]
+        return token
+
     def secret(self, region: str, arn: str) -> str:
         """The text of a secret."""
         value: str = self.client("secretsmanager", region).get_secret_value(SecretId=arn)["SecretString"]

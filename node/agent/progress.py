@@ -42,7 +42,7 @@ class ProgressFile:
         """The newest progress that could be understood, None before the first."""
         with self._reading:
             try:
-                with self._file.open("rb") as source:
+                with open(self._file, "rb", opener=_opened) as source:
                     raw: Any = json.loads(source.read(LIMIT))
                     at = os.fstat(source.fileno()).st_mtime
                 self._newest = _finite(build(Progress, raw, self._file.name))
@@ -73,6 +73,11 @@ class ProgressFile:
         if newest is None:
             return -1
         return newest.step if self._named is None else self._named.step
+
+
+def _opened(path: str, flags: int) -> int:
+    """Never through a link, and without waiting for the other end of a pipe: the trainer puts there what it likes."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _finite(progress: Progress) -> Progress:

@@ -33,21 +33,24 @@ class RoleKeys:
         role: str,
         region: str,
         *,
+        shown: str = "",
         read: Callable[[], SessionKeys | None],
         note: Callable[[str], None],
         now: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
-        """`now` is AWS's time. Raises what `read` raises in `wait` alone; later looks note it."""
+        """`now` is AWS's time. `shown` is where a container has the folder, whose files its user may read; empty for a training outside of
+        containers. Raises what `read` raises in `wait` alone; later looks note it."""
         self._folder, self._role, self._region = folder, role, region
         self._read, self._note, self._now, self._monotonic = read, note, now, monotonic
         self._until, self._told = 0.0, ""
+        self._shown, self._open = shown or str(folder), bool(shown)
         self._closed = threading.Event()
 
     @property
     def variables(self) -> dict[str, str]:
         """Of the training's environment."""
-        return {training.CONFIG_FILE: str(self._folder / "config")}
+        return {training.CONFIG_FILE: f"{self._shown}/config"}
 
     @staticmethod
     def without_others(environment: Mapping[str, str]) -> dict[str, str]:
@@ -110,9 +113,11 @@ class RoleKeys:
 
     def _write(self, keys: Keys) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self._folder / "keys.json"
+        if self._open:
+            self._folder.chmod(0o755)
         _replace(
-            file,
+            self._folder / "keys.json",
+            self._open,
             json.dumps(
                 {
                     "Version": 1,
@@ -125,18 +130,21 @@ class RoleKeys:
         )
         _replace(
             self._folder / "config",
-            f'[default]\nregion = {self._region}\ncredential_process = /bin/cat "{file}"\n',
+            self._open,
+            f'[default]\nregion = {self._region}\ncredential_process = /bin/cat "{self._shown}/keys.json"\n',
         )
         self._until = keys.expires
 
 
-def _replace(file: Path, text: str) -> None:
-    """Writes the file, so that whoever reads it meanwhile has the old one or the new one, and only its owner either."""
+def _replace(file: Path, for_all: bool, text: str) -> None:
+    """Writes the file, so that whoever reads it meanwhile has the old one or the new one, and only its owner either, unless `for_all`."""
     new = file.with_suffix(".new")
     with suppress(FileNotFoundError):
         new.unlink()
     new.touch(mode=0o600)
     new.write_text(text, "utf-8")
+    if for_all:
+        new.chmod(0o644)
     new.replace(file)
 
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from agent.failures import CannotStart
 from agent.logs import LINE_BYTES
@@ -46,13 +47,35 @@ class Lines:
         return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
+class RunningTraining(Protocol):
+    """A training that was started."""
+
+    why: str
+    """What is known of its end beside its exit code, to be read after it."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def heard_at(self) -> float: ...
+
+    @property
+    def tail(self) -> deque[str]: ...
+
+    def wait(self, timeout_s: float) -> int | None: ...
+
+    def stop(self, first: signal.Signals, grace_s: float) -> int: ...
+
+    def end(self, linger_s: float = LINGER_S) -> int: ...
+
+
 class ChildProcess:
     """A command, started at once. Raises CannotStart where it cannot be run."""
 
     def __init__(
         self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str], on_line: Callable[[str], None]
     ) -> None:
-        self._on_line = on_line
+        self._on_line, self.why = on_line, ""
         self.heard_at = time.monotonic()
         """When it last wrote anything, half a line too."""
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)

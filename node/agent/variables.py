@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from agent.aws import Aws
 from agent.failures import CannotStart
+from agent.ground import Folders
 from agent.identity import NodeIdentity
 from agent.keys import KeysExpired
 from contract import training
 from contract.jobs import Job
 
 
-def for_training(job: Job, node: NodeIdentity, work: Path, aws: Aws) -> dict[str, str]:
+def for_training(job: Job, node: NodeIdentity, folders: Folders, aws: Aws) -> dict[str, str]:
     """All but the master's address. Raises CannotStart where a secret cannot be read, and KeysExpired."""
     return {
         # Output arrives line by line, and a fatal signal (of CUDA, of a library) writes every thread's stack.
@@ -25,9 +24,9 @@ def for_training(job: Job, node: NodeIdentity, work: Path, aws: Aws) -> dict[str
         training.MASTER_PORT: str(job.master_port),
         training.NUM_NODES: str(job.nodes),
         training.NODE_RANK: str(node.rank),
-        training.CHECKPOINT_DIR: str(work / "checkpoints"),
-        training.ARTIFACTS_DIR: str(work / "artifacts"),
-        training.PROGRESS_FILE: str(work / "progress.json"),
+        training.CHECKPOINT_DIR: folders.checkpoints,
+        training.ARTIFACTS_DIR: folders.artifacts,
+        training.PROGRESS_FILE: folders.progress_file,
     }
 
 

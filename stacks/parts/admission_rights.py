@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from contract import items, keys
 from stacks.parts import item_rights
 from stacks.parts.agent import Agent
+from stacks.parts.container_rights import ContainerRights
 from stacks.parts.right import Right
 from stacks.parts.rights import READ, Rights
 
 
-def admit(rights: Rights, agent: Agent, *, images: Iterable[str], data_buckets: tuple[str, ...]) -> list[Right]:
+def admit(
+    rights: Rights, agent: Agent, containers: ContainerRights, *, images: Iterable[str], data_buckets: tuple[str, ...]
+) -> list[Right]:
     """Returns the rights of the admission. `images`: names of the parameters that hold image ids."""
     return [
         rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
@@ -39,4 +42,5 @@ def admit(rights: Rights, agent: Agent, *, images: Iterable[str], data_buckets: 
         rights.prices(),
         rights.parameters(sorted(images)),
         rights.describe_secrets(),
+        *containers.look(),
     ]

@@ -39,7 +39,10 @@ METRICS = "Metrics are not resources; the condition names the one namespace."
 class JobRole(iam.Role):
     """A session is begun by the attendant alone, which names the job; nodes cannot assume the role."""
 
-    def __init__(self, scope: Construct, name: str, *, rights: Rights, begun_by: iam.IRole) -> None:
+    def __init__(
+        self, scope: Construct, name: str, *, rights: Rights, begun_by: iam.IRole, further: Iterable[Right]
+    ) -> None:
+        """`further` are rights that belong to no job by themselves: the session's own policy keeps them to what the job names."""
         attendant = iam.ArnPrincipal(begun_by.role_arn).with_conditions(WITH_SOURCE)
         super().__init__(
             scope,
@@ -48,7 +51,7 @@ class JobRole(iam.Role):
             assumed_by=interfaces.principal(iam.SessionTagsPrincipal(interfaces.principal(attendant))),
             description=f"Trainyard {rights.deployment}: what the nodes of a job may use of that job",
         )
-        grant(self, *job(rights))
+        grant(self, *job(rights), *further)
 
 
 def begin_sessions(rights: Rights, further: Iterable[str]) -> list[Right]:

@@ -26,6 +26,8 @@ class Right:
     """Why resources contain a `*`, in a sentence; required where they do."""
     conditions: Mapping[str, object] = field(default_factory=dict)
     """Conditions by operator: `{"StringEquals": {...}}`."""
+    apart: str = ""
+    """Name of a further policy of the role in which it stands (`grant_apart`); empty for the role's first policy."""
 
 
 def role(scope: Construct, name: str, service: str, description: str, *rights: Right, **options: Any) -> iam.Role:
@@ -37,10 +39,14 @@ def role(scope: Construct, name: str, service: str, description: str, *rights: R
 
 
 def grant(role: iam.Role, *rights: Right) -> None:
-    """Adds the rights to the role's policy, and acknowledges each wildcard with the reason of its right."""
+    """Adds the rights to the role's policy, or to the further ones that they name, and acknowledges each wildcard with the reason of its
+    right."""
     for right in rights:
-        role.add_to_policy(_statement(right))
-        _explain(role, right)
+        if not right.apart:
+            role.add_to_policy(_statement(right))
+            _explain(role, right)
+    for name in dict.fromkeys(right.apart for right in rights if right.apart):
+        grant_apart(role, name, *(right for right in rights if right.apart == name))
 
 
 def offer(scope: Construct, name: str, description: str, *rights: Right, **options: Any) -> iam.ManagedPolicy:

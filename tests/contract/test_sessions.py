@@ -18,7 +18,18 @@ def allowed(policy: str) -> list[object]:
 
 def test_a_job_without_secrets_reads_none() -> None:
     (statement,) = json.loads(sessions.policy([]))["Statement"]
-    assert statement["NotAction"] == "secretsmanager:GetSecretValue"
+    assert "secretsmanager:GetSecretValue" in statement["NotAction"]
+
+
+def test_a_job_without_an_image_reaches_no_registry() -> None:
+    (statement,) = json.loads(sessions.policy([]))["Statement"]
+    assert "ecr:*" in statement["NotAction"]
+
+
+def test_a_job_pulls_from_the_repositories_of_its_image_and_from_no_other() -> None:
+    ours = "arn:aws:ecr:*:123456789012:repository/yard/images"
+    assert allowed(sessions.policy([], [ours, ours])) == ["*", [ours]]
+    assert "GetAuthorizationToken" in sessions.policy([], [ours])
 
 
 def test_a_job_reads_the_secrets_that_it_names_and_no_pattern_of_them() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from localaws.model import Refused
-from localaws.services.ecr_model import Ecr, Image, Wanted
+from localaws.services.ecr_model import Ecr, Image, Wanted, described, digest_of
 
 
 class FakeEcr(Ecr):
     """One region. Other accounts' repositories are under `(account, name)`, the caller's under its own account."""
 
     def __init__(self, account: str, repositories: dict[tuple[str, str], dict[str, str]]) -> None:
-        super().__init__(account, self._kept)
+        self.manifests, self.blobs = dict[str, str](), dict[str, bytes]()
+        super().__init__(account, self._kept, self.blobs.get)
         self.repositories = repositories
         """To tag and digest."""
         self.closed: frozenset[str] = frozenset()
@@ -20,4 +23,15 @@ class FakeEcr(Ecr):
         if account in self.closed:
             raise Refused("AccessDeniedException", "User is not authorized to perform this on the resource")
         tags = self.repositories.get((account, name))
-        return None if tags is None else [Image(digest, (tag,)) for tag, digest in tags.items()]
+        if tags is None:
+            return None
+        kept = [Image(digest, (tag,), self.manifests.get(digest, "")) for tag, digest in tags.items()]
+        return [*kept, *(Image(digest, (), manifest) for digest, manifest in self.manifests.items())]
+
+    def push(self, account: str, name: str, tag: str, architecture: str = "amd64", **said: Any) -> str:
+        """Keeps an image of one platform that says so of itself (`described`); returns its digest."""
+        manifest, config = described(architecture, name=f"{name}:{tag}", **said)
+        digest = digest_of(manifest.encode())
+        self.manifests[digest], self.blobs[digest_of(config)] = manifest, config
+        self.repositories.setdefault((account, name), {})[tag] = digest
+        return digest

@@ -113,6 +113,7 @@ def test_what_cannot_start_is_the_jobs_own_failure(site: Site, changes: dict[str
 
 def test_a_missing_code_archive_is_told(site: Site) -> None:
     site.offer("")
+    assert site.job.code is not None
     del site.aws.s3.objects[site.job.home_bucket, site.job.code.key]
     assert "code archive is gone" in site.run().reason
 

@@ -306,7 +306,7 @@ def test_the_installation_of_requirements_gets_no_keys(site: Site, monkeypatch: 
         given.append(environment)
         return False
 
-    monkeypatch.setattr("agent.attempt.requirements.install", install)
+    monkeypatch.setattr("agent.ground.requirements.install", install)
     site.gets_keys = False
     site.give_keys(replace(KEYS, training=replace(ROLE, expires=2e9)))
     site.offer("", job_role="corpus", files={"requirements.txt": "\n"})

@@ -43,7 +43,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
 
 
 def test_the_models_of_the_services_that_the_agent_calls_travel_with_it_and_no_others() -> None:
-    source = "".join(file.read_text() for file in NODE.glob("agent/*.py"))
+    source = "".join(file.read_text() for file in NODE.glob("agent/**/*.py"))
     called = set(re.findall(r'client\("(\w+)"', source))
     # Botocore itself needs `sts`, for credentials.
     assert {*(NODE / "services.txt").read_text().split()} == called | {"sts"}

@@ -119,7 +119,8 @@ class Site:
         self.job = replace(self.job, **facts)  # type: ignore[arg-type]
         self.imds.values[f"tags/instance/{tags.DEADLINE}"] = str(self.job.deadline)
         home = self.job.home_bucket
-        self.aws.s3.objects[home, self.job.code.key] = archive({"train.py": script, **files})  # type: ignore[dict-item]
+        if self.job.code is not None:
+            self.aws.s3.objects[home, self.job.code.key] = archive({"train.py": script, **files})  # type: ignore[dict-item]
         self.aws.s3.objects[home, JobPrefix(self.job.id).description] = encode(self.job)
 
     def order(self, order: Order) -> None:

@@ -277,6 +277,7 @@ class JobsWorld(JobNodes):
             return found  # stopped before its launch
         job = decode(Job, described)
         sources = self.aws.s3.buckets[JOB.home_bucket].objects[f"{keys.UPLOADS}{run.id}.tar.gz"]
+        assert job.code is not None
         pinned = next(one.body for one in sources if one.id == job.code.source_version)
         if self.aws.s3.read(JOB.home_bucket, job.code.key) != pinned:
             found.append(f"{run.id} runs other code than was there when it was admitted")

@@ -34,6 +34,8 @@ WRONG = [
     ("--job", str(EXAMPLE / "train.py"), "is not JSON"),
     ("--job", "/bin/true", "is not a string in UTF-8"),
     ("--fault", "no-such", "no-such"),
+    ("--image", "nowhere", "there is no such folder"),
+    ("--image", str(EXAMPLE), "there is no such file"),
 ]
 
 
@@ -49,6 +51,18 @@ def test_a_wrong_value_is_a_line_and_exit_code_2(
     assert option.lstrip("-") in told or option == "--fault"
     assert "Traceback" not in told
     assert "usage:" not in told
+
+
+def test_an_image_needs_no_code_and_is_what_the_request_names() -> None:
+    folder = ROOT / "examples" / "image_job"
+    found = arguments(["--job", str(folder / "job.json"), "--image", str(folder)])
+    assert (found.code, found.request["image"]) == (None, "images:line-1")
+
+
+def test_neither_code_nor_an_image_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(["--job", str(EXAMPLE / "job.json")])
+    assert "--code is missing" in capsys.readouterr().err
 
 
 def test_all_mistakes_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from contract import keys, names, tags
 from localaws.iam.permissions import listed
 from localaws.iam.simulator import Answer, Policies, Request, condition_keys, simulate
 from tests.builders import TAGS_AT_LAUNCH
-from tests.security import endings, grids, images, jobs, launches, resumes, state
+from tests.security import containers, endings, grids, images, jobs, launches, resumes, state
 from tests.security.asking import (
     ARM_IMAGE,
     BYTES,
@@ -292,6 +292,7 @@ EVERY_ALLOWED = [
     *state.ALLOWED,
     *jobs.ALLOWED,
     *resumes.ALLOWED,
+    *containers.ALLOWED,
 ]
 EVERY_DENIED = [
     *DENIED,
@@ -302,6 +303,7 @@ EVERY_DENIED = [
     *state.DENIED,
     *jobs.DENIED,
     *resumes.DENIED,
+    *containers.DENIED,
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from contract.environments import Limits
+from contract.limits import Limits
 from contract.timing import Timing
 from stacks.settings import BLOCK, BadSettings, Settings
 from tools.synthesis import CONTEXT, ROOT

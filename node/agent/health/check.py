@@ -133,7 +133,7 @@ class HealthWatch:
                 self._promised,
                 kernel=self._errors.recent,
                 clock_ahead_s=self._clock_ahead_s,
-                archive=self._job.code.size,
+                archive=self._job.code.size if self._job.code else 0,
                 most_s=left_s,
             )
         )

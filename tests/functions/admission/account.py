@@ -9,14 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from admission.handler import handler
-from contract import keys, tags
+from contract import keys, names, tags
 from contract.codec import decode, encode
 from contract.commits import CheckpointSet
+from contract.environments import AdmissionEnvironment
 from contract.jobs import Job
 from localaws.services.ec2_reservations import CapacityReservation
+from localaws.services.ecr_model import digest_of
 from tests.archives import packed, said_to_unpack_to, tarred, zipped
 from tests.builders import ADMISSION, IMAGE, JOB, NOW, PLACE
 from tests.fakes.aws import Aws
+from tests.fakes.ecr import FakeEcr
 from tests.fakes.functions import Functions
 from tests.fakes.s3 import Bucket
 from tests.fakes.yard import ABROAD, admits, deployed, home
@@ -49,6 +52,12 @@ MANY = tuple(f"a-long-path-of-a-secret/{number:02d}" for number in range(20))
 SECRETS = ("token", "team+a=b@c.d_e/token", "dying", *MANY)
 
 
+PLACE_ACCOUNT, CONTAINERS, PARTNER = "123456789012", "763104351884", "777788889999"
+CONTAINER = ("pytorch-training", "2.8.0-gpu-py312-cu129-ubuntu22.04-ec2")
+"""Name and tag of one of AWS's containers."""
+GIB = 1024**3
+
+
 class Account(Aws):
     """Of the data buckets, `partner` lets nobody look, and `retired` is gone."""
 
@@ -74,12 +83,30 @@ class Account(Aws):
         self.upload("large.zip", GOOD, size=6 * 1024**3)
         self.upload("frozen.zip", zipped("train.py"), storage_class="GLACIER")
         self.prices.hourly = {"g5.xlarge": 1.25, "g4dn.xlarge": 0.5}
+        self._push()
         self._reserve()
         past = {TAKEN: replace(JOB, id=TAKEN, execution=f"{ARN}another")}
         past[FORGOTTEN] = replace(JOB, id=FORGOTTEN, execution=f"{ARN}{FORGOTTEN}", admitted_at=1_788_249_600.0)
         for name, job in past.items():
             self.put(keys.JobPrefix(name).description, encode(job))
         self._train()
+
+    def _push(self) -> None:
+        """Images at home and, of the first, abroad."""
+        ours, name = PLACE_ACCOUNT, names.repository(ADMISSION.deployment, "images")
+        for place in (PLACE, ABROAD):
+            self.ecr[place.region] = FakeEcr(ours, {(CONTAINERS, CONTAINER[0]): {}, (PARTNER, "models"): {}})
+            self.ecr[place.region].push(ours, name, "v1", entry_point=["python", "/app/train.py"], size=2 * GIB)
+            self.ecr[place.region].push(CONTAINERS, *CONTAINER, command=["/bin/bash"])
+        here = self.ecr[PLACE.region]
+        here.push(ours, name, "libraries")
+        here.push(ours, name, "shell", command=["python", "/app/train.py"])
+        here.push(ours, name, "graviton", architecture="arm64", command=["python"])
+        here.push(ours, name, "large", entry_point=["python"], size=20 * GIB)
+        bare = json.dumps({"schemaVersion": 2})
+        here.manifests[digest_of(bare.encode())] = bare
+        here.repositories[ours, name]["bare"] = digest_of(bare.encode())
+        here.closed = frozenset({PARTNER})
 
     def _train(self) -> None:
         """Jobs from which others may want to begin; all but one have ended, and Step Functions has forgotten them."""
@@ -155,11 +182,11 @@ RESERVED: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def account() -> Iterator[Account]:
+def account(env: AdmissionEnvironment = ADMITTING) -> Iterator[Account]:
     """A new account, which every client of the functions talks to meanwhile."""
     made = Account()
     functions = Functions(made)
-    functions.admission = ADMITTING
+    functions.admission = env
     with functions.installed():
         yield made
 

@@ -61,6 +61,7 @@ def test_the_least_request_becomes_a_job_with_sensible_defaults() -> None:
     assert (job.nodes, job.max_hours, job.volume_gb, job.checkpoint_minutes) == (1, 24.0, 100, 10.0)
     assert job.deadline == NOW + 24 * 3600
     assert [rung.zone for rung in job.ladder] == ["eu-central-1a", "eu-central-1c"]
+    assert job.code is not None
     assert job.code.key == "jobs/job-1/code/code.tar.gz"
     assert job.code.source_version == "v1"
 
@@ -175,6 +176,7 @@ def test_odd_text_in_every_free_field_is_in_job_json_as_it_was_given(there: Acco
     )
     job = there.job("job-1")
     assert job is not None
+    assert job.code is not None
     assert job.code.source == f"s3://yard-home/{ODD_KEY}"
     assert (job.command, job.environment, list(job.data)) == (
         ("python", "-c", ODD, ""),

@@ -203,6 +203,7 @@ def test_admit_looks_at_the_bytes_that_it_names_in_the_job(there: Account) -> No
     assert found is not None
     assert job is not None
     assert (ranged["VersionId"], ranged["IfMatch"]) == (found.id, found.etag)
+    assert job.code is not None
     assert job.code.source_version == found.id
 
 

@@ -76,6 +76,7 @@ def test_a_name_with_dots_is_a_job(there: Account, name: str) -> None:
     assert start(LEAST, name)["job"] == name
     job = there.job(name)
     assert job is not None
+    assert job.code is not None
     assert job.code.key == f"jobs/{name}/code/code.tar.gz"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from admission.request import JobRequest
 from tools.refusals.jobs.command import COMMAND
 from tools.refusals.jobs.health import HEALTH
+from tools.refusals.jobs.image import ARGUMENTS, IMAGE
 from tools.refusals.jobs.looked_up import LOOKED_UP
 from tools.refusals.jobs.machine_image import MACHINE_IMAGE
 from tools.refusals.jobs.money import MONEY
@@ -19,7 +20,21 @@ from tools.refusals.jobs.values import VALUES
 ORDER = ("request", "name", *JobRequest.model_fields, "several")
 SECTIONS = tuple(
     sorted(
-        (COMMAND, HEALTH, MACHINE_IMAGE, NOTIFY, RESERVATION, RESUME, RETRIES, STALL, *MONEY, *LOOKED_UP, *VALUES),
+        (
+            ARGUMENTS,
+            COMMAND,
+            HEALTH,
+            IMAGE,
+            MACHINE_IMAGE,
+            NOTIFY,
+            RESERVATION,
+            RESUME,
+            RETRIES,
+            STALL,
+            *MONEY,
+            *LOOKED_UP,
+            *VALUES,
+        ),
         key=lambda section: ORDER.index(section.field),
     )
 )

@@ -1,0 +1,201 @@
+"""Decides about the image of a job's container: where nodes pull it, whether it fits them, and what it needs of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from admission.request import JobRequest
+from aws.facts import InstanceType, StoredImage
+from contract import names
+from contract.containers import ARCHITECTURES, UNPACKED, Container, repository_arn
+from contract.environments import AdmissionEnvironment
+from contract.health import HealthCheck
+from contract.images import ContainerImage, parsed, registry
+from refusals.wording import plain
+
+COMMON = ""
+"""The key of `base_accounts` for all regions that are not named there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageLook:
+    """What the registry of one region says of the image."""
+
+    image: ContainerImage
+    """As nodes there would pull it."""
+    stored: StoredImage | None = None
+    """None where it lacks the image, or does not tell."""
+    trouble: str = ""
+    """Why it does not tell; empty where it does."""
+    other: str = ""
+    """The digest of another image that the tag names there; empty where the registry has the one that the job runs."""
+
+
+def account_of(env: AdmissionEnvironment) -> str:
+    """Returns the account of the deployment."""
+    return env.instance_profile.split(":")[4]
+
+
+def suffix_of(env: AdmissionEnvironment) -> str:
+    """Returns the domain of the partition."""
+    return "amazonaws.com.cn" if env.instance_profile.split(":")[1] == "aws-cn" else "amazonaws.com"
+
+
+def base_account(region: str, env: AdmissionEnvironment) -> str:
+    """Returns the account of AWS's Deep Learning Containers in a region; empty where the settings know none."""
+    return env.base_accounts.get(region, env.base_accounts.get(COMMON, ""))
+
+
+def pulled(request: JobRequest, regions: Iterable[str], env: AdmissionEnvironment) -> dict[str, ContainerImage]:
+    """Returns the image's address in each region's registry; empty for a request without an image, and for one that jobs may not use."""
+    if request.image is None or problems_of_name(request, env):
+        return {}
+    image = parsed(request.image)
+    return {region: found for region in regions if (found := standing_in(image, region, env)).registry}
+
+
+def repositories(request: JobRequest, env: AdmissionEnvironment, partition: str) -> list[str]:
+    """Returns the ARNs of the repositories of which a job's keys have to speak, of every region in which it might run."""
+    images = pulled(request, env.regions, env).values()
+    return list(dict.fromkeys(repository_arn(f"{one.registry}/{one.repository}", partition) for one in images))
+
+
+def standing_in(image: ContainerImage, region: str, env: AdmissionEnvironment) -> ContainerImage:
+    """Returns the same image in the registry of a region. Another owner's image keeps its address; an image that no registry of the
+    region can have, has none."""
+    account, containers = account_of(env), base_account(region, env)
+    if not image.registry and image.repository in env.repositories:
+        image = replace(image, repository=names.repository(env.deployment, image.repository))
+        return replace(image, registry=registry(account, region, suffix_of(env)))
+    if not image.registry or image.account in _containers(env):
+        return replace(image, registry=registry(containers, region, suffix_of(env)) if containers else "")
+    return replace(image, registry=registry(account, region, suffix_of(env))) if image.account == account else image
+
+
+def _containers(env: AdmissionEnvironment) -> set[str]:
+    return {account for account in env.base_accounts.values() if account}
+
+
+def problems_of_name(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
+    """Rejects an image that jobs of the deployment may not pull, whatever its registry says."""
+    if request.image is None:
+        return []
+    image, where = parsed(request.image), f"image: {plain(request.image)}"
+    ours = ", ".join(env.repositories)
+    if not image.registry:
+        if image.repository in env.repositories or _containers(env):
+            return []
+        return [f"{where} is in no repository of {env.deployment}; allowed: {ours}"]
+    account = account_of(env)
+    if not image.account:
+        return [
+            f"{where} is in a registry that nodes do not log in to; allowed: private ECR registries (the Build machine copies an "
+            "image from elsewhere into the deployment's own, docs/images.md)"
+        ]
+    if image.account == account and image.repository not in {
+        names.repository(env.deployment, one) for one in env.repositories
+    }:
+        return [f"{where} is not in a repository of {env.deployment}; allowed: {ours}"]
+    if image.account not in {account, *_containers(env), *env.copy_accounts}:
+        others = ", ".join(sorted({account, *_containers(env), *env.copy_accounts}))
+        return [
+            f"{where} is in a registry of account {image.account}; allowed: registries of {others} (copy_accounts in cdk.json)"
+        ]
+    return []
+
+
+def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: AdmissionEnvironment) -> list[str]:
+    """Reasons against the request that are the same in every region. `looks`: by region, of those that were asked."""
+    if request.image is None:
+        return (
+            ["arguments: there is no image; allowed: with image, or as words of command"] if request.arguments else []
+        )
+    found = problems_of_name(request, env)
+    if request.health is HealthCheck.DEEP:
+        found.append(
+            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed with image: quick, off"
+        )
+    if found or request.command or (chosen := _chosen(looks)) is None:
+        return found
+    where = f"image: {plain(request.image)}"
+    bare = [one.architecture for one in chosen.platforms if not one.entry_point]
+    if bare and request.arguments:
+        return [
+            f"arguments: {plain(request.image)} has no entry point that would take them; allowed: command beside them"
+        ]
+    if any(not one.entry_point and not one.command for one in chosen.platforms):
+        return [f"{where} has no entry point and no command of its own; allowed: command in the request"]
+    return []
+
+
+def region_problems(request: JobRequest, region: str, look: ImageLook | None, *, field: str) -> list[str]:
+    """What stands against the region because of its registry; `field` is the request's field that names the region."""
+    if request.image is None or look is None:
+        return []
+    image = look.image
+    where = f"image: {plain(request.image)}"
+    if look.trouble:
+        return [
+            f"{where} cannot be looked at in {image.registry} ({plain(look.trouble, 200)}); allowed: an image that can be read there"
+        ]
+    if look.other:
+        return [
+            f"{where} is another image in {region} ({look.other}), whose registry lacks the job's; allowed: a digest that "
+            f"every region of {field} has"
+        ]
+    if look.stored is None:
+        return [
+            f"{where} does not exist in {region} ({plain(str(image), 300)}); allowed: repository and tag of an image that stands there"
+        ]
+    return []
+
+
+def architecture_problems(request: JobRequest, kind: InstanceType, look: ImageLook | None) -> list[str]:
+    """Rejects an instance type for whose processors the image has nothing."""
+    if request.image is None or look is None or look.stored is None or not look.stored.platforms:
+        return []
+    there = {ARCHITECTURES.get(one.architecture, one.architecture) for one in look.stored.platforms}
+    if there & set(kind.architectures):
+        return []
+    return [
+        f"image: {plain(request.image)} is for {', '.join(sorted(there))}, and {kind.name} has {' or '.join(kind.architectures)}; "
+        "allowed: an image for the processors of the type"
+    ]
+
+
+def agreed(looks: Mapping[str, ImageLook]) -> StoredImage | None:
+    """Returns the image that the job runs everywhere: that of the first region whose registry has it."""
+    return _chosen(looks)
+
+
+def _chosen(looks: Mapping[str, ImageLook]) -> StoredImage | None:
+    return next((look.stored for look in looks.values() if look.stored is not None and not look.other), None)
+
+
+def size(stored: StoredImage | None) -> int:
+    """Returns the bytes that a node pulls at most: those of the largest of the image's platforms."""
+    return max((one.size for one in stored.platforms), default=0) if stored else 0
+
+
+def room(looks: Mapping[str, ImageLook]) -> int:
+    """Returns the bytes of disk that the image takes."""
+    return UNPACKED * size(_chosen(looks))
+
+
+def chosen(request: JobRequest, looks: Mapping[str, ImageLook], regions: Collection[str]) -> Container | None:
+    """The job's container, whose nodes run in these regions."""
+    stored = _chosen(looks)
+    if request.image is None or stored is None:
+        return None
+    return Container(
+        source=request.image,
+        digest=stored.digest,
+        repositories={
+            region: f"{look.image.registry}/{look.image.repository}"
+            for region, look in looks.items()
+            if region in regions
+        },
+        size=size(stored),
+        arguments=tuple(request.arguments),
+    )

@@ -1,0 +1,57 @@
+"""Asks the registries of a request's regions about its image, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from admission.asking import passes
+from admission.containers import ImageLook, agreed
+from aws import registry
+from aws.clients import BRISK, PATIENT
+from contract.aws_errors import code_of
+from contract.images import ContainerImage
+
+AT_ONCE = 8
+
+
+def looked(images: Mapping[str, ContainerImage], *, auto: bool) -> dict[str, ImageLook]:
+    """What each region's registry says. Where a tag names another image than in the first region that has one, the registry is asked for
+    the first one's digest. An error that says nothing of the image is raised, unless a region of "auto" may be left out."""
+    if not images:
+        return {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        first = dict(zip(images, pool.map(lambda one: _look(one, auto=auto), images.values()), strict=True))
+        job = agreed(first)
+        if job is None:
+            return first
+        strange = {region: look for region, look in first.items() if look.stored and look.stored.digest != job.digest}
+        asked = {region: replace(look.image, tag="", digest=job.digest) for region, look in strange.items()}
+        again = dict(zip(asked, pool.map(lambda one: _look(one, auto=auto), asked.values()), strict=True))
+    for region, look in strange.items():
+        if again[region].stored is None and not again[region].trouble:
+            assert look.stored is not None
+            again[region] = replace(look, other=look.stored.digest)
+    return first | again
+
+
+def _look(image: ContainerImage, *, auto: bool) -> ImageLook:
+    config: Any = BRISK if auto else PATIENT
+    try:
+        return ImageLook(image=image, stored=registry.stored(image, config))
+    except registry.NoRepository:
+        return ImageLook(image=image)
+    except registry.Unreadable as problem:
+        return ImageLook(image=image, trouble=str(problem))
+    except ClientError as problem:
+        if passes(problem) and not auto:
+            raise
+        return ImageLook(image=image, trouble=code_of(problem))
+    except BotoCoreError as problem:
+        if not auto:
+            raise
+        return ImageLook(image=image, trouble=type(problem).__name__)

@@ -1,0 +1,68 @@
+"""Judges what docker says when a pull fails: the job's own failure, the machine's, or one that may pass. Decisions alone."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from agent.failures import LARGER, CannotStart, MachineTrouble
+from contract.containers import UNPACKED
+
+GIB = 1024**3
+TRIES = 3
+AGAIN_S = 10.0
+WORDS = 1000
+
+
+class Why(Enum):
+    """Why a pull has failed."""
+
+    GONE = "gone"
+    """The registry has no such image, or the job's keys may not pull it. It was there at admission."""
+    FULL = "full"
+    OTHER_PROCESSOR = "other processor"
+    PASSING = "passing"
+    """The network, the registry or the daemon: another try, on this machine or another, may go well."""
+
+
+SAID = (
+    (Why.FULL, re.compile(r"no space left on device|disk quota exceeded", re.IGNORECASE)),
+    (
+        Why.OTHER_PROCESSOR,
+        re.compile(r"no matching manifest|does not match the (specified|detected) platform", re.IGNORECASE),
+    ),
+    (
+        Why.GONE,
+        re.compile(
+            r"manifest unknown|manifest for \S+ not found|name unknown|repository \S+ not found|requested image not found|"
+            r"denied|not authorized|no basic auth|unauthorized|invalid reference format",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""What docker and ECR say, in the order in which it counts."""
+
+
+def why(said: str) -> Why:
+    """Anything that is not known may pass."""
+    return next((reason for reason, words in SAID if words.search(said)), Why.PASSING)
+
+
+def failure(address: str, said: str, tries: int = TRIES) -> Exception:
+    """The exception with which the attempt ends; it has the registry's own words."""
+    words, reason = said.strip()[-WORDS:] or "docker said nothing", why(said)
+    if reason is Why.FULL:
+        return CannotStart(f"the image {address} does not fit: {LARGER} ({words})")
+    if reason is Why.PASSING:
+        return MachineTrouble(f"the image {address} could not be pulled in {tries} tries: {words}")
+    return CannotStart(f"the image {address} cannot be pulled: {words}")
+
+
+def lacks_room(free: int, size: int) -> str:
+    """Says before a pull of `size` bytes that they will not fit unpacked; empty where they will."""
+    if free >= size * UNPACKED:
+        return ""
+    return (
+        f"the disk has {free / GIB:.1f} GiB free, and the image takes about {size * UNPACKED / GIB:.1f} GiB, packed and unpacked: ask for "
+        "a larger volume_gb"
+    )

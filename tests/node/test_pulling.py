@@ -1,0 +1,186 @@
+"""How an image comes to a machine, and what a pull that fails says: with a docker that is a script of the test's."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.container import ground, pulling
+from agent.container.ground import ContainerGround
+from agent.container.pulling import Why
+from agent.failures import CannotStart, MachineTrouble
+from agent.keys import KeysExpired
+from contract.containers import UNPACKED
+from tests.builders import JOB
+from tests.node.containers import CONTAINER, REPOSITORY
+from tests.node.programs import Program
+from tests.node.world import REGION
+
+GIB = 1024**3
+ADDRESS = CONTAINER.address(REGION)
+PULLS = """
+echo "$@" >> "$DOCK/calls"
+case "$3" in
+  info) echo "\\"$DOCK\\"" ;;
+  image) exit 1 ;;
+  login) cat > "$DOCK/password"; mkdir -p "$2"; echo secret > "$2/config.json" ;;
+  pull) %s ;;
+esac
+"""
+
+
+class Pulled:
+    """A machine whose docker pulls as a script says."""
+
+    def __init__(self, folder: Path, *, size: int = 1, variables: dict[str, str]) -> None:
+        self.notes, self.folder, self.expired = list[str](), folder, 0
+        self.work = folder / "work"
+        container = replace(CONTAINER, size=size)
+        self.ground = ContainerGround(
+            replace(JOB, container=container, code=None),
+            container,
+            REGION,
+            root=folder,
+            work=self.work,
+            variables=variables | {"DOCK": str(folder)},
+            token=self.token,
+            instance_type=lambda: "g5.xlarge",
+            pause=lambda _: None,
+            note=self.notes.append,
+            tell=self.notes.append,
+        )
+
+    def token(self, region: str) -> str:
+        assert region == REGION
+        self.expired -= 1
+        if self.expired >= 0:
+            raise KeysExpired("the keys of the job have expired")
+        return base64.b64encode(b"AWS:hush").decode()
+
+    def run(self) -> None:
+        """Raises what the node would report."""
+        self.ground.begin()
+        self.ground.prepare(self.folder / "code")
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.folder / "calls").read_text().splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch) -> Pulled:
+    monkeypatch.setattr(pulling, "AGAIN_S", 0.01)
+    monkeypatch.setenv("DOCK", str(tmp_path))
+    program("docker", PULLS % "exit 0")
+    return Pulled(tmp_path, variables={"PATH": f"{tmp_path}/programs:/usr/bin:/bin"})
+
+
+def asks(call: str) -> str:
+    return call.split()[2]
+
+
+def fails(program: Program, said: str) -> None:
+    program("docker", PULLS % f"echo '{said}' >&2; exit 1")
+
+
+def test_the_login_goes_through_standard_input_and_nothing_of_it_stays(machine: Pulled) -> None:
+    machine.run()
+    registry = REPOSITORY.partition("/")[0]
+    settings = machine.work / "docker"
+    assert machine.calls[-2:] == [
+        f"--config {settings} login --username AWS --password-stdin {registry}",
+        f"--config {settings} pull --quiet {ADDRESS}",
+    ]
+    assert (machine.folder / "password").read_text() == "hush"
+    assert "hush" not in "".join(machine.calls)
+    assert not settings.exists()
+
+
+def test_an_image_that_the_machine_has_is_not_pulled(machine: Pulled, program: Program) -> None:
+    program("docker", (PULLS % "exit 1").replace("exit 1 ;;\n  login", "exit 0 ;;\n  login"))
+    machine.run()
+    assert not any(asks(call) in ("pull", "login") for call in machine.calls)
+
+
+def test_a_disk_too_small_for_the_image_is_told_before_the_pull(
+    machine: Pulled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ground.devices, "free", lambda _: 20 * GIB)
+    large = Pulled(machine.folder, size=10 * GIB, variables={"PATH": f"{machine.folder}/programs:/usr/bin:/bin"})
+    with pytest.raises(CannotStart, match=r"the disk has 20\.0 GiB free, and the image takes about 30\.0 GiB"):
+        large.run()
+    assert not any(asks(call) == "pull" for call in large.calls)
+
+
+def test_expired_keys_are_waited_for(machine: Pulled) -> None:
+    machine.expired = 3
+    machine.run()
+    assert asks(machine.calls[-1]) == "pull"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"Error response from daemon: manifest for {ADDRESS} not found: manifest unknown: Requested image not found",
+        "Error response from daemon: pull access denied for x, repository does not exist or may require docker login: denied: User: x",
+        "Error response from daemon: Head x: no basic auth credentials",
+        "no matching manifest for linux/amd64 in the manifest list entries",
+        "failed to register layer: write /opt/x: no space left on device",
+    ],
+)
+def test_what_another_machine_would_meet_as_well_ends_the_job_in_the_registrys_words(
+    machine: Pulled, program: Program, said: str
+) -> None:
+    fails(program, said)
+    with pytest.raises(CannotStart) as problem:
+        machine.run()
+    assert said in str(problem.value)
+    assert sum(asks(call) == "pull" for call in machine.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error response from daemon: Get https://x/v2/: net/http: TLS handshake timeout",
+        "Error response from daemon: received unexpected HTTP status: 503 Service Unavailable",
+        "toomanyrequests: Rate exceeded",
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "something that nobody has ever said",
+    ],
+)
+def test_what_may_pass_is_tried_again_and_then_the_machines(machine: Pulled, program: Program, said: str) -> None:
+    fails(program, said)
+    with pytest.raises(MachineTrouble) as problem:
+        machine.run()
+    assert said in str(problem.value)
+    assert sum(asks(call) == "pull" for call in machine.calls) == pulling.TRIES
+
+
+def test_a_pull_that_goes_well_the_second_time_is_no_failure(machine: Pulled, program: Program) -> None:
+    program(
+        "docker",
+        PULLS % 'if [ -e "$DOCK/tried" ]; then exit 0; fi; touch "$DOCK/tried"; echo "i/o timeout" >&2; exit 1',
+    )
+    machine.run()
+    assert any("is not pulled yet: i/o timeout" in note for note in machine.notes)
+
+
+def test_docker_that_never_answers_is_the_machines_failure(machine: Pulled, program: Program) -> None:
+    program("docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    program("systemctl", 'echo "$@" >> "$DOCK/started"; exit 1')
+    with pytest.raises(MachineTrouble, match="docker does not answer: Cannot connect to the Docker daemon"):
+        machine.run()
+    assert (machine.folder / "started").read_text() == "start docker\n"
+
+
+@pytest.mark.parametrize(("said", "why"), [("NO SPACE LEFT ON DEVICE: denied", Why.FULL), ("", Why.PASSING)])
+def test_a_full_disk_counts_before_everything_else_and_silence_may_pass(said: str, why: Why) -> None:
+    assert pulling.why(said) is why
+
+
+def test_room_is_judged_by_what_the_image_takes_unpacked() -> None:
+    assert pulling.lacks_room(10 * UNPACKED, 10) == ""
+    assert "volume_gb" in pulling.lacks_room(10 * UNPACKED - 1, 10)
