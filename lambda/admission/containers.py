@@ -114,7 +114,7 @@ def problems(request: JobRequest, looks: Mapping[str, ImageLook], env: Admission
     found = problems_of_name(request, env)
     if request.health is HealthCheck.DEEP:
         found.append(
-            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed with image: quick, off"
+            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed: quick, or off"
         )
     if found or request.command or (chosen := _chosen(looks)) is None:
         return found

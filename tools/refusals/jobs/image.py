@@ -88,7 +88,7 @@ IMAGE = Section(
         Row(
             "one beside a deep health check",
             {"image": "images:v1", "health": "deep"},
-            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed with image: quick, off",
+            "health: deep measures with the PyTorch of the machine, and the training has that of its image; allowed: quick, or off",
         ),
         Row(
             "one beside a wrong code",
