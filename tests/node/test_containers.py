@@ -199,14 +199,18 @@ def test_processes_that_leave_their_group_end_with_the_container(dock: Dock) -> 
     dock.offer(
         IGNORES
         + """
+told, tell = os.pipe()
 for number in range(5):
     if not os.fork():
         os.setsid()
         if os.fork():
             os._exit(0)
         print("pid", os.getpid(), flush=True)
+        os.write(tell, b"x")
         time.sleep(600)
-time.sleep(1)
+heard = 0
+while heard < 5:
+    heard += len(os.read(told, 5))
 sys.exit(4)
 """
     )

@@ -117,7 +117,7 @@ def test_whatever_ends_something_wants_our_mark_on_it_and_keeps_what_is_protecte
             assert by_profile == instances, right.name  # other things have no profile
             assert by_tag or (untagged and by_profile), right.name
             checked += 1
-    assert checked == 8
+    assert checked == 9
 
 
 def test_no_control_plane_function_tags_or_untags_what_exists_but_the_master(granted: list[Right]) -> None:
