@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.spot import page
-from benchmarks.spot.cases import CASES, TABLE
+from benchmarks.spot.cases import CASES, NOTICED, TABLE
 from benchmarks.spot.relaunch import Relaunched, relaunched
 from benchmarks.spot.replay import Replayed, replay
 from benchmarks.spot.traces import MISSING, VARIABLE, Trace, Unusable, traces
@@ -64,7 +64,7 @@ def _file(case: str, trace: Trace) -> Path:
 
 def _replay(found: Sequence[Trace], cases: Iterable[str]) -> None:
     """Side by side: each is the same whatever runs beside it. Other assumptions are replayed on the hardest trace alone."""
-    asked = [(case, trace) for case in cases for trace in (_longest_first(found) if case == TABLE else found[:1])]
+    asked = [(case, trace) for case in cases for trace in _of(case, found)]
     # Not forked: all of them would talk to one process of jsii, which synthesises the machine.
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         begun = {pool.submit(replay, trace, CASES[case][1]): (case, trace) for case, trace in asked}
@@ -72,6 +72,10 @@ def _replay(found: Sequence[Trace], cases: Iterable[str]) -> None:
             case, trace = begun[ended]
             _file(case, trace).write_text(json.dumps(asdict(ended.result())))
             print(f"{case}: {trace.name}: {ended.result().share:.4f}", file=sys.stderr, flush=True)
+
+
+def _of(case: str, found: Sequence[Trace]) -> Sequence[Trace]:
+    return _longest_first(found) if case in (TABLE, NOTICED) else found[:1]
 
 
 def _longest_first(found: Sequence[Trace]) -> list[Trace]:

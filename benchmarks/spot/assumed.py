@@ -28,18 +28,26 @@ class Assumed:
 
     boot_s: tuple[float, float] = _AWS.boot_s
     """From RunInstances to the first report of a node."""
+    pending_s: tuple[float, float] = (5.0, 17.0)
+    """From RunInstances until EC2 says `running`, from when on it bills. 4.9 s were measured for a c5.xlarge in 2021
+    (daemonology.net, "EC2 boot time benchmarking"), 16.4 to 16.6 s for six types from t3 to r7i (github.com/brevdev/ec2-coldboot-research)."""
     code_s: float = 2.0
     """To fetch and to unpack the code."""
     requirements_s: float = 16.0
-    """To install requirements, in each attempt; the agent brings them back faster."""
+    """To install requirements: measured for scikit-learn."""
+    environment_s: float = 3.0
+    """To fetch what an earlier attempt installed: 0.7 and 2.9 s were measured for the same (decision 26)."""
+    kept_after_s: float = 30.0
+    """For how long an attempt has to train until what it installed is kept."""
     restore_s: float = 8.0
     """To fetch and to check a checkpoint of 1 GiB, and to read it."""
     import_s: float = 20.0
     """From the start of the command to the first step: libraries, device, data, peers."""
     save_every_s: float = 600.0
     """Between two saves of the trainer."""
-    pause_s: float = 2.0
-    """For which a save stops the training; the rest of it goes on beside."""
+    pause_s: float = 1.0
+    """For which a save stops the training, to copy 1 GiB from the GPU to memory; the rest of it goes on beside. An H100 took 0.64 s a
+    GiB to memory that is not pinned, and 0.02 s to memory that is (PyTorch's pull request 120378); machines of V100 are older."""
     save_s: float = 8.0
     """From the begin of a save to its name in PROGRESS_FILE: 1 GiB at the 125 MiB/s of a gp3 volume."""
     commit_s: float = 4.0
@@ -62,10 +70,13 @@ class Assumed:
     clock_s: tuple[float, float] = _AWS.clock_delay_s
     """By how much EventBridge's clock is late."""
 
-    @property
-    def before_first_step_s(self) -> float:
-        """From the first report to the first step, but for what is waited for and restored."""
-        return self.code_s + self.requirements_s + self.import_s
+    def before_first_step_s(self, *, kept: bool = False) -> float:
+        """From the first report to the first step, but for what is waited for and restored. `kept`: an earlier attempt has kept what it
+        installed."""
+        return self.prepare_s(kept=kept) + self.import_s
+
+    def prepare_s(self, *, kept: bool) -> float:
+        return self.code_s + (min(self.environment_s, self.requirements_s) if kept else self.requirements_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +92,9 @@ class Chance:
     def boot_s(self, assumed: Assumed, stretch: int, launch: int, rank: int) -> float:
         """`launch`: the how manyeth of that stretch."""
         return self.of("boot", stretch, launch, rank).uniform(*assumed.boot_s)
+
+    def pending_s(self, assumed: Assumed, stretch: int, launch: int, rank: int) -> float:
+        return self.of("pending", stretch, launch, rank).uniform(*assumed.pending_s)
 
     def loss(self, assumed: Assumed, stretch: int) -> Loss:
         drawn = self.of("loss", stretch).random()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from benchmarks.spot.assumed import Assumed
 
-TABLE = "table"
+TABLE, NOTICED = "table", "all-notice"
+"""Replayed on every trace; the others on the hardest alone."""
 CASES: dict[str, tuple[str, Assumed]] = {
     TABLE: ("one loss in ten without notice, half of these silent", Assumed()),
-    "all-notice": ("every loss with notice", Assumed(without_notice=0.0, silent=0.0)),
+    NOTICED: ("every loss with notice", Assumed(without_notice=0.0, silent=0.0)),
     "none-notice": ("every loss without notice, and EC2 says so at once", Assumed(without_notice=1.0, silent=0.0)),
     "all-silent": ("every loss without notice, and EC2 says so after ten minutes", Assumed(silent=1.0)),
     "until-the-end": ("EC2 launches in the place that it takes back, until it has", Assumed(until_the_end=True)),

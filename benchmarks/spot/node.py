@@ -66,6 +66,9 @@ class Around(Protocol):
     def begun(self, training: Training) -> None:
         """All ranks train from now on."""
 
+    def kept(self, attempt: int) -> bool:
+        """Whether an attempt before this one has kept what it installed."""
+
     def quiet(self, training: Training) -> bool:
         """Whether nothing will happen for a while, so that reports and looks would only say so."""
 
@@ -172,7 +175,7 @@ class Node:
     def _prepare(self) -> None:
         self._reporter.enter(Phase.PREPARING)
         self._reporter.send()
-        self._later(self.around.assumed.code_s + self.around.assumed.requirements_s, self._prepared)
+        self._later(self.around.assumed.prepare_s(kept=self.around.kept(self.attempt)), self._prepared)
 
     def _prepared(self) -> None:
         self._reporter.moment("prepared")

@@ -38,7 +38,7 @@ def hourly(trace: Trace, assumed: Assumed, chance: Chance) -> Peer:
     """Saves each hour; after a loss everything is launched and installed again. Notices are not heard."""
 
     def before_s(number: int) -> float:
-        return _boot_s(trace, assumed, chance, number) + assumed.before_first_step_s + assumed.restore_s
+        return _boot_s(trace, assumed, chance, number) + assumed.before_first_step_s() + assumed.restore_s
 
     return _polled(trace, assumed, chance, every_s=HOUR_S, before_s=before_s, noticed_s=lambda _: 0.0)
 
@@ -68,7 +68,8 @@ def _polled(
         lasted = stretch.end - launched
         left_s = noticed_s(number) * (trace.nodes - stretch.lost) if stretch.lost else 0.0
         progress_s = committed_s(lasted - before_s(number), assumed, every_s=every_s, whole=not stretch.lost)
-        found = found.plus(lasted * trace.nodes + left_s, progress_s * trace.nodes)
+        paid_s = _paid_s(lasted, trace, assumed, chance, number)
+        found = found.plus(paid_s + left_s, progress_s * trace.nodes)
     return found
 
 
@@ -88,16 +89,25 @@ def bound(trace: Trace, assumed: Assumed, chance: Chance) -> Peer:
     for number, stretch in enumerate(trace.stretches):
         useful_s = stretch.length - _before_s(trace, assumed, chance, number) - _last_s(assumed, stretch)
         if useful_s > 0:
-            found = found.plus(stretch.length * trace.nodes, useful_s * trace.nodes)
+            paid_s = _paid_s(stretch.length, trace, assumed, chance, number)
+            found = found.plus(paid_s, useful_s * trace.nodes)
     return found
 
 
 def _before_s(trace: Trace, assumed: Assumed, chance: Chance, number: int) -> float:
-    return _boot_s(trace, assumed, chance, number) + assumed.before_first_step_s + assumed.restore_s * (number > 0)
+    later = number > 0
+    before_s = assumed.before_first_step_s(kept=later) + assumed.restore_s * later
+    return _boot_s(trace, assumed, chance, number) + before_s
 
 
 def _last_s(assumed: Assumed, stretch: Stretch) -> float:
     return assumed.save_s + assumed.commit_s if stretch.lost else 0.0
+
+
+def _paid_s(lasted_s: float, trace: Trace, assumed: Assumed, chance: Chance, number: int) -> float:
+    """What AWS bills of nodes that were launched so long ago."""
+    pending = (chance.pending_s(assumed, number, 0, rank) for rank in range(trace.nodes))
+    return sum(max(0.0, lasted_s - one) for one in pending)
 
 
 def _boot_s(trace: Trace, assumed: Assumed, chance: Chance, number: int) -> float:

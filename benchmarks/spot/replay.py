@@ -48,13 +48,13 @@ class Replayed:
     """What became of one trace. Times are node-seconds."""
 
     paid_s: float
-    """From RunInstances to the end of the instance."""
+    """From the moment in which EC2 says that the instance runs to its end, which is what AWS bills."""
     progress_s: float
     """Of training whose steps are in the result."""
     lost_s: float
     """Of training whose steps are not."""
     before_s: float
-    """From the launch to the first step of all nodes."""
+    """From the same moment to the first step of all nodes."""
     paused_s: float
     """For which saves stopped the training."""
     after_s: float
@@ -228,6 +228,10 @@ class Replay:
 
         self.aws.clock.at(training.began + every_s, lambda: save(1))
 
+    def kept(self, attempt: int) -> bool:
+        now, least_s = self.aws.clock.now, self.assumed.kept_after_s
+        return any(one.trained_s(now) >= least_s for number, one in self.trainings.items() if number < attempt)
+
     def quiet(self, training: Training) -> bool:
         now = self.aws.clock.now
         rests = training.trains and now > training.began + QUIET_AFTER_S and now < self._trouble_at - QUIET_BEFORE_S
@@ -283,6 +287,8 @@ class Replay:
             training = self.trainings.setdefault(attempt, Training(self.assumed, self.trace.nodes))
             tag_s = self.chance.of("tag", machine.id).uniform(*self.assumed.tag_s)
             boot_s = self.chance.boot_s(self.assumed, number, launch, machine.index)
+            pending_s = self.chance.pending_s(self.assumed, number, launch, machine.index)
+            machine.running_at = machine.launched_at + pending_s
             self.nodes[machine.id] = Node(self, machine, training, boot_s=boot_s, tag_s=tag_s)
         self._sweep()
         if self._taking >= 0:
@@ -309,14 +315,15 @@ class Replay:
         trained, before, paused, after, unused, paid = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for number, training in self.trainings.items():
             for node in by_attempt[number]:
-                ended = min(node.machine.ending_at, until)
-                paid += ended - node.machine.launched_at
+                ran = node.machine.running_at
+                ended = max(ran, min(node.machine.ending_at, until))
+                paid += ended - ran
                 if training.began == float("inf"):
-                    unused += ended - node.machine.launched_at
+                    unused += ended - ran
                     continue
                 stopped = min(training.stopped, ended)
                 trained += training.trained_s(stopped)
-                before += training.began - node.machine.launched_at
+                before += training.began - ran
                 paused += stopped - training.began - training.trained_s(stopped)
                 after += ended - stopped
         problem = ": ".join(self.machine.problem) if self.machine.problem else ""

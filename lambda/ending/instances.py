@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from aws_lambda_powertools import Logger
 from botocore.exceptions import BotoCoreError, ClientError
 
+from aws.clients import IN_PASSING
 from aws.ec2 import Ec2
 from aws.facts import Instance
 from aws.s3 import HomeBucket
@@ -18,7 +19,7 @@ from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
 from contract.intents import Intent
-from ending.policy import kept, may_appear, remembered, to_end, told, unclear
+from ending.policy import kept, launched_in, may_appear, remembered, to_end, told, unclear
 
 logger = Logger(service="terminator")
 
@@ -68,11 +69,17 @@ class Ending:
         intents = [held.intent for number in numbers for held in self.state.intents(job, number)]
         looked_at = time.time()  # before a region is asked: a slow one must not make an unseen launch seem old enough
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
-        for region in self._regions(job, intents):
+        for region, certain in self._regions(job, intents).items():
+            ec2 = Ec2(region) if certain else Ec2(region, IN_PASSING)
             try:
-                found, after, refused = self._end_in(Ec2(region), job, attempt, intents)
+                found, after, refused = self._end_in(ec2, job, attempt, intents)
             except (ClientError, BotoCoreError) as problem:  # the other regions' instances end all the same
-                left.append(f"- {region} could not be asked: {problem}")
+                if certain:
+                    left.append(f"- {region} could not be asked: {problem}")
+                else:
+                    logger.warning(
+                        "not asked, nothing was launched there", job=job, region=region, problem=str(problem)
+                    )
                 continue
             ended += [one.id for one in found]
             shown |= {one.id: one for one in after}
@@ -87,14 +94,20 @@ class Ending:
             raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
         return Ended(instances=ended, kept=staying, intents=intents, at=time.time())
 
-    def _regions(self, job: str, intents: list[Intent]) -> list[str]:
-        """The regions where the job may have launched, and no others: a region that does not answer delays only its own jobs."""
+    def _regions(self, job: str, intents: list[Intent]) -> dict[str, bool]:
+        """The regions of the job, and whether each has to answer before it is proven that nothing runs there.
+
+        Those have to in which a walk prepared a launch: intents are written before the first call. Any other region of the ladder is
+        looked at as well, last; one that is away must not hold up a recovery in another. Where nothing is known, all have to answer.
+        """
         try:
             admitted = self.state.job(job)
-        except Garbled:  # somebody changed the document: every region has to be asked
+        except Garbled:  # somebody changed the document
             admitted = None
-        planned = {step.rung.region for intent in intents for step in intent.steps}
-        return sorted({*(admitted.places if admitted else self.regions), *planned})
+        launched = launched_in(intents)
+        if admitted is None or not launched:
+            return dict.fromkeys(sorted({*(admitted.places if admitted else self.regions), *launched}), True)
+        return dict.fromkeys(sorted(launched), True) | dict.fromkeys(sorted(admitted.places.keys() - launched), False)
 
     def _end_in(
         self, ec2: Ec2, job: str, attempt: int, intents: list[Intent]

@@ -81,6 +81,12 @@ def may_appear(intents: Iterable[Intent], shown: Collection[str], *, now: float,
     return reasons
 
 
+def launched_in(intents: Iterable[Intent]) -> set[str]:
+    """Regions in which a walk prepared a launch, and therefore may have launched. A walk of a job that waits takes the place of the one
+    before, so that it stands for all regions of its ladder."""
+    return {step.rung.region for intent in intents for step in intent.steps if step.request or intent.waiting}
+
+
 def _unseen(step: Step, shown: Collection[str]) -> bool:
     """Whether the launch made, or may have made, instances that EC2 does not show."""
     if step.answer is None:

@@ -21,14 +21,15 @@ from benchmarks.spot.training import Training
 NAME = "preemption_1-node_aws-01-01-2026_eu-central-1a_v100_1.json"
 GAP_S = 300.0
 HOUR = [1] * 12
+PENDING_S = 10.0
 PLAIN = Assumed(
-    boot_s=(40.0, 40.0), tag_s=(0.0, 0.0), event_s=(1.0, 1.0), events_lost=0.0, clock_s=(0.0, 0.0), without_notice=0.0,
-    silent=0.0,
+    boot_s=(40.0, 40.0), pending_s=(PENDING_S, PENDING_S), tag_s=(0.0, 0.0), event_s=(1.0, 1.0), events_lost=0.0,
+    clock_s=(0.0, 0.0), without_notice=0.0, silent=0.0,
 )  # fmt: skip
 """Nothing is drawn but the delay of the table's stream."""
 ABRUPT, SILENT = replace(PLAIN, without_notice=1.0), replace(PLAIN, silent=1.0)
-BEGAN_S = 40.0 + PLAIN.before_first_step_s
-"""From a launch to the first step, where nothing is restored."""
+BEGAN_S = 40.0 - PENDING_S + PLAIN.before_first_step_s()
+"""From `running` to the first step of a first attempt."""
 
 
 def written(folder: Path, content: object, name: str = NAME) -> Path:
@@ -171,8 +172,8 @@ def test_an_hourly_peer_keeps_whole_hours_alone() -> None:
 
 def test_the_bound_knows_what_is_not_worth_a_launch() -> None:
     found = peers.bound(of([1, 0, *HOUR, 0]), replace(PLAIN, boot_s=(300.0, 300.0)), Chance(0, "a"))
-    useful_s = 3600.0 - 300.0 - PLAIN.before_first_step_s - PLAIN.restore_s - PLAIN.save_s - PLAIN.commit_s
-    assert (found.paid_s, found.progress_s) == (3600.0, useful_s)
+    useful_s = 3600.0 - 300.0 - PLAIN.before_first_step_s(kept=True) - PLAIN.restore_s - PLAIN.save_s - PLAIN.commit_s
+    assert (found.paid_s, found.progress_s) == (3600.0 - PENDING_S, useful_s)
 
 
 @pytest.mark.parametrize("peer", [peers.hourly, peers.skypilot_like, peers.bound])
@@ -213,6 +214,33 @@ def test_a_notice_costs_no_step() -> None:
     # By the notice both attempts have trained, and the first one stops within ten seconds of it.
     assert found.after_s < 2 * (PLAIN.save_s + PLAIN.commit_s + 10.0)
     assert found.paid_s < 2 * 3600.0 - PLAIN.notice_s + 60.0
+
+
+def test_a_pending_instance_is_not_paid() -> None:
+    some = of([*HOUR, 0, 0, *HOUR])
+    soon, late = (replay(some, replace(PLAIN, pending_s=(one, one))) for one in (PENDING_S, PENDING_S + 15.0))
+    assert (late.attempts, late.progress_s) == (2, soon.progress_s)
+    assert soon.paid_s - late.paid_s == pytest.approx(2 * 15.0)
+    assert soon.before_s - late.before_s == pytest.approx(2 * 15.0)
+
+
+def test_an_instance_that_ends_while_it_is_pending_is_not_paid() -> None:
+    found = replay(trace("synthetic", 1, 30.0, [1, *[0] * 60]), replace(ABRUPT, pending_s=(60.0, 60.0)))
+    assert (found.attempts, found.paid_s, found.progress_s) == (1, 0.0, 0.0)
+
+
+def test_a_later_attempt_fetches_what_the_first_one_installed() -> None:
+    some = of([*HOUR, 0, 0, *HOUR])
+    found, never = (replay(some, one) for one in (PLAIN, replace(PLAIN, kept_after_s=1e9)))
+    assert never.before_s - found.before_s == pytest.approx(PLAIN.requirements_s - PLAIN.environment_s, abs=5.0)
+
+
+def test_a_later_attempt_installs_again_where_no_earlier_one_trained_for_long_enough() -> None:
+    short_s = 100.0
+    found = replay(trace("synthetic", 1, short_s, [1] + [0] * 20 + [1] * 6), ABRUPT)
+    assert (found.attempts, found.unused_s) == (2, 0.0)
+    assert 0 < found.lost_s < PLAIN.kept_after_s
+    assert found.before_s == pytest.approx(2 * BEGAN_S, abs=10.0)
 
 
 def test_a_loss_without_notice_costs_an_interval_and_a_commit_at_most() -> None:

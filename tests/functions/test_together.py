@@ -57,11 +57,11 @@ def yard() -> Iterator[Yard]:
 
 
 @contextmanager
-def two_regions(first: Rung) -> Iterator[Yard]:
-    """A job whose ladder is one rung, in a deployment of two regions."""
+def two_regions(*ladder: Rung) -> Iterator[Yard]:
+    """A job with this ladder, in a deployment of two regions."""
     aws = deployed(places=(PLACE, ABROAD))
     places = {place.region: place for place in (PLACE, ABROAD)}
-    made = Yard(aws, Functions(aws), admitted(aws, replace(JOB, ladder=(first,), places=places)))
+    made = Yard(aws, Functions(aws), admitted(aws, replace(JOB, ladder=ladder, places=places)))
     with made.functions.installed():
         yield made
 
@@ -163,12 +163,36 @@ def test_a_terminate_that_cannot_ask_says_that_something_may_run(yard: Yard, kin
 
 
 @pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.ERROR, Kind.DENIED])
-def test_a_region_that_cannot_be_asked_keeps_no_other_regions_nodes_running(abroad: Yard, kind: Kind) -> None:
+def test_a_region_that_cannot_be_asked_keeps_no_other_regions_nodes_running(kind: Kind) -> None:
+    with two_regions(rung(), rung("eu-west-1a", region=ABROAD.region)) as yard:
+        home(yard.aws).capacity[rung().instance_type, rung().zone] = 0
+        assert yard.launch().error == ""
+        yard.aws.clock.run(60)
+        assert {one.region for one in yard.running()} == {ABROAD.region}
+        outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=kind)
+        assert "eu-central-1 could not be asked" in yard.terminate(outage).cause
+        assert yard.running() == []
+        yard.aws.clock.run(15)
+        assert yard.terminate().error == ""
+
+
+@pytest.mark.parametrize("kind", [Kind.UNREACHABLE, Kind.ERROR, Kind.DENIED])
+def test_a_region_where_nothing_was_prepared_holds_up_no_end(abroad: Yard, kind: Kind) -> None:
     outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=kind)
-    assert "eu-central-1 could not be asked" in abroad.terminate(outage).cause
+    assert abroad.terminate(outage).error == ""
     assert abroad.running() == []
-    abroad.aws.clock.run(15)
-    assert abroad.terminate().error == ""
+
+
+def test_a_region_where_nothing_was_prepared_is_cleared_where_it_answers(abroad: Yard) -> None:
+    now, ours = abroad.aws.clock.now, abroad.running()[0]
+    another = home(abroad.aws).put(ours.tags, launched_at=now - 60, profile=ours.profile)
+    assert another.id in abroad.terminate().value["terminated"]
+
+
+def test_every_region_has_to_answer_where_no_walk_is_known() -> None:
+    with two_regions(rung("eu-west-1a", region=ABROAD.region)) as yard:
+        outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=Kind.UNREACHABLE)
+        assert "eu-central-1 could not be asked" in yard.terminate(outage).cause
 
 
 def test_a_region_that_answers_late_makes_no_other_regions_invisible_nodes_visible() -> None:
