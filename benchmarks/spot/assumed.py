@@ -29,8 +29,7 @@ class Assumed:
     boot_s: tuple[float, float] = _AWS.boot_s
     """From RunInstances to the first report of a node."""
     pending_s: tuple[float, float] = (5.0, 17.0)
-    """From RunInstances until EC2 says `running`, from when on it bills. 4.9 s were measured for a c5.xlarge in 2021
-    (daemonology.net, "EC2 boot time benchmarking"), 16.4 to 16.6 s for six types from t3 to r7i (github.com/brevdev/ec2-coldboot-research)."""
+    """From RunInstances until EC2 says `running`, from when on it bills. The page has the sources."""
     code_s: float = 2.0
     """To fetch and to unpack the code."""
     requirements_s: float = 16.0

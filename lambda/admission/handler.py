@@ -169,7 +169,9 @@ def _facts(
         secrets_missing=tuple(
             name for name, arn in asked.secrets.items() if not secrets.exists(arn, arn.split(":")[3])
         ),
-        source=resume.looked_up(asked.source, HomeBucket(env.bucket).job) if asked.source else None,
+        source=resume.looked_up(asked.source, HomeBucket(env.bucket).job, State(env.table).walks)
+        if asked.source
+        else None,
         held_by=held_by,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from botocore.exceptions import ClientError
@@ -14,6 +14,7 @@ from aws.errors import S3_DENIED
 from aws.facts import Status
 from aws.s3 import NO_BUCKET, Bucket
 from contract.aws_errors import code_of
+from contract.intents import Intent
 from contract.jobs import Job, Selection, SourceCheckpoint
 from refusals.wording import denial, plain
 
@@ -32,16 +33,19 @@ class SourceFacts:
     """Region to the error code, where its bucket could not be read."""
 
 
-def looked_up(name: str, job: Callable[[str], Job | None]) -> SourceFacts:
-    """Looks for the job and its closed sets, in every region in which it may have run. Raises ClientError or BotoCoreError where AWS does
-    not answer: what is not known refuses nobody."""
+def looked_up(name: str, job: Callable[[str], Job | None], walks: Callable[[str], Iterable[Intent]]) -> SourceFacts:
+    """Looks for the job and its closed sets, in every region in which it ran; where no walk is known any more, in which it may have run.
+    Raises ClientError or BotoCoreError where AWS does not answer: what is not known refuses nobody."""
     found = job(name)
     if found is None:
         return SourceFacts()
     if executions.status(found.execution).name in Status.RUNS:
         return SourceFacts(job=found, runs=True)
     sets, unread = list[SourceCheckpoint](), dict[str, str]()
+    ran_in = {walk.launched.rung.region for walk in walks(name) if walk.launched}
     for region, place in found.places.items():
+        if ran_in and region not in ran_in:
+            continue
         try:
             closed = list(closed_sets(Bucket(place.bucket, region), name))
         except ClientError as problem:

@@ -55,11 +55,22 @@ def renew(
             state.note_sessions(job, attempt, seen)
         return False
     own = breaker.asked(STS, lambda: job_session(job_role, job, attempt))
-    keys = SessionKeys(**asdict(own), training=training, refusal=seen.refusal)
+    keys = SessionKeys(
+        **asdict(own),
+        training=training,
+        refusal=seen.refusal,
+        ran_in=_ran_in(state, job, attempt) if attempt > 1 else (),
+    )
     state.give_keys(node_role, instances, keys)
     # Last: whoever finds it finds every copy there.
     state.note_sessions(job, attempt, replace(seen, since=known.since or now, until=own.expires))
     return True
+
+
+def _ran_in(state: State, job: Job, attempt: int) -> tuple[str, ...]:
+    """Regions of earlier attempts. A node asks these buckets for checkpoints: one of a region where the job never ran may be away."""
+    walks = (walk for walk in state.walks(job.id) if walk.attempt < attempt)
+    return tuple(sorted({walk.launched.rung.region for walk in walks if walk.launched}))
 
 
 def _for_training(

@@ -34,7 +34,7 @@ from agent.orders import PATIENCE, OrderWatch
 from agent.position import Position
 from agent.progress import ProgressFile
 from agent.reports import Reporter
-from agent.restore import restore
+from agent.restore import regions_asked, restore
 from agent.role import RoleKeys
 from agent.saver import SAVED, Saver
 from agent.store import Store
@@ -172,7 +172,8 @@ class Attempt:
         """Restores the newest checkpoint of earlier attempts, in whichever region they ran, or what the job begins with."""
         if self._node.attempt == 1 and self._job.resume is None:
             return
-        stores = [self._bucket(one) for one in sorted(self._job.places, key=lambda one: one != self._node.region)]
+        asked = regions_asked(self._node.region, self._job.places, self._aws.job_keys.current().ran_in)
+        stores = [self._bucket(one) for one in asked]
         folder, staging = self._work / "checkpoints", self._work / "staging" / "restore"
         place = Position(self._job, self._node.attempt, self._node.rank)
         source = self._aws.store(resume.region, resume.bucket) if (resume := self._job.resume) else None

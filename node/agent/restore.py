@@ -132,6 +132,13 @@ def _reassigned(files: dict[int, tuple[CommittedFile, ...]], ranks: int) -> dict
     return {**owned, 0: (*owned.get(0, ()), *others)} if others else owned
 
 
+def regions_asked(own: str, places: Collection[str], ran_in: Collection[str]) -> list[str]:
+    """The regions whose buckets are asked for checkpoints, the node's own first: those in which earlier attempts ran, or every region of
+    the job where nobody knows (`ran_in` is empty). A region in which the job never ran may be away without holding up a recovery."""
+    there = set(places) & set(ran_in) or set(places)
+    return [own, *sorted(there - {own})]
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """What earlier attempts left over all buckets: the sets, the newest first; how many more were closed and proved to be of no use; how

@@ -21,6 +21,7 @@ def admit(
         rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
         rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
         item_rights.read_admission(rights),
+        item_rights.query_launches(rights),  # where the job ran that another one names (resume_from)
         item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*", items.UNTOLD),
         rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
         Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),

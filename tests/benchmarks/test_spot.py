@@ -12,7 +12,7 @@ import pytest
 from benchmarks.spot import page, peers
 from benchmarks.spot.__main__ import main
 from benchmarks.spot.assumed import Assumed, Chance, Loss
-from benchmarks.spot.cases import CASES, TABLE
+from benchmarks.spot.cases import CASES, NOTICED, TABLE
 from benchmarks.spot.relaunch import Relaunched, percentile, relaunched
 from benchmarks.spot.replay import Replayed, replay
 from benchmarks.spot.traces import SOURCE, VARIABLE, Stretch, Trace, Unusable, read, trace, traces
@@ -303,12 +303,12 @@ DONE = Replayed(
 
 def known(**changed: Any) -> dict[str, dict[str, Replayed]]:
     nothing: dict[str, dict[str, Replayed]] = {name: {} for name in CASES}
-    return nothing | {TABLE: {SOME.name: replace(DONE, **changed)}}
+    return nothing | {case: {SOME.name: replace(DONE, **changed)} for case in (TABLE, NOTICED)}
 
 
 def test_a_page_has_every_figure_of_a_trace() -> None:
     told = page.page([SOME], known(), None)
-    assert "| synthetic | 1.00 h | 1 | 1 | **0.9900** |" in told
+    assert "| synthetic | 1.00 h | 1 | 1 | **0.9900** | **0.9900** |" in told
     assert page.broken([SOME], known(), None) == []
 
 
@@ -324,7 +324,14 @@ def test_too_little_progress_is_told_and_the_hardest_trace_may_have_less(
 
 
 def test_a_job_that_failed_is_told_whatever_it_has_reached() -> None:
-    assert page.broken([SOME], known(status="FAILED", problem="NodeLost: no"), None) == ["synthetic: NodeLost: no"]
+    assert page.broken([SOME], known(status="FAILED", problem="NodeLost: no"), None) == ["synthetic: NodeLost: no"] * 2
+
+
+def test_too_little_with_losses_that_nobody_announced_is_on_the_page_and_fails_nothing() -> None:
+    figures = known()
+    figures[TABLE] = {SOME.name: replace(DONE, progress_s=900.0)}
+    assert "- With one loss in ten without notice: synthetic: 0.9000" in page.page([SOME], figures, None)
+    assert page.broken([SOME], figures, None) == []
 
 
 def test_a_trace_that_was_not_replayed_is_left_out() -> None:

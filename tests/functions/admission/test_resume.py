@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from contract import keys
+from contract import items, keys
 from contract.codec import encode
 from contract.errors import InvalidRequest
 from contract.jobs import SourceCheckpoint
-from tests.builders import JOB, PLACE
+from tests.builders import INTENT, JOB, LAUNCHED, PLACE, rung
+from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.functions import Functions
 from tests.fakes.yard import ABROAD
@@ -77,6 +78,34 @@ def test_a_region_that_may_not_be_read_is_named_because_it_may_have_a_newer_chec
         "step 1200 of job trained (attempt 2, eu-central-1); "
         f"the job may have a newer one in {ABROAD.region}, whose bucket Admit may not read"
     )
+
+
+def launched_in(there: Account, *regions: str) -> None:
+    """The walks of the job that is named, an attempt in each region."""
+    for attempt, region in enumerate(regions, 1):
+        step = replace(INTENT.steps[0], rung=rung(region=region), answer=LAUNCHED)
+        walk = replace(INTENT, job=TRAINED, attempt=attempt, steps=(step,))
+        state.store(there, items.launch(TRAINED, attempt, 1), encode(walk))
+
+
+def test_a_region_in_which_the_job_never_ran_may_be_away(there: Account) -> None:
+    job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
+    there.put(keys.JobPrefix(TRAINED).description, encode(job))
+    launched_in(there, PLACE.region)
+    there.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", region=ABROAD.region)
+    start(FROM)
+    assert resumes(there) == NEWEST
+
+
+def test_every_region_in_which_the_job_ran_is_asked(there: Account) -> None:
+    job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
+    there.put(keys.JobPrefix(TRAINED).description, encode(job))
+    launched_in(there, PLACE.region, ABROAD.region)
+    there.close(TRAINED, attempt=3, number=1, step=1300, bucket=ABROAD.bucket)
+    start(FROM)
+    found = resumes(there)
+    assert found is not None
+    assert found.region == ABROAD.region
 
 
 def test_a_set_that_a_rank_could_not_use_is_passed_over(there: Account) -> None:

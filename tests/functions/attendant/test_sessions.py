@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from attendant.sessions import RENEWED_S, is_due
+from attendant.sessions import RENEWED_S, _ran_in, is_due
 from aws import breaker
+from aws.state import State
 from contract import items, sessions
 from contract.codec import decode, encode
+from contract.intents import Intent
 from contract.jobs import Job, SourceCheckpoint
 from contract.sessions import LASTS_S, SessionKeys
 from tests.builders import JOB, JOB_ROLE, NODE_ROLE, NOW
@@ -20,6 +22,7 @@ from tests.fakes import state
 from tests.fakes.faults import Kind, Mishap
 from tests.fakes.fleet import WORKING, Fleet
 from tests.fakes.functions import Outcome
+from tests.fakes.state import TABLE
 
 A, B = "job-0000", "job-0001"
 
@@ -221,3 +224,24 @@ def test_renewals_do_not_put_off_the_end_of_a_node_that_never_reports() -> None:
     with fleet.functions.installed():
         later(fleet, JOB.timing.boot_allowance_s + 120, reporting=False)
         assert ends(fleet) == ["SendTaskFailure"]
+
+
+def walked(fleet: Fleet, job: str, attempt: int, region: str) -> None:
+    """An attempt of the job was launched in a region."""
+    key = items.launch(job, 1, 1)
+    first = decode(Intent, state.stored(fleet.aws, key) or b"")
+    step = next(one for one in first.steps if one.answer)
+    there = replace(step, rung=replace(step.rung, region=region))
+    state.store(fleet.aws, items.launch(job, attempt, 1), encode(replace(first, attempt=attempt, steps=(there,))))
+
+
+def test_nodes_of_a_first_attempt_are_told_of_no_region(fleet: Fleet) -> None:
+    looked(fleet)
+    assert {one.ran_in for one in keys_of(fleet, A) if one} == {()}
+
+
+def test_nodes_of_a_later_attempt_are_told_where_earlier_ones_ran_and_not_where_their_own_does(fleet: Fleet) -> None:
+    job = decode(Job, state.stored(fleet.aws, items.job(A)) or b"")
+    for attempt, region in enumerate(("us-east-1", "eu-west-1", "us-east-1", "ap-south-1"), 1):
+        walked(fleet, A, attempt, region)
+    assert _ran_in(State(TABLE), job, 4) == ("eu-west-1", "us-east-1")
