@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from contract import items, keys
+from contract import keys
 from stacks.parts import item_rights
 from stacks.parts.agent import Agent
 from stacks.parts.container_rights import ContainerRights
@@ -20,9 +20,7 @@ def admit(
         rights.home("WriteJobDescriptions", ["s3:GetObject", "s3:PutObject"], keys.ANY_DESCRIPTION),
         rights.home("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], keys.ANY_CODE),
         rights.home("ReadUploads", READ, f"{keys.UPLOADS}*"),
-        item_rights.read_admission(rights),
-        item_rights.query_launches(rights),  # where the job ran that another one names (resume_from)
-        item_rights.item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*", items.UNTOLD),
+        *item_rights.admit(rights),
         rights.home("StoreAgents", ["s3:GetObject", "s3:PutObject"], keys.ANY_AGENT),
         Right("ReadTheAgentAsset", ["s3:GetObject"], [agent.arn]),
         rights.bytes("ReadClosedSets", ["s3:GetObject"], keys.ANY_CLOSED),

@@ -40,12 +40,19 @@ def own_items(rights: Rights) -> Right:
 
 def read_attempts(rights: Rights) -> list[Right]:
     """Allows to read admitted jobs, and what was launched for them."""
-    return [item_right(rights, "ReadJobItems", ["GetItem"], f"{items.JOBS}*"), query_launches(rights)]
+    return [
+        item_right(rights, "ReadJobItems", ["GetItem"], f"{items.JOBS}*"),
+        item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*"),
+    ]
 
 
-def query_launches(rights: Rights) -> Right:
-    """Allows to read what was launched for jobs."""
-    return item_right(rights, "QueryLaunches", ["Query"], f"{items.LAUNCHES}*")
+def admit(rights: Rights) -> list[Right]:
+    """For Admit: reads whether admission is closed, and where the job ran that another one names (`resume_from`); writes the job. Few
+    statements, because with many regions its policy nearly fills what IAM takes."""
+    return [
+        item_right(rights, "ReadAdmissionAndLaunches", ["GetItem", "Query"], items.ADMISSION, f"{items.LAUNCHES}*"),
+        item_right(rights, "WriteJobItems", ["PutItem"], f"{items.JOBS}*", items.UNTOLD),
+    ]
 
 
 def launch(rights: Rights) -> list[Right]:
