@@ -41,7 +41,7 @@ class SessionKeys(Keys):
     refusal: str = ""
     """Why there are no new keys for the training, in words for a person."""
     ran_in: tuple[str, ...] = ()
-    """Regions in which earlier attempts ran, and may have left checkpoints: these keys open their buckets. Empty where that is not known."""
+    """Regions in which earlier attempts ran, and may have left checkpoints. Empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,11 +142,8 @@ class Execution:
         assert self.state != "Done"
         self._life, self.ended_at, self.transitions = self._life + 1, math.inf, self.transitions + 1
         self._used.clear()
-        if self.state == "Failed":
-            self.state = "Fail"
-            self._soon(0.05, lambda: self._end("Failed"))
-            return
         again = {
+            "Fail": lambda: self._end("Failed"),
             "Admit": self._admit,
             "Launch": self._launch,
             WAIT: self._await,
@@ -155,7 +152,7 @@ class Execution:
             "Terminate": self._terminate,
             "Pause": lambda: self._enter("Launch", self._launch),
         }
-        self.state = self._left_in
+        self.state = "Fail" if self.state == "Failed" else self._left_in
         self._entered_at = self.aws.clock.now if entered_anew else self._entered_at
         self._soon(0.05, again[self.state])
 

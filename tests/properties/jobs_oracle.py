@@ -3,7 +3,7 @@
 1. Admit refuses (InvalidRequest) what asks for too much, and a name that has a job already; nothing else, and then nothing was written.
 2. An attempt without an instance ends as CapacityUnavailable after the launch patience, and after what is left of the hours that its job
    may wait, if EC2 refused for capacity or, while an attempt before may count against the quota, for a quota; as QuotaExceeded if EC2
-   refused for a quota.
+   refused for a quota. So may an attempt whose nodes had all ended before anybody knew of its launch: they are asked for once more.
 3. If every node told an exit with 0 the attempt ends well: as SyncIncomplete where a file that a last report's commits name is not
    whole, else with exactly those files in its list of artifacts.
 4. Otherwise each of these may name it, if it happened: NodeLost (a node broke, or fell silent, before it told its end; or AWS took one
@@ -171,7 +171,14 @@ def allowed_ends(run: Run, now: float, stop_at: float) -> set[str]:
         run.execution.late_error: now >= stop_at,
         "Stalled": now >= fate.first_told_at + timing.uneven_allowance_s or run.ends_after(stood_s),
     }
-    return late | {name for name, did in happened.items() if did}
+    asked_again = attempt not in run.execution.launched and not any(
+        node.machine.runs(now) for node in fate.nodes.values()
+    )
+    return (
+        late
+        | {name for name, did in happened.items() if did}
+        | (_nowhere(fate, run.execution, now) if asked_again else set())
+    )
 
 
 def _nowhere(fate: Fate, execution: Execution, now: float) -> set[str]:
