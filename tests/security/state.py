@@ -44,7 +44,8 @@ OF_THE_TABLE = ("Scan", "DescribeTable", "UpdateTable", "DeleteTable", "UpdateTi
 ENDING = {"GetItem": {JOB}, "Query": {LAUNCHES}, "PutItem": {CLOSED}}
 MAY: dict[str, dict[str, set[str]]] = {
     "Node": {"GetItem": {MINE}, "PutItem": {MINE}},
-    "Admission": {"GetItem": {ADMISSION}, "PutItem": {JOB, UNTOLD}},
+    # One statement for two kinds: Admit gets the flag, and queries where the job ran that another one names.
+    "Admission": {"GetItem": {ADMISSION, LAUNCHES}, "Query": {ADMISSION, LAUNCHES}, "PutItem": {JOB, UNTOLD}},
     "Launcher": {
         "GetItem": {JOB, CLOSED, GROUPS, TURN},
         "Query": {LAUNCHES, CLOSED, CAPACITY, EMPTY, UNHEALTHY},
