@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -112,3 +113,14 @@ class Intent:
         if any(step.answer and step.answer.outcome in LAST for step in self.steps):
             return None
         return next((place for place, step in enumerate(self.steps) if not step.is_final), None)
+
+
+def ran_in(walks: Iterable[Intent]) -> set[str]:
+    """Regions in which walks launched."""
+    return {walk.launched.rung.region for walk in walks if walk.launched}
+
+
+def of_every_attempt(walks: Iterable[Intent], last: int) -> bool:
+    """Whether each attempt up to `last` has a walk among these. A table that was restored to an earlier point may lack some; then nothing
+    follows from a region that the others do not name."""
+    return {walk.attempt for walk in walks} >= set(range(1, last + 1))

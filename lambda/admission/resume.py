@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from admission.request import JobRequest
 from aws import executions
 from aws.checkpoints import ClosedSet, closed_sets
+from aws.clients import IN_PASSING
 from aws.errors import S3_DENIED
 from aws.facts import Status
 from aws.s3 import NO_BUCKET, Bucket
 from contract.aws_errors import code_of
-from contract.intents import Intent
+from contract.intents import Intent, ran_in
 from contract.jobs import Job, Selection, SourceCheckpoint
 from refusals.wording import denial, plain
 
@@ -34,24 +35,27 @@ class SourceFacts:
 
 
 def looked_up(name: str, job: Callable[[str], Job | None], walks: Callable[[str], Iterable[Intent]]) -> SourceFacts:
-    """Looks for the job and its closed sets, in every region in which it ran; where no walk is known any more, in which it may have run.
-    Raises ClientError or BotoCoreError where AWS does not answer: what is not known refuses nobody."""
+    """Looks for the job and its closed sets, in every region of its ladder.
+
+    Raises ClientError or BotoCoreError if AWS does not answer: what is not known refuses nobody. A region in which the job never ran may
+    be away, and is then told as unread.
+    """
     found = job(name)
     if found is None:
         return SourceFacts()
     if executions.status(found.execution).name in Status.RUNS:
         return SourceFacts(job=found, runs=True)
     sets, unread = list[SourceCheckpoint](), dict[str, str]()
-    ran_in = {walk.launched.rung.region for walk in walks(name) if walk.launched}
+    ran = ran_in(walks(name)) or found.places.keys()
     for region, place in found.places.items():
-        if ran_in and region not in ran_in:
-            continue
+        bucket = Bucket(place.bucket, region) if region in ran else Bucket(place.bucket, region, IN_PASSING)
         try:
-            closed = list(closed_sets(Bucket(place.bucket, region), name))
-        except ClientError as problem:
-            if code_of(problem) not in S3_DENIED | NO_BUCKET:
+            closed = list(closed_sets(bucket, name))
+        except (ClientError, BotoCoreError) as problem:
+            code = code_of(problem) if isinstance(problem, ClientError) else type(problem).__name__
+            if region in ran and code not in S3_DENIED | NO_BUCKET:
                 raise
-            unread[region] = code_of(problem)
+            unread[region] = code
         else:
             sets += [_source(name, region, place.bucket, one) for one in closed]
     return SourceFacts(job=found, sets=tuple(sets), unread=unread)
@@ -80,7 +84,7 @@ def told(job: Job) -> str | None:
     found = f"{step} of job {job.resume.job} (attempt {job.resume.attempt}, {job.resume.region})"
     if not job.resume.unread:
         return found
-    return f"{found}; the job may have a newer one in {', '.join(job.resume.unread)}, whose bucket Admit may not read"
+    return f"{found}; the job may have a newer one in {', '.join(job.resume.unread)}, whose bucket Admit could not read"
 
 
 def problems(request: JobRequest, name: str, facts: SourceFacts | None) -> list[str]:

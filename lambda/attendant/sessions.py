@@ -11,6 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from aws import breaker
 from aws.state import State
 from aws.sts import RoleDenied, job_session, training_session
+from contract.intents import of_every_attempt, ran_in
 from contract.jobs import Job
 from contract.sessions import LASTS_S, AttemptSessions, Keys, SessionKeys
 
@@ -68,9 +69,10 @@ def renew(
 
 
 def _ran_in(state: State, job: Job, attempt: int) -> tuple[str, ...]:
-    """Regions of earlier attempts. A node asks these buckets for checkpoints: one of a region where the job never ran may be away."""
-    walks = (walk for walk in state.walks(job.id) if walk.attempt < attempt)
-    return tuple(sorted({walk.launched.rung.region for walk in walks if walk.launched}))
+    """Returns the regions in which earlier attempts ran, sorted; none, if the launch of one of them is not known. Nodes then ask the bucket
+    of every region: one that nobody asks might have the newest checkpoint."""
+    launched = [walk for walk in state.walks(job.id) if walk.attempt < attempt and walk.launched]
+    return tuple(sorted(ran_in(launched))) if of_every_attempt(launched, attempt - 1) else ()
 
 
 def _for_training(

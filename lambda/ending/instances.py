@@ -18,8 +18,8 @@ from aws.s3 import HomeBucket
 from aws.state import State
 from contract.codec import Garbled
 from contract.errors import StillRunning
-from contract.intents import Intent
-from ending.policy import kept, launched_in, may_appear, remembered, to_end, told, unclear
+from contract.intents import Intent, of_every_attempt
+from ending.policy import kept, may_appear, may_have_launched_in, remembered, to_end, told, unclear
 
 logger = Logger(service="terminator")
 
@@ -69,7 +69,7 @@ class Ending:
         intents = [held.intent for number in numbers for held in self.state.intents(job, number)]
         looked_at = time.time()  # before a region is asked: a slow one must not make an unseen launch seem old enough
         ended, shown, left = list[str](), dict[str, Instance](), list[str]()
-        for region, certain in self._regions(job, intents).items():
+        for region, certain in self._regions(job, attempt, intents).items():
             ec2 = Ec2(region) if certain else Ec2(region, IN_PASSING)
             try:
                 found, after, refused = self._end_in(ec2, job, attempt, intents)
@@ -78,7 +78,7 @@ class Ending:
                     left.append(f"- {region} could not be asked: {problem}")
                 else:
                     logger.warning(
-                        "not asked, nothing was launched there", job=job, region=region, problem=str(problem)
+                        "could not be asked; nothing was launched there", job=job, region=region, problem=str(problem)
                     )
                 continue
             ended += [one.id for one in found]
@@ -94,18 +94,19 @@ class Ending:
             raise StillRunning("\n".join([f"of job {job}, attempt {attempt}, something runs or may appear:", *left]))
         return Ended(instances=ended, kept=staying, intents=intents, at=time.time())
 
-    def _regions(self, job: str, intents: list[Intent]) -> dict[str, bool]:
-        """The regions of the job, and whether each has to answer before it is proven that nothing runs there.
+    def _regions(self, job: str, attempt: int, intents: list[Intent]) -> dict[str, bool]:
+        """Returns the regions of the job, and whether each has to answer before it is proven that nothing runs there.
 
-        Those have to in which a walk prepared a launch: intents are written before the first call. Any other region of the ladder is
-        looked at as well, last; one that is away must not hold up a recovery in another. Where nothing is known, all have to answer.
+        A region has to answer if a walk prepared a launch there: intents are written before the first call. The other regions of the
+        ladder are looked at last, and one that is away does not hold up a recovery. If the job's document is unreadable, or an attempt
+        has no walk in the table, every region has to answer.
         """
         try:
             admitted = self.state.job(job)
         except Garbled:  # somebody changed the document
             admitted = None
-        launched = launched_in(intents)
-        if admitted is None or not launched:
+        launched = may_have_launched_in(intents)
+        if admitted is None or not of_every_attempt(intents, attempt):
             return dict.fromkeys(sorted({*(admitted.places if admitted else self.regions), *launched}), True)
         return dict.fromkeys(sorted(launched), True) | dict.fromkeys(sorted(admitted.places.keys() - launched), False)
 

@@ -81,9 +81,9 @@ def may_appear(intents: Iterable[Intent], shown: Collection[str], *, now: float,
     return reasons
 
 
-def launched_in(intents: Iterable[Intent]) -> set[str]:
-    """Regions in which a walk prepared a launch, and therefore may have launched. A walk of a job that waits takes the place of the one
-    before, so that it stands for all regions of its ladder."""
+def may_have_launched_in(intents: Iterable[Intent]) -> set[str]:
+    """Regions in which a walk prepared a launch. A walk of a job that waits replaces the one before it in the table, and so stands for all
+    regions of its ladder."""
     return {step.rung.region for intent in intents for step in intent.steps if step.request or intent.waiting}
 
 

@@ -18,7 +18,7 @@ from contract import money
 from contract.codec import Garbled
 from contract.environments import TerminatorEnvironment
 from contract.errors import StillRunning
-from contract.intents import Intent
+from contract.intents import Intent, ran_in
 from contract.jobs import Job
 from ending.instances import Ended, Ending
 from ending.report import report
@@ -91,7 +91,7 @@ def _further(job: Job | None, attempt: int, ended: Ended, before: int) -> dict[s
 def _closed_in(job: Job, attempt: int, intents: Iterable[Intent]) -> list[ClosedSet]:
     """The newest sets that the attempt has closed. Where S3 does not answer, none: Terminate does not wait to know that the attempt
     brought the job further."""
-    regions = {one.launched.rung.region for one in intents if one.attempt == attempt and one.launched}
+    regions = ran_in(one for one in intents if one.attempt == attempt)
     found = list[ClosedSet]()
     for place in (job.places[region] for region in sorted(regions & job.places.keys())):
         try:

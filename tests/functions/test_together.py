@@ -189,6 +189,12 @@ def test_a_region_where_nothing_was_prepared_is_cleared_where_it_answers(abroad:
     assert another.id in abroad.terminate().value["terminated"]
 
 
+def test_every_region_has_to_answer_where_an_attempt_has_no_walk(abroad: Yard) -> None:
+    """A table that was restored to an earlier point lacks walks, and so the region in which the attempt runs."""
+    outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=Kind.UNREACHABLE)
+    assert "eu-central-1 could not be asked" in abroad.terminate(outage, attempt=2).cause
+
+
 def test_every_region_has_to_answer_where_no_walk_is_known() -> None:
     with two_regions(rung("eu-west-1a", region=ABROAD.region)) as yard:
         outage = Mishap("ec2:*", times=math.inf, region=PLACE.region, fault=Kind.UNREACHABLE)

@@ -76,7 +76,7 @@ def test_a_region_that_may_not_be_read_is_named_because_it_may_have_a_newer_chec
     told = start(FROM)["resumes"]
     assert told == (
         "step 1200 of job trained (attempt 2, eu-central-1); "
-        f"the job may have a newer one in {ABROAD.region}, whose bucket Admit may not read"
+        f"the job may have a newer one in {ABROAD.region}, whose bucket Admit could not read"
     )
 
 
@@ -92,9 +92,37 @@ def test_a_region_in_which_the_job_never_ran_may_be_away(there: Account) -> None
     job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
     there.put(keys.JobPrefix(TRAINED).description, encode(job))
     launched_in(there, PLACE.region)
-    there.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", region=ABROAD.region)
+    there.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", times=50, region=ABROAD.region)
+    told = start(FROM)["resumes"]
+    assert resumes(there) == replace(NEWEST, unread=(ABROAD.region,))
+    assert told.endswith(f"may have a newer one in {ABROAD.region}, whose bucket Admit could not read")
+
+
+def test_a_region_of_whose_launch_the_table_does_not_know_is_read_all_the_same(there: Account) -> None:
+    """A table that was restored to an earlier point lacks the newest attempts."""
+    job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
+    there.put(keys.JobPrefix(TRAINED).description, encode(job))
+    launched_in(there, PLACE.region)
+    there.close(TRAINED, attempt=3, number=1, step=1300, bucket=ABROAD.bucket)
     start(FROM)
-    assert resumes(there) == NEWEST
+    found = resumes(there)
+    assert found is not None
+    assert found.region == ABROAD.region
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["it ran there", "no walk is known"])
+def test_a_region_in_which_the_job_may_have_run_has_to_answer(*, known: bool) -> None:
+    made = Account()
+    functions = Functions(made)
+    execution = {"arn": f"{ARN}job-1", "name": "job-1", "started_at": "2027-01-15T08:00:00.000Z"}
+    job = replace(JOB, id=TRAINED, execution=f"{ARN}{TRAINED}", places={p.region: p for p in (PLACE, ABROAD)})
+    made.put(keys.JobPrefix(TRAINED).description, encode(job))
+    if known:
+        launched_in(made, PLACE.region, ABROAD.region)
+    made.faults.add(Kind.UNREACHABLE, "s3:ListObjectsV2", times=50, region=ABROAD.region)
+    with functions.installed():
+        outcome = functions.invoke("admission", {"request": FROM, "execution": execution})
+    assert outcome.error not in {"", "InvalidRequest"}
 
 
 def test_every_region_in_which_the_job_ran_is_asked(there: Account) -> None:

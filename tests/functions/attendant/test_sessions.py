@@ -245,3 +245,13 @@ def test_nodes_of_a_later_attempt_are_told_where_earlier_ones_ran_and_not_where_
     for attempt, region in enumerate(("us-east-1", "eu-west-1", "us-east-1", "ap-south-1"), 1):
         walked(fleet, A, attempt, region)
     assert _ran_in(State(TABLE), job, 4) == ("eu-west-1", "us-east-1")
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_nodes_ask_every_region_where_the_launch_of_an_earlier_attempt_is_not_known(fleet: Fleet, lost: int) -> None:
+    """A table that was restored to an earlier point lacks some; the newest checkpoint may be where such an attempt ran."""
+    job = decode(Job, state.stored(fleet.aws, items.job(A)) or b"")
+    for attempt in (1, 2, 3):
+        walked(fleet, A, attempt, "us-east-1")
+    State(TABLE).delete(items.launch(A, lost, 1))
+    assert _ran_in(State(TABLE), job, 4) == ()

@@ -10,7 +10,7 @@ from artifact_check.policy import missing, told
 from aws.facts import GONE, Instance, Status
 from contract.commits import Commit, CommittedFile
 from contract.intents import Intent, LaunchAnswer, LaunchOutcome
-from ending.policy import kept, launched_in, may_appear, protected, remembered, to_end, unclear
+from ending.policy import kept, may_appear, may_have_launched_in, protected, remembered, to_end, unclear
 from ending.report import cause_of_end, report, tells_of
 from tests.builders import INTENT, LAUNCHED, NOW
 from tests.fakes.functions import PROFILE
@@ -59,16 +59,19 @@ def test_a_walk_may_have_launched_where_it_prepared_a_request_and_nowhere_else()
     first = INTENT.steps[0]
     away = replace(first, rung=replace(first.rung, region="us-east-1"))
     both = replace(INTENT, steps=(first, replace(away, request={})))
-    assert launched_in([both]) == {first.rung.region}
-    assert launched_in([replace(both, steps=(first, away))]) == {first.rung.region, "us-east-1"}
-    assert launched_in([]) == set()
+    assert may_have_launched_in([both]) == {first.rung.region}
+    assert may_have_launched_in([replace(both, steps=(first, away))]) == {first.rung.region, "us-east-1"}
+    assert may_have_launched_in([]) == set()
 
 
 def test_a_walk_of_a_job_that_waits_may_have_launched_in_its_whole_ladder() -> None:
     """It took the place of an earlier one, which may have prepared more."""
     first = INTENT.steps[0]
     away = replace(first, rung=replace(first.rung, region="us-east-1"), request={})
-    assert launched_in([replace(INTENT, steps=(first, away), waiting=True)]) == {first.rung.region, "us-east-1"}
+    assert may_have_launched_in([replace(INTENT, steps=(first, away), waiting=True)]) == {
+        first.rung.region,
+        "us-east-1",
+    }
 
 
 def appearing(intent: Intent, shown: set[str], *, later: float = 0.0) -> list[str]:
