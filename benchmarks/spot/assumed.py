@@ -75,6 +75,7 @@ class Assumed:
         return self.prepare_s(kept=kept) + self.import_s
 
     def prepare_s(self, *, kept: bool) -> float:
+        """To make code and libraries ready."""
         return self.code_s + (min(self.environment_s, self.requirements_s) if kept else self.requirements_s)
 
 
@@ -93,6 +94,7 @@ class Chance:
         return self.of("boot", stretch, launch, rank).uniform(*assumed.boot_s)
 
     def pending_s(self, assumed: Assumed, stretch: int, launch: int, rank: int) -> float:
+        """For which the node is launched, and not billed."""
         return self.of("pending", stretch, launch, rank).uniform(*assumed.pending_s)
 
     def loss(self, assumed: Assumed, stretch: int) -> Loss:

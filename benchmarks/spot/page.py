@@ -50,6 +50,7 @@ def broken(traces: Sequence[Trace], known: Known, soon: Relaunched | None) -> li
 
 
 def _short(traces: Sequence[Trace], of: Mapping[str, Replayed]) -> list[str]:
+    """One line for each trace of which too little becomes progress."""
     wrong = list[str]()
     for place, trace in enumerate(traces):
         ours, least = of.get(trace.name), LEAST if place else LEAST_HARDEST
@@ -89,7 +90,14 @@ def _table(traces: Sequence[Trace], known: Known) -> list[str]:
         ]  # fmt: skip
         rows.append(_row(cells))
         bars += [trace.name, *(f"  {name:<17}{_bar(share)} {share:.4f}" for name, share in shares.items())]
-    head = ["trace", "mean up-time", "interruptions", "node-hours there", "Trainyard, every notice", "one in ten lost"]
+    head = [
+        "trace",
+        "mean up-time",
+        "interruptions",
+        "node-hours there",
+        "Trainyard, every notice",
+        "one notice in ten lost",
+    ]
     used = ["used of what was there: Trainyard", "as SkyPilot", "bound"]
     return [
         "\n## Share of paid time that becomes progress\n", _row([*head, *_rivals(traces[0]), *used]), _row(["---"] * 12),
@@ -169,9 +177,9 @@ virtual clock. The traces carry no licence, so that they are not part of this re
 
 *Paid* is what AWS bills: the time from `running` to the end of each instance, over all attempts. *Progress* is the time of training, of
 all nodes, whose steps are in the result. At least {LEAST_HARDEST} has to become progress on the hardest trace, which is the one with
-the least mean up-time, and {LEAST} on the others; a checkpoint every ten minutes. *Every notice*: AWS takes nothing without the notice
-of two minutes that it documents; the command fails where the figure is not reached then. *One in ten lost*, as everywhere else on this
-page: one loss in ten comes without a notice, and of half of these EC2 goes on saying that the node runs."""
+the least mean up-time, and {LEAST} on the others; a checkpoint every ten minutes. *Every notice*: AWS gives the
+notice of two minutes that it documents before each loss; the command fails if a figure is not reached. *One notice in ten lost*, as
+everywhere else on this page: one loss in ten comes without a notice, and EC2 says for ten minutes that half of these nodes run."""
 
 _ASSUMED = """
 ## What is real, and what is assumed
@@ -191,6 +199,9 @@ Left out are minutes in which nothing happens: two minutes after all ranks train
 looks would say the same again. With them the figures are the same (a test compares both). The trainer saves in lockstep with its
 interval; after an order it stops at once and saves; a rank whose peer is gone stands still until Terminate ends it. A node does not
 power itself off.
+
+A checkpoint has 1 GiB. One that takes longer than the notice to save and to send is not in S3 when the node ends, and the steps since
+the one before it are lost.
 
 Not in it: types and zones to choose from, throttles of EC2, S3 that is slow or away, trainers that end without a checkpoint when they
 are told to stop, and the rule that an instance which AWS takes in its first hour is not billed.
