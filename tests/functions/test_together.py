@@ -183,6 +183,27 @@ def test_a_region_where_nothing_was_prepared_holds_up_no_end(abroad: Yard, kind:
     assert abroad.running() == []
 
 
+def test_a_job_recovers_in_one_region_while_another_of_its_ladder_is_away() -> None:
+    def away() -> Mishap:
+        return Mishap("*", times=math.inf, region=ABROAD.region, fault=Kind.UNREACHABLE)
+
+    with two_regions(rung(), rung("eu-west-1a", region=ABROAD.region)) as yard:
+        assert yard.launch(away()).error == ""
+        yard.aws.clock.run(60)
+        home(yard.aws).end(yard.running()[0], "Server.InternalError", "host failed")
+        yard.aws.clock.run(60)
+        problem = {
+            "job": yard.job.id,
+            "attempt": 1,
+            "problem": {"error": "NodeLost", "cause": "host failed"},
+            "step": -1,
+        }
+        assert yard.functions.invoke("terminator", problem, [away()]).error == ""
+        assert yard.running() == []
+        assert yard.launch(away(), attempt=2).error == ""
+        assert {(one.region, one.tags[tags.ATTEMPT]) for one in yard.running()} == {(PLACE.region, "2")}
+
+
 def test_a_region_where_nothing_was_prepared_is_cleared_where_it_answers(abroad: Yard) -> None:
     now, ours = abroad.aws.clock.now, abroad.running()[0]
     another = home(abroad.aws).put(ours.tags, launched_at=now - 60, profile=ours.profile)
