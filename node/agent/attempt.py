@@ -89,7 +89,7 @@ class Attempt:
         self._logs = self._shipper(names.log_stream(job.id, node.attempt, node.rank))
         self._kernel_logs = self._shipper(names.kernel_stream(job.id, node.attempt, node.rank))
         self._health = HealthWatch(
-            job, root, self._work, instance_type=lambda: metadata.get("instance-type") or "", note=self._note,
+            job, root, self._work, instance_type=lambda: metadata.patient("instance-type", sleep), note=self._note,
             clock_ahead_s=lambda: now() - items.now(otherwise=now()), hurry=lambda: self._reporter.hurry(),
         )  # fmt: skip
         self._reporter = Reporter(
@@ -212,7 +212,7 @@ class Attempt:
             )  # fmt: skip
         return ContainerGround(
             job, job.container, node.region, root=self._root, work=self._work, variables=self._variables,
-            token=self._aws.registry_token, instance_type=lambda: self._metadata.get("instance-type") or "",
+            token=self._aws.registry_token, instance_type=lambda: self._metadata.patient("instance-type", self._pause),
             pause=self._pause, note=self._note, tell=lambda text: self._reporter.change(note=text),
         )  # fmt: skip
 

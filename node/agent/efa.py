@@ -26,7 +26,7 @@ def look(
     if not job.interfaces:
         return ""
     try:
-        wanted = job.efas_of(metadata.get("instance-type") or "")
+        wanted = job.efas_of(metadata.patient("instance-type", pause))
     except OSError as problem:
         note(f"EFA: the metadata service does not tell the instance type: {problem}")
         return ""

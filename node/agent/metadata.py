@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.client import HTTPException
 
 from contract import tags
 
 ENDPOINT = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 TOKEN_LIFE_S = 21600
+TRIES, AGAIN_S = 5, 1.0
 
 
 class Metadata:
@@ -40,6 +41,18 @@ class Metadata:
                     raise
                 self._token = ""  # expired: one new one
         raise OSError("the metadata service takes no token")
+
+    def patient(self, path: str, pause: Callable[[float], None]) -> str:
+        """The text at the path, empty if there is nothing. Asks again if the service does not answer, as one that is throttled does not.
+        Raises OSError after the last of `TRIES`, and what `pause` raises."""
+        for left in reversed(range(TRIES)):
+            try:
+                return self.get(path) or ""
+            except OSError:
+                if not left:
+                    raise
+            pause(AGAIN_S)
+        raise AssertionError("unreachable")
 
     def tag(self, key: str) -> str | None:
         return self.get(f"tags/instance/{key}")

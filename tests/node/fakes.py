@@ -183,6 +183,8 @@ class FakeImds:
         self.asked: list[str] = []
         self.unanswered = 0
         """So many requests more get no answer."""
+        self.lost = dict[str, int]()
+        """By path, how many requests more get no answer."""
         imds = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -198,6 +200,10 @@ class FakeImds:
             def do_GET(self) -> None:
                 path = self.path.removeprefix("/latest/meta-data/")
                 imds.asked.append(path)
+                imds.lost[path] = imds.lost.get(path, 0) - 1
+                if imds.lost[path] >= 0:
+                    self.close_connection = True
+                    return
                 if self.headers.get("X-aws-ec2-metadata-token") not in imds.tokens:
                     self._answer(401, "")
                 elif path in imds.values:

@@ -14,6 +14,7 @@ import pytest
 from agent.failures import Unhealthy
 from agent.health import check, facts
 from agent.health.check import HealthWatch
+from agent.metadata import TRIES
 from agent.programs import MOST_BYTES, ask
 from contract.health import HealthCheck
 from contract.jobs import Job
@@ -95,6 +96,17 @@ def test_a_machine_with_a_bad_gpu_does_not_train_and_says_why(gpu_site: Site, bo
     assert ending.reason.startswith("rank 0: its machine is unhealthy: ")
     assert words in ending.reason
     assert words in gpu_site.report(urgent=True).unhealthy
+    assert "trains" not in gpu_site.lines
+
+
+@pytest.mark.parametrize("lost", [1, TRIES - 1])
+def test_a_bad_gpu_is_found_though_the_metadata_service_leaves_requests_for_the_type_unanswered(
+    gpu_site: Site, lost: int
+) -> None:
+    gpu_site.imds.lost["instance-type"] = lost
+    smi(gpu_site.root, "true")
+    gpu_site.offer("print('trains')", **CHECKED)
+    assert gpu_site.run().error == "NodeUnhealthy"
     assert "trains" not in gpu_site.lines
 
 

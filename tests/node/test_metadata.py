@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.metadata import Metadata
+from agent.metadata import AGAIN_S, TRIES, Metadata
 from agent.table import NodeItems
 from tests.builders import JOB
+from tests.node.fakes import imds
 from tests.node.table import NAME, ROLE, NodeTable
 from tests.node.watching import watch
 
@@ -64,3 +65,35 @@ def test_the_watch_sees_the_deadline_although_the_metadata_service_is_broken() -
         order = watch(items, metadata, now=JOB.deadline - 60.0).look()
     assert order is not None
     assert order.error == "DeadlineReached"
+
+
+@pytest.mark.parametrize("lost", [0, 1, TRIES - 1])
+def test_a_patient_question_has_its_answer_although_some_get_none(lost: int) -> None:
+    with imds({"instance-type": "g5.xlarge"}) as service:
+        service.lost["instance-type"], pauses = lost, list[float]()
+        assert service.metadata.patient("instance-type", pauses.append) == "g5.xlarge"
+        assert pauses == [AGAIN_S] * lost
+
+
+def test_a_patient_question_ends_and_says_that_nobody_answers() -> None:
+    with imds({"instance-type": "g5.xlarge"}) as service:
+        service.lost["instance-type"] = TRIES
+        with pytest.raises(OSError, match="cannot be read"):
+            service.metadata.patient("instance-type", lambda _: None)
+        assert service.asked == ["instance-type"] * TRIES
+
+
+def test_what_is_not_there_is_asked_for_once() -> None:
+    with imds({}) as service:
+        assert service.metadata.patient("instance-type", lambda _: None) == ""
+        assert service.asked == ["instance-type"]
+
+
+def test_a_pause_may_end_a_patient_question() -> None:
+    def ordered(_: float) -> None:
+        raise KeyError
+
+    with imds({"instance-type": "g5.xlarge"}) as service:
+        service.lost["instance-type"] = TRIES
+        with pytest.raises(KeyError):
+            service.metadata.patient("instance-type", ordered)

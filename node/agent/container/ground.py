@@ -28,7 +28,6 @@ LOOK_S = 0.2
 KINDS = ("infiniband/uverbs*", "infiniband/rdma_cm")
 """Device files of EFA below /dev."""
 NEURON, COPY = ("neuron[0-9]*",), ("gdrdrv",)
-TYPE_TRIES, TYPE_AGAIN_S = 5, 2.0
 
 
 class ContainerGround:
@@ -152,16 +151,10 @@ class ContainerGround:
         )
 
     def _kind(self) -> str:
-        for left in reversed(range(TYPE_TRIES)):
-            try:
-                return self._instance_type()
-            except OSError as problem:
-                if not left:
-                    raise MachineTrouble(
-                        f"the metadata service does not tell the instance type: {problem}"
-                    ) from problem
-                self._pause(TYPE_AGAIN_S)
-        raise AssertionError("unreachable")
+        try:
+            return self._instance_type()
+        except OSError as problem:
+            raise MachineTrouble(f"the metadata service does not tell the instance type: {problem}") from problem
 
     def _pull_noting(self) -> None:
         try:

@@ -25,7 +25,6 @@ from contract.jobs import Job
 
 PLACE = "links"
 """The folder, in the work folder, where the processes of an all-reduce work. It stays empty."""
-METADATA_TRIES, METADATA_AGAIN_S = 5, 1.0
 AWAY = 1500
 """From the port of a training to that of the agents' table, and from there to that of an all-reduce's store: no training's own ports,
 which come right after its first, and all below those that Linux gives to outgoing connections."""
@@ -72,10 +71,8 @@ def look(
 
 def _told(metadata: Metadata, path: str, pause: Callable[[float], None]) -> str:
     """What the metadata service says there; empty where it does not answer."""
-    for _ in range(METADATA_TRIES):
-        with suppress(OSError):
-            return metadata.get(path) or ""
-        pause(METADATA_AGAIN_S)
+    with suppress(OSError):
+        return metadata.patient(path, pause)
     return ""
 
 
