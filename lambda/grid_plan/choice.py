@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grid_plan import code
 from grid_plan.answers import Answers, bucket_of
 from grid_plan.columns import AUTO
 from grid_plan.wanted import Wanted
@@ -24,6 +25,8 @@ class Decision:
     copies: dict[str, str]
     """Channel to the address in that region."""
     image: str
+    code: str
+    """Digest of the archive of its code; empty where it has none."""
     hourly_usd: float | None
     """Price of all instances together per hour; None where it is unknown."""
 
@@ -43,6 +46,8 @@ class Undecided(Exception):
 def decide(training: Wanted, answers: Answers) -> Decision:
     """Decides for a training about which everything is known. Raises Undecided with every reason."""
     candidates, problems = list(training.regions), [*_unreadable(training, answers), *_checkpoint(training, answers)]
+    if training.code:
+        problems += answers.codes[training.code.key].problems
     if training.spec.region == AUTO and not candidates:
         problems.append(
             "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
@@ -60,8 +65,16 @@ def decide(training: Wanted, answers: Answers) -> Decision:
         why=why,
         copies={name: _copy(channel.data, region, answers) for name, channel in training.channels.items()},
         image=training.image_in(region),
+        code=_digest(training, answers),
         hourly_usd=_hourly(training, region, answers),
     )
+
+
+def _digest(training: Wanted, answers: Answers) -> str:
+    if training.code is None:
+        return ""
+    stand = answers.codes[training.code.key]
+    return code.digest(training.code.address, stand.version, stand.etag)
 
 
 def _unreadable(training: Wanted, answers: Answers) -> Iterator[str]:

@@ -48,7 +48,7 @@ ROWS = (
     Row(
         "100 hyperparameters and mpi",
         line(hyperparameters={f"h{number}": 1 for number in range(100)}, distribution="mpi"),
-        "line 1: hyperparameters: make 102 with those of sweep and distribution; allowed: up to 100",
+        "line 1: hyperparameters: make 102 with those of sweep, program and distribution; allowed: up to 100",
         shown="an object of 100 names, and mpi",
     ),
     Row(
@@ -94,7 +94,7 @@ ROWS = (
     Row(
         "21 channels",
         line(channels={f"c{number}": "s3://data-eu/train/" for number in range(20)}),
-        "line 1: channels: make 21 with that of data; allowed: up to 20",
+        "line 1: channels: make 21 with those of data and code; allowed: up to 20",
         shown="data, and 20 channels",
     ),
     Row(
