@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from moto.s3.models import s3_backends
 
 from localaws.containers.container import Container
-from localaws.containers.images import Image, NotRunnable
+from localaws.containers.images import Image, NotRunnable, image_of
 from localaws.containers.logs import LogStream
 from localaws.ports import Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
+from localaws.services.sagemaker_code import ToolkitError
 from localaws.services.sagemaker_container import CHECKPOINTS, Host, Started, lay_out, started
 from localaws.services.sagemaker_jobs import ENDED, Training
 from localaws.services.sagemaker_planned import SIGKILL_S
@@ -102,6 +103,8 @@ class Run:
             over = Over("Completed")
         except Over as one:
             over = one
+        except ToolkitError as problem:
+            over = Over("Failed", f"AlgorithmError: {problem}, exit code: 1")
         except (DataProblem, NotRunnable) as problem:
             reason = str(problem)
             over = Over("Failed", reason if reason.startswith("ClientError") else f"ClientError: {reason}")
@@ -145,7 +148,7 @@ class Run:
     def _attempt(self, port: int) -> bool:
         """Downloads and trains; returns false after an interruption."""
         self._enter("Downloading")
-        image = Image.of(self._aws.work / "images", self._image)
+        image = image_of(self._aws.work / "images", self._image)
         self.hosts = self._laid_out(image)
         self._download()
         hosts, ami = self.hosts, self._ami
