@@ -11,7 +11,7 @@ from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
 from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
-from grid_plan.images import is_ours
+from grid_plan.images import is_awss, is_ours
 from grid_plan.limits import MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
@@ -115,8 +115,12 @@ def _image(training: Wanted) -> Iterator[str]:
     ours, where = ", ".join(env.repositories), f"image: {plain(spec.image or '')}"
     copied = "copy it into the deployment first (docs/images.md)"
     if not image.registry:
-        if image.repository not in env.repositories:
-            yield f"{where} begins with no repository of {env.deployment}; allowed: {ours}, or a whole address"
+        if is_awss(image, env) and not training.regions:
+            there = spec.region if spec.region != AUTO else "any region"
+            yield (
+                f"{where} begins with no repository of {env.deployment}, and no containers of AWS are known in {there}; "
+                f"allowed: {ours}, or a whole address"
+            )
     elif not image.account:
         yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
     elif image.account == env.account and not is_ours(image, env):

@@ -14,7 +14,7 @@ from contract.images import ContainerImage, parsed
 from grid_plan import code
 from grid_plan.answers import CodeQuestion, bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import is_ours, standing_in
+from grid_plan.images import base_account, is_awss, is_ours, standing_in
 from refusals.addresses import Address
 from refusals.script import script
 
@@ -67,6 +67,8 @@ class Wanted:
         left = env.regions if spec.region == AUTO else (spec.region or "",)
         if self.image and self.image.registry and not is_ours(self.image, env):
             left = tuple(one for one in left if one == self.image.region)
+        if self.image and is_awss(self.image, env):
+            left = tuple(one for one in left if base_account(one, env))
         if spec.checkpoint:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)

@@ -46,6 +46,8 @@ class Started:
     folder: Path
     by_toolkit: bool
     """Whether AWS's toolkit writes the failure file if the program does not."""
+    said: str = ""
+    """A first line of the log that tells how the rehearsal runs it; empty for none."""
 
 
 def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
@@ -66,7 +68,6 @@ def started(
     image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], *, ami: Path, port: int
 ) -> Started:
     """`port`: where the first host listens for the others. Raises NotRunnable if the image names nothing that can be run."""
-    algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
     variables = {
         "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
         "HOME": str(host.root / "root"),
@@ -75,19 +76,26 @@ def started(
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
         "SAGEMAKER_BASE_DIR": str(host.base),
-        "TRAINING_JOB_NAME": request["TrainingJobName"],
         **image.environment(host.root),
-        **request.get("Environment", {}),
+        **platform_variables(request),
     }
     folder = host.root / image.workdir.lstrip("/")
+    if command := own_words(image, request):
+        return Started([here(host.root, word) for word in command], variables, folder, by_toolkit=False)
+    return _by_toolkit(host, hosts, request, variables, request.get("HyperParameters", {}), port)
+
+
+def own_words(image: Image, request: Mapping[str, Any]) -> list[str]:
+    """Returns what runs without AWS's toolkit; empty where the image leaves that to it."""
+    algorithm = request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint"):
-        command = [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
-    elif image.entrypoint:
-        command = [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])]
-    else:
-        return _by_toolkit(host, hosts, request, variables, parameters, port)
-    variables |= _toolkit(host, hosts, request, "", port)
-    return Started([here(host.root, word) for word in command], variables, folder, by_toolkit=False)
+        return [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
+    return [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])] if image.entrypoint else []
+
+
+def platform_variables(request: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what SageMaker itself sets in every container; all names with SM_ are the toolkit's."""
+    return {**request.get("Environment", {}), "TRAINING_JOB_NAME": request["TrainingJobName"]}
 
 
 def _by_toolkit(

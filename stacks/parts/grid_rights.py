@@ -29,6 +29,8 @@ class GridRights:
     """Regions in which trainings may run."""
     repositories: tuple[str, ...]
     """Short names."""
+    base_accounts: dict[str, str]
+    """As in `GridEnvironment`."""
     data_buckets: tuple[str, ...]
     pull_accounts: tuple[str, ...]
     """Other accounts whose images trainings may pull: the accounts of AWS's containers, and those of the settings."""

@@ -19,7 +19,7 @@ from localaws.model import Refused
 from tests.archives import packed, tarred
 from tests.functions.grid_plan.account import Account, account, plan
 from tests.functions.grid_plan.test_grid_plan import INPUT, line, planned
-from tools.refusals.grids.yard import BUCKET, bytes_bucket, execution
+from tools.refusals.grids.yard import BUCKET, CONTAINERS, bytes_bucket, execution
 
 CODE = f"s3://{BUCKET}/uploads/code.tar.gz"
 BODY = packed("train.py", "lib/a.py")
@@ -51,6 +51,21 @@ def test_a_program_is_what_awss_toolkit_reads(there: Account) -> None:
     }
     assert found.request["Environment"] == {"SAGEMAKER_PROGRAM": "train.py"}
     assert not {"ContainerEntrypoint", "ContainerArguments"} & found.request["AlgorithmSpecification"].keys()
+
+
+def test_a_container_of_awss_by_its_short_name_is_that_of_the_region(there: Account) -> None:
+    there.ecr["us-east-1"].repositories[CONTAINERS, "pytorch-training"] = {"2.8": "sha256:" + "b" * 64}
+    image = "pytorch-training:2.8"
+    found = planned(there, line(image=image) + line(image=image, **AWAY))
+    assert [one.request["AlgorithmSpecification"]["TrainingImage"] for one in found] == [
+        f"{CONTAINERS}.dkr.ecr.{region}.amazonaws.com/{image}" for region in ("eu-central-1", "us-east-1")
+    ]
+
+
+def test_auto_leaves_out_regions_without_containers_of_awss(there: Account) -> None:
+    (found,) = planned(there, json.dumps({"region": "auto", "image": "pytorch-training:2.8"}))
+    assert found.region == "eu-central-1"
+    assert "ap-south-1" not in {one.region for one in there.calls if one.operation == "BatchGetImage"}
 
 
 def test_a_program_without_code_is_one_of_the_image(there: Account) -> None:
