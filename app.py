@@ -47,6 +47,7 @@ def build(app: cdk.App, settings: Settings) -> None:
         rights=common.rights,
         regions=common.regions,
         repositories=settings.repositories,
+        base_accounts=base_accounts(settings.everywhere),
         data_buckets=settings.data_buckets,
         pull_accounts=(*container_accounts(settings.everywhere), *settings.copy_accounts),
     )

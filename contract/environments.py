@@ -331,6 +331,8 @@ class GridEnvironment(JobsEnvironment):
     """Where trainings may run: all of the settings, home first."""
     repositories: tuple[str, ...]
     """Short names."""
+    base_accounts: dict[str, str]
+    """Region to the account of AWS's Deep Learning Containers, as in AdmissionEnvironment."""
     data_buckets: tuple[str, ...]
     training_role: str
     """ARN."""

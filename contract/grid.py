@@ -12,6 +12,9 @@ from contract import names
 
 GRIDS = "grids/"
 """Prefix of grids: the home bucket has their decisions and records, a region's bucket of bytes has what their trainings write."""
+CODES = "grid-code/"
+"""Prefix, in a region's bucket of bytes, of the code of lines; Plan writes it, and trainings read it."""
+ANY_CODE = f"{CODES}*"
 SHARD = 100
 """Lines in one object of the plan: a child reads one object for its line, and a plan of 10,000 lines has 100 objects."""
 ARRAY = range(2, 10_001)
@@ -81,6 +84,10 @@ class GridPrefix:
     def bytes(self, index: int) -> str:
         """Folder of one line's model artifacts and checkpoints, in the bucket of bytes of its region."""
         return f"{self.root}{index:08d}/"
+
+    def code(self, digest: str) -> str:
+        """Folder of one archive of code, in the bucket of bytes of each region where lines run it: the lines of a region share it."""
+        return f"{CODES}{self.grid}/{digest}/"
 
     def checkpoints(self, index: int) -> str:
         """Folder of one line's checkpoints, without a slash at its end, as SageMaker is given it."""

@@ -83,6 +83,7 @@ class GridStack(cdk.Stack):
             home_region=rights.home_region,
             regions=grid.regions,
             repositories=grid.repositories,
+            base_accounts=grid.base_accounts,
             data_buckets=grid.data_buckets,
             training_role=training.role_arn,
             machine=self._grid.machine_arn,

@@ -12,7 +12,6 @@ from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
 from admission import efa, money, resume
-from admission.archive import Listing, listing
 from admission.asking import regions_asked
 from admission.ladder import RegionFacts, told
 from admission.policy import (
@@ -41,6 +40,7 @@ from contract.environments import AdmissionEnvironment
 from contract.events import ENDS
 from contract.jobs import Job
 from refusals.addresses import Address
+from refusals.archive import Listing, listing
 from refusals.wording import refusal, shut
 
 logger = Logger(service="admission")

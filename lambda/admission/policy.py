@@ -10,13 +10,11 @@ from enum import Enum
 from typing import Any
 
 from admission import accelerators, containers, efa, images, machines, money, reservations, resume, roles, volumes
-from admission.archive import Listing
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
 from admission.reading import allowed
 from admission.request import DEFAULT_HOURS, JobRequest
 from admission.resume import SourceFacts
-from admission.script import archive_problems
 from aws.facts import InstanceType, Object
 from contract import agents, keys, names, sessions
 from contract.environments import AdmissionEnvironment
@@ -24,12 +22,11 @@ from contract.images import ContainerImage
 from contract.jobs import Code, Job, Market, RetryPlan
 from contract.places import Place
 from refusals.addresses import Address
+from refusals.archive import Listing, absent, object_problems
 from refusals.fields import ARCHIVE_SUFFIXES
 from refusals.places import is_offered
+from refusals.script import archive_problems
 from refusals.wording import denial, plain, refusal
-
-MOST_CODE = 5 * 1024**3
-"""S3 copies at most 5 GB in one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,18 +314,13 @@ def _code_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvir
         return against
     where, code = f"code: {plain(request.code)}", facts.code
     if code is None:
-        return [f"{where} does not exist; allowed: an archive that was uploaded before the start"]
-    if code.archived:
-        return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
-    if not 0 < code.size <= MOST_CODE:
-        size = f"has {code.size / 1024**3:.1f} GB" if code.size else "is empty"
-        return [f"{where} {size}; allowed: up to 5 GB (large data belongs into a data bucket)"]
-    return []
+        return [absent(where)]
+    return object_problems(where, size=code.size, archived=code.archived)
 
 
 def readable(code: Object) -> bool:
     """Whether an archive is worth a look."""
-    return not code.archived and 0 < code.size <= MOST_CODE
+    return not object_problems("", size=code.size, archived=code.archived)
 
 
 def _data_problems(request: JobRequest, facts: RequestFacts, env: AdmissionEnvironment) -> list[str]:

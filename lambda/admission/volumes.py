@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from admission.archive import Listing
 from admission.reading import allowed
 from aws.facts import Object
 from contract import volumes
 from contract.jobs import Ami
 from contract.limits import Limits
+from refusals.archive import Listing
 from refusals.wording import plain
 
 MANAGED = "alias/aws/ebs"

@@ -34,6 +34,16 @@ class Size:
     """False: there are more objects than are counted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeStand:
+    """One version of an archive of code, or why no line can run it."""
+
+    problems: tuple[str, ...] = ()
+    size: int = 0
+    version: str = ""
+    etag: str = ""
+
+
 @dataclass(slots=True)
 class Answers:
     """Each answer once, however many lines need it."""
@@ -42,6 +52,8 @@ class Answers:
     locations: dict[str, Stand] = field(default_factory=dict)
     sizes: dict[str, Size] = field(default_factory=dict)
     images: dict[str, Stand] = field(default_factory=dict)
+    codes: dict[str, CodeStand] = field(default_factory=dict)
+    """By `CodeQuestion.key`."""
     prices: dict[str, float | None] = field(default_factory=dict)
     """Dollars per hour and instance, by `price_key`."""
 
@@ -53,6 +65,21 @@ class Answers:
     def hourly(self, region: str, instance_type: str) -> float | None:
         """Returns the price of one instance per hour."""
         return self.prices.get(price_key(region, instance_type))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeQuestion:
+    """Can lines run this archive?"""
+
+    address: str
+    wanted: str
+    """The file that runs; empty where nobody can know."""
+    field: str
+    """The field that says so."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.field} {self.wanted} {self.address}"
 
 
 def bucket_of(address: str) -> str:

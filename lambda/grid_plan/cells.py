@@ -13,7 +13,7 @@ from refusals.wording import plain
 
 PLAIN_COLUMNS = ("region", "data")
 """Columns of a file without a header."""
-SYNONYMS = {"s3_location": "data"}
+SYNONYMS = {"s3_location": "data", "command": "entrypoint"}
 FOLDERS = {"hp.": "hyperparameters", "env.": "environment", "tag.": "tags", "metric.": "metrics"}
 """Prefixes of columns that each hold one entry of a field, by that field."""
 WHOLE = re.compile(r"-?[0-9]{1,12}", re.ASCII)
@@ -72,6 +72,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "mode": _text,
     "channels": _json(dict),
     "image": _text,
+    "code": _text,
+    "program": _text,
     "entrypoint": _json(list),
     "arguments": _json(list),
     "hyperparameters": _json(dict),
@@ -126,7 +128,7 @@ def columns(row: list[str]) -> tuple[list[str], list[str]]:
     if unknown:
         return [], [_unknown(unknown)]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        return [], [f"the column {plain(twice[0])} twice; allowed: each column once (s3_location is data)"]
+        return [], [f"the column {plain(twice[0])} twice; allowed: each column once ({_synonyms()})"]
     return names, []
 
 
@@ -137,13 +139,17 @@ def _name(cell: str) -> str:
     return SYNONYMS.get(stripped.lower(), stripped.lower())
 
 
+def _synonyms() -> str:
+    return ", ".join(f"{one} is {name}" for one, name in SYNONYMS.items())
+
+
 def _folder(name: str) -> str:
     """Returns the prefix of a column that holds one entry of a field; empty for any other column."""
     return next((one for one in FOLDERS if name.startswith(one) and name != one), "")
 
 
 def _unknown(names: list[str]) -> str:
-    known = ["s3_location", *READERS]
+    known = [*SYNONYMS, *READERS]
     near = difflib.get_close_matches(names[0], known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     entries = ", ".join(f"{one}<name>" for one in FOLDERS)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grid_plan import code
 from grid_plan.answers import Answers, bucket_of
 from grid_plan.columns import AUTO
+from grid_plan.images import is_awss
 from grid_plan.wanted import Wanted
 from refusals.wording import denial, plain
 
@@ -24,6 +26,8 @@ class Decision:
     copies: dict[str, str]
     """Channel to the address in that region."""
     image: str
+    code: str
+    """Digest of the archive of its code; empty where it has none."""
     hourly_usd: float | None
     """Price of all instances together per hour; None where it is unknown."""
 
@@ -43,6 +47,8 @@ class Undecided(Exception):
 def decide(training: Wanted, answers: Answers) -> Decision:
     """Decides for a training about which everything is known. Raises Undecided with every reason."""
     candidates, problems = list(training.regions), [*_unreadable(training, answers), *_checkpoint(training, answers)]
+    if training.code:
+        problems += answers.codes[training.code.key].problems
     if training.spec.region == AUTO and not candidates:
         problems.append(
             "region: auto finds none that both image and checkpoint leave; allowed: an image of the deployment"
@@ -60,8 +66,16 @@ def decide(training: Wanted, answers: Answers) -> Decision:
         why=why,
         copies={name: _copy(channel.data, region, answers) for name, channel in training.channels.items()},
         image=training.image_in(region),
+        code=_digest(training, answers),
         hourly_usd=_hourly(training, region, answers),
     )
+
+
+def _digest(training: Wanted, answers: Answers) -> str:
+    if training.code is None:
+        return ""
+    stand = answers.codes[training.code.key]
+    return code.digest(training.code.address, stand.version, stand.etag)
 
 
 def _unreadable(training: Wanted, answers: Answers) -> Iterator[str]:
@@ -121,6 +135,11 @@ def _with_image(training: Wanted, candidates: list[str], answers: Answers) -> tu
     if codes:
         may_be = "the deployment's own images, and AWS's Deep Learning Containers of the region"
         return [], [f"{where} cannot be looked at (ECR answers {', '.join(codes)}); allowed: {may_be}"]
+    if is_awss(training.image, training.env):
+        return [], [
+            f"{where} begins with no repository of {training.env.deployment}, and AWS's containers of {', '.join(candidates)} lack it; "
+            f"allowed: {', '.join(training.env.repositories)}, or name and tag of one of AWS's"
+        ]
     return [], [
         f"{where} does not stand in {', '.join(candidates)}; allowed: an image that was built or copied there (docs/images.md)"
     ]

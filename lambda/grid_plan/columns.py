@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from contract.environments import LONGEST_TRAINING_H
 from contract.images import parsed
-from grid_plan import limits
+from grid_plan import code, limits
 from refusals.addresses import Address
 from refusals.fields import MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what
@@ -62,6 +62,12 @@ def _folder(value: str) -> str:
     if not Address.parse(value).key.strip("/"):
         raise ValueError(f"{plain(value)} is a whole bucket")
     return value.rstrip("/")
+
+
+def _code(value: str) -> str:
+    if not Address.parse(value).key.endswith(code.SUFFIXES):
+        raise ValueError(f"{plain(value)} is not named like an archive that SageMaker's containers unpack")
+    return value
 
 
 def _image(value: str) -> str:
@@ -170,6 +176,7 @@ TagValue: TypeAlias = Annotated[str, Field(max_length=limits.MOST_TAG_VALUE, pat
 Arguments: TypeAlias = Annotated[
     list[Annotated[str, _text(limits.MOST_ARGUMENT)]], Field(min_length=1, max_length=limits.MOST_ARGUMENTS)
 ]
+Program: TypeAlias = Annotated[str, AfterValidator(_matching(code.PROGRAM, "is not a plain path"))]
 Key: TypeAlias = Annotated[Text, AfterValidator(_matching(r"[a-zA-Z0-9:/_-]{1,2048}", "is not a KMS key"))]
 
 
@@ -221,10 +228,26 @@ class TrainingSpec(Closed):
     )
     image: Annotated[Text, AfterValidator(_image)] | None = Field(
         default=None,
-        description="Training image: repository:tag or repository@digest of the deployment's; each region uses its own registry.",
-        examples=["images:v1"],
+        description="Training image: repository:tag or repository@digest of the deployment's, or name and tag of a Deep Learning "
+        "Container of AWS; each region uses its own registry.",
+        examples=["images:v1", "pytorch-training:2.8.0-gpu-py312-cu129-ubuntu22.04-sagemaker"],
     )
-    entrypoint: Arguments | None = Field(default=None, description="In the place of the image's own entry point.")
+    code: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_code)] | None = Field(
+        default=None,
+        description="Archive of code beside the image, unpacked to /opt/ml/code, the working folder of program or entrypoint.",
+        examples=["s3://my-home-bucket/uploads/code.tar.gz"],
+    )
+    program: Program | None = Field(
+        default=None,
+        description="File of the code that AWS's containers for SageMaker run (entry_point of its SDK), with the hyperparameters "
+        "as arguments.",
+        examples=["train.py"],
+    )
+    entrypoint: Arguments | None = Field(
+        default=None,
+        description="In the place of the image's own entry point; it may be called command, as in a job.",
+        examples=[["python", "train.py"]],
+    )
     arguments: Arguments | None = Field(default=None, description="Arguments of the entry point.")
     hyperparameters: dict[Hyperparameter, Annotated[Any, AfterValidator(_value)]] | None = Field(
         default=None,
@@ -321,6 +344,8 @@ class TrainingSpec(Closed):
 
 MERGED = ("channels", "hyperparameters", "environment", "tags", "metrics")
 """Fields whose entries in a line are added to those of the defaults; a line's other fields replace the defaults'."""
+INSTEAD = {"program": "entrypoint", "entrypoint": "program"}
+"""Fields of a line that take the place of another one of the defaults."""
 DEPENDENT = {"market": ("max_wait_hours",), "distribution": ("processes_per_host", "mpi_options")}
 """Defaults that do not apply to a line that sets another value for the field they depend on."""
 
@@ -335,6 +360,9 @@ def merged(defaults: TrainingSpec, line: TrainingSpec) -> TrainingSpec:
     for name, others in DEPENDENT.items():
         if told.get(name, getattr(defaults, name)) != getattr(defaults, name):
             told = dict.fromkeys(others) | told
+    for name, other in INSTEAD.items():
+        if name in told:
+            told = {other: None} | told
     return defaults.model_copy(update=told)
 
 

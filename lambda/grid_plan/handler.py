@@ -174,6 +174,20 @@ def _once(store: Bucket, prefix: GridPrefix, findings: CheckedManifest, run: Gri
     return findings
 
 
+def _copy_codes(planner: Planner) -> None:
+    """Copies the code of the lines to where their trainings read it, so that all of them run the bytes that were checked."""
+    for place, (region, source) in planner.codes.items():
+        bucket = Bucket(place.bucket, region)
+        try:
+            if bucket.head(place.key) is None:
+                bucket.copy(source, place.key)
+        except ClientError as problem:
+            if code_of(problem) not in CHANGED | S3_DENIED:
+                raise
+            where = f"code: {plain(f's3://{source.bucket}/{source.key}')} could not be copied to {region} ({code_of(problem)})"
+            raise _refused([f"{where}; allowed: an object that stays as it is until the plan stands"]) from None
+
+
 def _again(findings: CheckedManifest) -> pinned.Pinned:
     """Returns the version that was checked."""
     one = findings.manifest
@@ -206,6 +220,7 @@ def _write(planner: Planner, findings: CheckedManifest, run: GridRun, env: GridE
         if code_of(problem) not in CHANGED:
             raise
         raise _refused([CHANGED_PROBLEM]) from None
+    _copy_codes(planner)
     if written != grid.lines:
         raise RuntimeError(f"{grid.lines} lines were checked, and {written} written")
     for region in sorted(grid.regions):

@@ -17,9 +17,23 @@ def is_ours(image: ContainerImage, env: GridEnvironment) -> bool:
     return image.account == env.account and image.repository in ours
 
 
+def is_awss(image: ContainerImage, env: GridEnvironment) -> bool:
+    """Whether the image is named as one of AWS's Deep Learning Containers is, without a registry."""
+    return not image.registry and image.repository not in env.repositories
+
+
+def base_account(region: str, env: GridEnvironment) -> str:
+    """Returns the account of AWS's Deep Learning Containers in a region; empty where the settings know none."""
+    return env.base_accounts.get(region, env.base_accounts.get("", ""))
+
+
 def standing_in(image: ContainerImage, region: str, env: GridEnvironment) -> ContainerImage:
-    """Returns the same image in the registry of a region; another owner's image keeps its address."""
+    """Returns the same image in the registry of a region; another owner's image keeps its address. One of AWS's keeps its short name in
+    a region that has none of them."""
     host = registry(env.account, region, env.suffix)
+    if is_awss(image, env):
+        account = base_account(region, env)
+        return replace(image, registry=registry(account, region, env.suffix)) if account else image
     if not image.registry:
         return replace(image, registry=host, repository=names.repository(env.deployment, image.repository))
     return replace(image, registry=host) if is_ours(image, env) else image

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contract import tags
 from contract.environments import GridLimits
+from grid_plan.code import ENDINGS
 
 RESERVED = tags.DEPLOYMENT.partition(":")[0] + ":"
 """Prefix of our own tags."""
@@ -33,7 +34,10 @@ def allowed(limits: GridLimits) -> dict[str, str]:
         "mode": "File, FastFile or Pipe",
         "channels": f"an object of up to {MOST_CHANNELS} channels, as in "
         '{"validation": {"data": "s3://bucket/folder/", "mode": "File"}}',
-        "image": "repository:tag or repository@sha256:... of the deployment's repositories, or the whole address in a private ECR registry",
+        "image": "repository:tag or repository@sha256:... of the deployment's repositories, "
+        "name and tag of a Deep Learning Container of AWS, or the whole address in a private ECR registry",
+        "code": f"s3://bucket/key of a {ENDINGS}, beside program or entrypoint",
+        "program": "a file's path from the archive's root, as in src/train.py, of letters, digits and _./-",
         "entrypoint": arguments,
         "arguments": arguments,
         "hyperparameters": f"an object of up to {MOST_HYPERPARAMETERS} names ({MOST_NAME} characters) "

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
-from aws import data, registry, training_prices
+from aws import data, pinned, registry, training_prices
 from aws.clients import BRISK, client
+from aws.errors import CHANGED, S3_DENIED
 from aws.prices import ANSWERS_IN
 from contract.aws_errors import code_of
 from contract.images import ContainerImage
-from grid_plan.answers import Answers, BucketPlace, Size, Stand, price_key
+from grid_plan.answers import Answers, BucketPlace, CodeQuestion, CodeStand, Size, Stand, price_key
+from grid_plan.code import ENDINGS, GZIP
 from grid_plan.questions import Questions, ask
 from grid_plan.wanted import Wanted
 from refusals.addresses import Address
+from refusals.archive import absent, listing, object_problems
+from refusals.script import code_problems
+from refusals.wording import denial, plain
 
 T = TypeVar("T")
 AT_ONCE = 32
+CODE_S = 10.0
+"""How long an archive of code is read. Later entries are accepted without a look."""
 PAGES = 20
 """Pages of 1,000 objects that are counted in the data of `auto` lines, for the price of moving it."""
 
@@ -42,13 +50,15 @@ def _answer(asked: Questions, answers: Answers, pool: ThreadPoolExecutor) -> Non
     _look(pool, locations, lambda one: _anything(one, locations[one]), answers.locations)
     _look(pool, sizes, lambda one: _size(one, sizes[one]), answers.sizes)
     _look(pool, asked.images, _image, answers.images)
+    codes = {one.key: one for one in asked.codes}
+    _look(pool, codes, lambda key: _code(codes[key]), answers.codes)
     prices = {price_key(*one): one for one in asked.prices}
     _look(pool, prices, lambda key: training_prices.on_demand_usd(*prices[key]), answers.prices)
 
 
 def _prepare(asked: Questions) -> None:
     """Creates the clients one after another, because boto3's session cannot create them in parallel."""
-    if asked.buckets:
+    if asked.buckets or asked.codes:
         client("s3")
     for region in {region for _, region in (*asked.locations, *asked.sizes)}:
         client("s3", region)
@@ -85,6 +95,28 @@ def _size(location: str, region: str) -> Size:
     except data.Denied:
         return Size(bytes=0, whole=False)
     return Size(bytes=counted, whole=whole)
+
+
+def _code(asked: CodeQuestion) -> CodeStand:
+    address, where = Address.parse(asked.address), f"code: {plain(asked.address)}"
+    try:
+        found = pinned.head(address.bucket, address.key)
+        if found is None:
+            return CodeStand(problems=(absent(where),))
+        problems = object_problems(where, size=found.size, archived=found.archived)
+        if not problems:
+            until = time.monotonic() + CODE_S
+            with pinned.opened(found) as file:
+                if not file.peek(2).startswith(GZIP):
+                    return CodeStand(problems=(f"{where} is not packed with gzip; allowed: a whole {ENDINGS}",))
+                listed = listing(file, address.key, lambda: time.monotonic() > until)
+            problems = code_problems(asked.address, asked.wanted or None, listed, asked.field, ENDINGS)
+    except ClientError as problem:
+        code = code_of(problem)
+        if code not in S3_DENIED | CHANGED:
+            raise
+        return CodeStand(problems=(f"{where} cannot be read: {denial(code)}; allowed: what the deployment may read",))
+    return CodeStand(problems=tuple(problems), size=found.size, version=found.version, etag=found.etag)
 
 
 def _image(text: str) -> Stand:

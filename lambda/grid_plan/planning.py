@@ -16,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from typing import IO
 
+from aws.facts import Object
 from aws.service_models import training_model
 from contract.environments import GridEnvironment
 from contract.grid import SHARD, GridPrefix, Line
-from grid_plan import lookups, policy
+from grid_plan import code, lookups, policy
 from grid_plan.answers import Answers
 from grid_plan.asked import GridRequest
 from grid_plan.choice import Decision, Undecided, decide
@@ -27,8 +28,9 @@ from grid_plan.columns import source
 from grid_plan.drafts import Draft, Drafts, batches, digest
 from grid_plan.manifest import UnreadableManifest
 from grid_plan.problems import Report
-from grid_plan.request import GridRun, request
+from grid_plan.request import GridRun, code_folder, request
 from grid_plan.wanted import Wanted, with_settings
+from refusals.addresses import Address
 
 BATCH = 500
 """How many trainings have their questions asked together."""
@@ -73,6 +75,8 @@ class Planner:
         self._types = training_model.instance_types()
         self._seen: dict[bytes, int] = {}
         self._checkpoints: dict[str, int] = {}
+        self.codes: dict[Address, tuple[str, Object]] = {}
+        """Where the code of the lines that were made has to lie, the region, and the version that was checked."""
 
     def check(self, file: IO[bytes]) -> Checked:
         """Makes the first pass: looks everything up, changes nothing."""
@@ -108,6 +112,22 @@ class Planner:
                 hourly_usd=decision.hourly_usd,
             )
             slots[decision.region] += 1
+            self._note_code(training, decision, answers)
+
+    def _note_code(self, training: Wanted, decision: Decision, answers: Answers) -> None:
+        if training.code is None:
+            return
+        stand, source = answers.codes[training.code.key], Address.parse(training.code.address)
+        folder = code_folder(self._run, decision.code, decision.region, self._env)
+        found = Object(
+            bucket=source.bucket,
+            key=source.key,
+            size=stand.size,
+            version=stand.version,
+            etag=stand.etag,
+            archived=False,
+        )
+        self.codes[Address(folder.bucket, f"{folder.key}{code.FILE}")] = (decision.region, found)
 
     def _allowed(self, drafts: Iterator[Draft], checked: Checked) -> Iterator[Draft]:
         """Yields as many drafts as are allowed, and reads no further."""

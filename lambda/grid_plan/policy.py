@@ -9,11 +9,13 @@ from fnmatch import fnmatchcase
 from contract import keys, names
 from contract.environments import GridEnvironment
 from contract.grid import GRIDS, grid_of
+from grid_plan import code
 from grid_plan.columns import AUTO, MPI, REQUIRED, SPOT, sent
-from grid_plan.images import is_ours
+from grid_plan.images import is_awss, is_ours
 from grid_plan.limits import MOST_CHANNELS, MOST_HYPERPARAMETERS, MOST_VALUE, allowed
 from grid_plan.wanted import Wanted, bytes_buckets
 from refusals.addresses import Address
+from refusals.places import is_offered
 from refusals.wording import plain
 
 PROSE_VALUE = 256
@@ -36,6 +38,7 @@ def problems(training: Wanted, types: Collection[str], excused: Collection[str] 
     yield from _together(training, may_be)
     yield from _image(training)
     yield from _data(training)
+    yield from _code(training)
     yield from _checkpoint(training)
 
 
@@ -96,13 +99,13 @@ def _together(training: Wanted, may_be: dict[str, str]) -> Iterator[str]:
             yield f"{name}: the role of trainings has no right on networks; allowed: {may_be[name]}"
     if spec.channels and spec.data and spec.channel in spec.channels:
         yield f"channels.{spec.channel}: is the channel of data too; allowed: different names"
-    if (count := len(training.channels)) > MOST_CHANNELS:
-        yield f"channels: make {count} with that of data; allowed: up to {MOST_CHANNELS}"
-    settings, said = training.launcher, spec.hyperparameters or {}
-    for name in settings.keys() & said.keys():
-        yield f"hyperparameters.{name}: is what distribution becomes; allowed: one of them"
+    if (count := len(training.channels) + bool(spec.code)) > MOST_CHANNELS:
+        yield f"channels: make {count} with those of data and code; allowed: up to {MOST_CHANNELS}"
+    settings, said = training.launcher | training.toolkit, spec.hyperparameters or {}
+    for name in sorted(settings.keys() & said.keys()):
+        yield f"hyperparameters.{name}: is what {'program' if name in training.toolkit else 'distribution'} becomes; allowed: one of them"
     if (count := len(settings.keys() | said.keys())) > MOST_HYPERPARAMETERS:
-        yield f"hyperparameters: make {count} with those of sweep and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
+        yield f"hyperparameters: make {count} with those of sweep, program and distribution; allowed: up to {MOST_HYPERPARAMETERS}"
 
 
 def _image(training: Wanted) -> Iterator[str]:
@@ -112,8 +115,12 @@ def _image(training: Wanted) -> Iterator[str]:
     ours, where = ", ".join(env.repositories), f"image: {plain(spec.image or '')}"
     copied = "copy it into the deployment first (docs/images.md)"
     if not image.registry:
-        if image.repository not in env.repositories:
-            yield f"{where} begins with no repository of {env.deployment}; allowed: {ours}, or a whole address"
+        if is_awss(image, env) and not training.regions:
+            there = spec.region if spec.region != AUTO else "any region"
+            yield (
+                f"{where} begins with no repository of {env.deployment}, and no containers of AWS are known in {there}; "
+                f"allowed: {ours}, or a whole address"
+            )
     elif not image.account:
         yield f"{where} is in no private ECR registry, and SageMaker pulls from no other; allowed: {copied}"
     elif image.account == env.account and not is_ours(image, env):
@@ -129,6 +136,26 @@ def _data(training: Wanted) -> Iterator[str]:
     for name, address in training.addresses():
         if not is_readable(Address.parse(address), training.env):
             yield f"{name}: {plain(address)} is in no place that trainings may read; allowed: {_places(training.env)}"
+
+
+def _code(training: Wanted) -> Iterator[str]:
+    spec, env = training.spec, training.env
+    if spec.program and spec.entrypoint:
+        yield "program: is run by AWS's toolkit, which entrypoint replaces; allowed: one of them"
+    elif spec.program and spec.arguments:
+        yield "program: gets the hyperparameters, and arguments would replace the start of AWS's toolkit; allowed: hyperparameters"
+    if spec.program and code.VARIABLE in (spec.environment or {}):
+        yield f"environment.{code.VARIABLE}: is what program becomes; allowed: one of them"
+    if not spec.code:
+        return
+    where = f"code: {plain(spec.code)}"
+    if not (spec.program or spec.entrypoint):
+        yield f"{where} is not run by anything; allowed: program (AWS's containers for SageMaker) or entrypoint (any image) beside it"
+    if code.CHANNEL in training.channels:
+        yield f"{where} becomes the channel {code.CHANNEL}, which the line has too; allowed: another name for the channel"
+    if not is_offered(Address.parse(spec.code), env.bucket, env.data_buckets):
+        ours = [f"s3://{env.bucket}/{keys.UPLOADS}...", *(f"s3://{bucket}/..." for bucket in env.data_buckets)]
+        yield f"{where} is in no place that code may come from; allowed: {', '.join(ours)} (data_buckets in cdk.json)"
 
 
 def is_readable(address: Address, env: GridEnvironment) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from grid_plan.answers import Answers, bucket_of, price_key
+from grid_plan.answers import Answers, CodeQuestion, bucket_of, price_key
 from grid_plan.columns import AUTO
 from grid_plan.wanted import Wanted
 
@@ -20,11 +20,12 @@ class Questions:
     """Address and the region of its bucket: how much does it hold?"""
     images: set[str] = field(default_factory=set)
     """Full addresses in private ECR registries."""
+    codes: set[CodeQuestion] = field(default_factory=set)
     prices: set[tuple[str, str]] = field(default_factory=set)
     """Region and instance type."""
 
     def __len__(self) -> int:
-        return len(self.buckets) + len(self.locations) + len(self.sizes) + len(self.images) + len(self.prices)
+        return sum(map(len, (self.buckets, self.locations, self.sizes, self.images, self.codes, self.prices)))
 
 
 def ask(training: Wanted, known: Answers, asked: Questions) -> None:
@@ -40,6 +41,8 @@ def ask(training: Wanted, known: Answers, asked: Questions) -> None:
         asked.locations.add((ended, training.env.home_region))
     if training.image:
         asked.images |= {training.image_in(region) for region in training.regions} - known.images.keys()
+    if training.code and training.code.key not in known.codes:
+        asked.codes.add(training.code)
     for region in regions if spec.region == AUTO else training.regions:
         if spec.instance_type and price_key(region, spec.instance_type) not in known.prices:
             asked.prices.add((region, spec.instance_type))

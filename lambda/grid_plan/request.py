@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from contract import tags
+from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, training_name
+from grid_plan import code
 from grid_plan.choice import Decision
 from grid_plan.columns import SPOT, sent
 from grid_plan.wanted import Wanted, bytes_buckets
+from refusals.addresses import Address
 
 RETRIES = 3
 """Retries after SageMaker's own InternalServerError; the time-outs end all attempts together."""
@@ -38,8 +41,9 @@ def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> d
         "RoleArn": env.training_role,
         "AlgorithmSpecification": _algorithm(training, decision),
         "HyperParameters": {name: sent(value) for name, value in (spec.hyperparameters or {}).items()}
-        | training.launcher,
-        "InputDataConfig": _inputs(training, decision),
+        | training.launcher
+        | training.toolkit,
+        "InputDataConfig": [*_inputs(training, decision), *_code(training, decision, run)],
         "OutputDataConfig": _without_empty(
             {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}
         ),
@@ -57,7 +61,7 @@ def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> d
         "EnableManagedSpotTraining": spec.market == SPOT,
         "EnableNetworkIsolation": spec.network_isolation,
         "EnableInterContainerTrafficEncryption": spec.encrypt_traffic,
-        "Environment": dict(spec.environment or {}),
+        "Environment": dict(spec.environment or {}) | ({code.VARIABLE: spec.program} if spec.program else {}),
         "Tags": _tags(training, index, run),
     }
     return _without_empty(found)
@@ -69,15 +73,16 @@ def _without_empty(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _algorithm(training: Wanted, decision: Decision) -> dict[str, Any]:
+    spec = training.spec
     return _without_empty(
         {
             "TrainingImage": decision.image,
-            "TrainingInputMode": training.spec.mode,
-            "ContainerEntrypoint": training.spec.entrypoint,
-            "ContainerArguments": training.spec.arguments,
-            "MetricDefinitions": [
-                {"Name": name, "Regex": regex} for name, regex in (training.spec.metrics or {}).items()
-            ],
+            "TrainingInputMode": spec.mode,
+            "ContainerEntrypoint": code.entrypoint(spec.entrypoint)
+            if spec.code and spec.entrypoint
+            else spec.entrypoint,
+            "ContainerArguments": spec.arguments,
+            "MetricDefinitions": [{"Name": name, "Regex": regex} for name, regex in (spec.metrics or {}).items()],
         }
     )
 
@@ -100,6 +105,23 @@ def _inputs(training: Wanted, decision: Decision) -> list[dict[str, Any]]:
         )
         for name, channel in training.channels.items()
     ]
+
+
+def code_folder(run: GridRun, digest: str, region: str, env: GridEnvironment) -> Address:
+    """Returns where an archive of code lies for the trainings of a region."""
+    return Address(bytes_buckets(env)[region], GridPrefix(run.grid).code(digest))
+
+
+def _code(training: Wanted, decision: Decision, run: GridRun) -> list[dict[str, Any]]:
+    """Returns the channel of the code: the folder has one file, and its name stays."""
+    if not decision.code:
+        return []
+    source = {
+        "S3DataType": "S3Prefix",
+        "S3Uri": str(code_folder(run, decision.code, decision.region, training.env)),
+        "S3DataDistributionType": "FullyReplicated",
+    }
+    return [{"ChannelName": code.CHANNEL, "DataSource": {"S3DataSource": source}, "InputMode": "File"}]
 
 
 def _stopping(training: Wanted) -> dict[str, int]:

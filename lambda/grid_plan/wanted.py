@@ -11,10 +11,12 @@ from contract import names
 from contract.environments import LONGEST_TRAINING_H, SPOT_WAIT_H, GridEnvironment
 from contract.grid import GridPrefix, grid_of
 from contract.images import ContainerImage, parsed
-from grid_plan.answers import bucket_of
+from grid_plan import code
+from grid_plan.answers import CodeQuestion, bucket_of
 from grid_plan.columns import AUTO, DEFAULTS, MPI, REQUIRED, SPOT, TORCHRUN, Channel, TrainingSpec
-from grid_plan.images import is_ours, standing_in
+from grid_plan.images import base_account, is_awss, is_ours, standing_in
 from refusals.addresses import Address
+from refusals.script import script
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class Wanted:
 
     def without(self, wrong: Collection[str]) -> Wanted:
         """Returns the training without its wrong fields, so that the rest can still be looked up; `wrong` are names of fields."""
-        looked_up = ("data", "channels", "image", "instance_type", "checkpoint")
+        looked_up = ("data", "channels", "image", "instance_type", "checkpoint", "code")
         emptied: dict[str, str | None] = {name: None for name in looked_up if name in wrong}
         if "region" in wrong:
             emptied |= {"image": None, "checkpoint": None, "instance_type": None, "region": AUTO}
@@ -65,6 +67,8 @@ class Wanted:
         left = env.regions if spec.region == AUTO else (spec.region or "",)
         if self.image and self.image.registry and not is_ours(self.image, env):
             left = tuple(one for one in left if one == self.image.region)
+        if self.image and is_awss(self.image, env):
+            left = tuple(one for one in left if base_account(one, env))
         if spec.checkpoint:
             bucket, buckets = bucket_of(spec.checkpoint), bytes_buckets(env)
             left = tuple(one for one in left if buckets[one] == bucket)
@@ -102,6 +106,22 @@ class Wanted:
                 "sagemaker_instance_type": json.dumps(self.spec.instance_type or ""),
             }
         return {}
+
+    @property
+    def toolkit(self) -> dict[str, str]:
+        """Hyperparameters by which AWS's toolkit finds the line's program."""
+        return code.toolkit(self.spec.program, packed=bool(self.spec.code)) if self.spec.program else {}
+
+    @cached_property
+    def code(self) -> CodeQuestion | None:
+        """What must be known of the line's code; None where it has none."""
+        spec = self.spec
+        if not spec.code:
+            return None
+        if spec.program:
+            return CodeQuestion(address=spec.code, wanted=spec.program, field="program")
+        words = [*(spec.entrypoint or ()), *(spec.arguments or ())]
+        return CodeQuestion(address=spec.code, wanted=(script(words) or "") if words else "", field="entrypoint")
 
 
 def with_settings(asked: TrainingSpec, env: GridEnvironment) -> TrainingSpec:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from localaws.containers import real
-from localaws.containers.images import Image, NotRunnable
+from localaws.containers.images import NotRunnable, image_of
 from localaws.containers.shim import descendants, read, state_of, write
 
 ENV_LINE = 64 * 1024
@@ -206,7 +206,7 @@ class Daemon:
         print("rehearsal: no root of the image's own, but the files that its Dockerfile copies", flush=True)
         root = self._of(given.name) / "root"
         try:
-            image = self._image(given.image.rpartition("@")[2])
+            image = image_of(self._images, given.image.rpartition("@")[2])
             image.lay_out(root)
         except NotRunnable as problem:
             _refuse(f"this rehearsal cannot run {given.image}: {problem}")
@@ -222,15 +222,6 @@ class Daemon:
         workdir.mkdir(parents=True, exist_ok=True)
         variables = {**_network(), **usual, **baked, **asked}
         return {"words": [*map(inside.here, words)], "variables": variables, "folder": str(workdir)}
-
-    def _image(self, digest: str) -> Image:
-        """What a build of this rehearsal made; a container of AWS's, of which there is nothing here, has no files of its own."""
-        try:
-            return Image.of(self._images, digest)
-        except NotRunnable:
-            empty = self._home / "empty"
-            empty.mkdir(exist_ok=True)
-            return Image(empty, base="aws")
 
 
 class Inside:

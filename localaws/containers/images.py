@@ -132,6 +132,14 @@ class Image:
         return {name: ":".join(here(root, part) for part in value.split(":")) for name, value in self.variables.items()}
 
 
+def image_of(images: Path, digest: str) -> Image:
+    """Reads the image of that digest; a container of AWS's, of which there is nothing here, has no files of its own."""
+    try:
+        return Image.of(images, digest)
+    except NotRunnable:
+        return Image(images, base="aws")
+
+
 def here(root: Path, word: str) -> str:
     """Translates a path of the container to this computer, if it exists under `root`; leaves anything else unchanged."""
     if not word.startswith("/") or not (root / word.lstrip("/")).exists():

@@ -1,7 +1,8 @@
 """Process 1 of a container on a machine of the rehearsal: starts its command, passes signals on, and ends everything with it.
 
-It runs alone (`python -I -S shim.py FOLDER`). The folder has start.json (words, variables, folder, and for an image with a root of its own
-that root and its mounts), and gets state.json as docker shows it.
+It runs alone (`python -I -S shim.py FOLDER`); with `--inside FOLDER` it only becomes the command itself. The folder has
+start.json (words, variables, folder, and for an image with a root of its own that root and its mounts), and gets state.json as docker
+shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x00020000
@@ -92,6 +93,17 @@ def enter(root: str, mounts: list[tuple[str, str, bool]], folder: str) -> None:
     os.chdir(folder)
 
 
+def become(folder: Path) -> NoReturn:
+    """Replaces this process by the command, in the image's own root."""
+    start = json.loads((folder / "start.json").read_text())
+    enter(start["root"], start["mounts"], start["folder"])
+    try:
+        os.execvpe(start["words"][0], start["words"], start["variables"])
+    except OSError as problem:
+        print(f'exec: "{start["words"][0]}": {problem.strerror}', file=sys.stderr, flush=True)
+        os._exit(NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_EXECUTABLE)
+
+
 def main(folder: Path) -> int:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     start = json.loads((folder / "start.json").read_text())
@@ -130,4 +142,6 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--inside":
+        become(Path(sys.argv[2]))
     os._exit(main(Path(sys.argv[1])))

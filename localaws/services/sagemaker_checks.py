@@ -63,7 +63,8 @@ def _image(aws: LocalAws, request: Mapping[str, Any], region: str) -> str:
         ) from problem
     if not images:
         raise invalid(f"Requested image {address} not found.")
-    _runnable(aws, str(images[0]["imageId"]["imageDigest"]), address)
+    if account == aws.account:
+        _runnable(aws, str(images[0]["imageId"]["imageDigest"]), address)
     return str(images[0]["imageId"]["imageDigest"])
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from localaws.containers.container import BASIC
 from localaws.containers.images import Image, NotRunnable, here
+from localaws.services.sagemaker_code import PROGRAM, SUBMITTED, bring, chosen, words
 
 BASE = "opt/ml"
-PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
 CHECKPOINTS = "/opt/ml/checkpoints"
 
@@ -46,6 +46,8 @@ class Started:
     folder: Path
     by_toolkit: bool
     """Whether AWS's toolkit writes the failure file if the program does not."""
+    said: str = ""
+    """A first line of the log that tells how the rehearsal runs it; empty for none."""
 
 
 def lay_out(host: Host, hosts: Sequence[Host], request: Mapping[str, Any]) -> None:
@@ -66,7 +68,6 @@ def started(
     image: Image, host: Host, hosts: Sequence[Host], request: Mapping[str, Any], *, ami: Path, port: int
 ) -> Started:
     """`port`: where the first host listens for the others. Raises NotRunnable if the image names nothing that can be run."""
-    algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
     variables = {
         "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
         "HOME": str(host.root / "root"),
@@ -75,19 +76,26 @@ def started(
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
         "SAGEMAKER_BASE_DIR": str(host.base),
-        "TRAINING_JOB_NAME": request["TrainingJobName"],
         **image.environment(host.root),
-        **request.get("Environment", {}),
+        **platform_variables(request),
     }
     folder = host.root / image.workdir.lstrip("/")
+    if command := own_words(image, request):
+        return Started([here(host.root, word) for word in command], variables, folder, by_toolkit=False)
+    return _by_toolkit(host, hosts, request, variables, request.get("HyperParameters", {}), port)
+
+
+def own_words(image: Image, request: Mapping[str, Any]) -> list[str]:
+    """Returns what runs without AWS's toolkit; empty where the image leaves that to it."""
+    algorithm = request["AlgorithmSpecification"]
     if algorithm.get("ContainerEntrypoint"):
-        words = [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
-    elif image.entrypoint:
-        words = [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])]
-    else:
-        return _by_toolkit(host, hosts, request, variables, parameters, port)
-    variables |= _toolkit(host, hosts, request, "", port)
-    return Started([here(host.root, word) for word in words], variables, folder, by_toolkit=False)
+        return [*algorithm["ContainerEntrypoint"], *algorithm.get("ContainerArguments", [])]
+    return [*image.entrypoint, *algorithm.get("ContainerArguments", ["train"])] if image.entrypoint else []
+
+
+def platform_variables(request: Mapping[str, Any]) -> dict[str, str]:
+    """Returns what SageMaker itself sets in every container; all names with SM_ are the toolkit's."""
+    return {**request.get("Environment", {}), "TRAINING_JOB_NAME": request["TrainingJobName"]}
 
 
 def _by_toolkit(
@@ -99,23 +107,20 @@ def _by_toolkit(
     port: int,
 ) -> Started:
     """Starts an image based on one of AWS's: its entry point is the toolkit, which runs a program of the image's code."""
-    program = plain(given.get("sagemaker_program", "")) or variables.get(PROGRAM, "")
-    if not program:
-        raise NotRunnable(f"the image has no ENTRYPOINT, and neither it nor the hyperparameters say {PROGRAM}")
-    code = Path(here(host.root, variables.get(SUBMITTED, "/opt/ml/code")))
-    if not (code / program).exists():
-        raise NotRunnable(f"{PROGRAM} is {program}, and the image has no such file in {code.relative_to(host.root)}")
+    program = chosen(variables, str(plain(given.get(PROGRAM.lower(), ""))))
+    code = host.base / "code"
+    bring(code, str(plain(given.get(SUBMITTED.lower(), ""))) or variables.get(SUBMITTED, ""), host.root)
     if plain(given.get(MPI, "")) is True:
         raise NotRunnable(f"{MPI} is set, and this computer has no MPI to start the program with")
-    arguments = [str(code / program), *_arguments(given)]
-    first = ["python"]
+    launcher = list[str]()
     if plain(given.get(TORCHRUN, "")) is True:
-        first += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
-        first += ["--master_addr", hosts[0].address, "--master_port", str(port)]
-        first += ["--node_rank", str([one.name for one in hosts].index(host.name))]
+        launcher += ["-m", "torch.distributed.run", "--nnodes", str(len(hosts)), "--nproc_per_node", "1"]
+        launcher += ["--master_addr", hosts[0].address, "--master_port", str(port)]
+        launcher += ["--node_rank", str([one.name for one in hosts].index(host.name))]
     whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
     whole["PYTHONPATH"] = ":".join(filter(None, (str(code), whole.get("PYTHONPATH", ""))))
-    return Started([*first, *arguments], whole, code, by_toolkit=True)
+    command = words(code, program, host.root, _arguments(given), launcher)
+    return Started(command, whole, code, by_toolkit=True)
 
 
 def plain(text: str) -> Any:

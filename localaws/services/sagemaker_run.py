@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 from moto.s3.models import s3_backends
 
 from localaws.containers.container import Container
-from localaws.containers.images import Image, NotRunnable
+from localaws.containers.images import Image, NotRunnable, image_of
 from localaws.containers.logs import LogStream
 from localaws.ports import Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
+from localaws.services.sagemaker_code import ToolkitError
 from localaws.services.sagemaker_container import CHECKPOINTS, Host, Started, lay_out, started
 from localaws.services.sagemaker_jobs import ENDED, Training
 from localaws.services.sagemaker_planned import SIGKILL_S
+from localaws.services.sagemaker_roots import Roots
 
 if TYPE_CHECKING:
     from localaws.server import LocalAws
@@ -73,12 +75,18 @@ class Run:
         self.stop, self._gone = threading.Event(), threading.Event()
         # Separate from the local AWS's, so that a training's draws do not depend on when it draws them.
         self._chance = random.Random(f"{aws.conditions.seed} {training.name}")
+        self._roots = Roots(aws.work / "images", aws.work / "trainings" / "store")
         self._bytes = Bytes(self._client("s3"), region, self._bucket_region)
 
     def _bucket_region(self, bucket: str) -> str | None:
         """S3's redirect, which moto does not send. Asked by the training it would need a right that its listings do not need."""
         found = s3_backends[self._aws.account]["aws"].buckets.get(bucket)
         return None if found is None else str(found.region_name)
+
+    @property
+    def image(self) -> str:
+        """The digest of the image that it runs."""
+        return self._image
 
     @property
     def status(self) -> str:
@@ -102,6 +110,8 @@ class Run:
             over = Over("Completed")
         except Over as one:
             over = one
+        except ToolkitError as problem:
+            over = Over("Failed", f"AlgorithmError: {problem}, exit code: 1")
         except (DataProblem, NotRunnable) as problem:
             reason = str(problem)
             over = Over("Failed", reason if reason.startswith("ClientError") else f"ClientError: {reason}")
@@ -145,13 +155,20 @@ class Run:
     def _attempt(self, port: int) -> bool:
         """Downloads and trains; returns false after an interruption."""
         self._enter("Downloading")
-        image = Image.of(self._aws.work / "images", self._image)
+        image = image_of(self._aws.work / "images", self._image)
         self.hosts = self._laid_out(image)
         self._download()
         hosts, ami = self.hosts, self._ami
-        starts = [started(image, host, hosts, self.request, ami=ami, port=port) for host in hosts]
+        starts = [
+            self._roots.started(image, self._image, host, self.request, self._checkpoints_at())
+            or started(image, host, hosts, self.request, ami=ami, port=port)
+            for host in hosts
+        ]
         self._enter("Training")
         logs = [self._log(host) for host in self.hosts]
+        for log, one in zip(logs, starts, strict=True):
+            if one.said:
+                log.say(one.said)
         last = [deque[str](maxlen=TOLD) for _ in self.hosts]
         self.containers = [
             Container(one.command, one.variables, one.folder, self._ear(log, lines))
@@ -168,6 +185,7 @@ class Run:
             for log in logs:
                 log.flush()
             self._send_checkpoints()
+            self._roots.close()
 
     def _watch(self, starts: Sequence[Started], last: Sequence[deque[str]]) -> bool:
         """Waits until the containers end, or must end. Raises Over."""
@@ -272,9 +290,11 @@ class Run:
     def _checkpoints(self) -> str:
         return str(self.request.get("CheckpointConfig", {}).get("S3Uri", ""))
 
+    def _checkpoints_at(self) -> str:
+        return str(self.request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS))
+
     def _local_checkpoints(self, host: Host) -> Path:
-        local = str(self.request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS))
-        place: Path = host.root / local.lstrip("/")
+        place: Path = host.root / self._checkpoints_at().lstrip("/")
         place.mkdir(parents=True, exist_ok=True)
         return place
 

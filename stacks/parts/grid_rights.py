@@ -29,6 +29,8 @@ class GridRights:
     """Regions in which trainings may run."""
     repositories: tuple[str, ...]
     """Short names."""
+    base_accounts: dict[str, str]
+    """As in `GridEnvironment`."""
     data_buckets: tuple[str, ...]
     pull_accounts: tuple[str, ...]
     """Other accounts whose images trainings may pull: the accounts of AWS's containers, and those of the settings."""
@@ -40,6 +42,7 @@ class GridRights:
         return [
             rights.home("ReadManifests", READ, *manifests),
             rights.home("WriteThePlan", ["s3:PutObject"], *grid.PLANNED),
+            rights.bytes("CopyCode", ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"], grid.ANY_CODE),
             read_admission(rights),
             note_regions(rights),
             rights.list_home(),
@@ -104,7 +107,7 @@ class GridRights:
         """Everything that the code of a line may do. It has no right on networks: a line's interfaces would carry no tag of ours, so the
         right could not be limited to them; Plan refuses lines that ask for a network."""
         rights = self.rights
-        read = (f"{keys.UPLOADS}*", grid.ANY_GRID)
+        read = (f"{keys.UPLOADS}*", grid.ANY_GRID, grid.ANY_CODE)
         return [
             rights.home("ReadUploads", ["s3:GetObject"], f"{keys.UPLOADS}*"),
             below(rights.list_home(), f"{keys.UPLOADS}*"),

@@ -25,13 +25,14 @@ from tests.waiting import until
 HOME, AWAY = "eu-central-1", "us-east-1"
 TRAIN = """
 import json, os, pathlib, signal, sys, time
-given = json.loads(os.environ["SM_HPS"])
 base = pathlib.Path(os.environ["SAGEMAKER_BASE_DIR"])
+config = json.loads((base / "input/config/hyperparameters.json").read_text())
+given = {name: json.loads(value) for name, value in config.items() if not name.startswith("sagemaker_")}
 checkpoint = base / "checkpoints/step"
 asked = []
 signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
 step = int(checkpoint.read_text()) if checkpoint.exists() else 0
-print("begins at", step, "with", sorted(os.listdir(os.environ.get("SM_CHANNEL_TRAINING", "."))), sys.argv[1:], flush=True)
+print("begins at", step, "with", sorted(os.listdir(base / "input/data/training")), sys.argv[1:], flush=True)
 while step < given.get("steps", 3) and not asked:
     step += 1
     checkpoint.parent.mkdir(exist_ok=True)
@@ -45,9 +46,9 @@ if "fails" in given:
     sys.exit(3)
 if given.get("dies"):
     sys.exit("the last words")
-host = os.environ["SM_CURRENT_HOST"]
-pathlib.Path(os.environ["SM_MODEL_DIR"], host).write_text(str(step))
-pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "config.json").write_text((base / "input/config/resourceconfig.json").read_text())
+host = json.loads((base / "input/config/resourceconfig.json").read_text())["current_host"]
+(base / "model" / host).write_text(str(step))
+(base / "output/data/config.json").write_text((base / "input/config/resourceconfig.json").read_text())
 """
 CHILD = """
 import os, signal, sys, time

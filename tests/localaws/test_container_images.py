@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from localaws.containers.images import Image, NotRunnable, keep
-from localaws.services.sagemaker_container import Host, lay_out, started
+from localaws.services.sagemaker_code import ToolkitError
+from localaws.services.sagemaker_container import Host, Started, lay_out, started
+from tests.archives import packed
 
 HOSTS = ("algo-1", "algo-2")
 REQUEST = {
@@ -122,8 +124,7 @@ def test_the_toolkit_runs_the_program_with_the_hyperparameters_as_arguments(tmp_
     one = image(tmp_path, TOOLKIT, "t.py")
     both = hosts(tmp_path, one)
     how = started(one, both[1], both, REQUEST, ami=tmp_path, port=7781)
-    program = str(tmp_path / "algo-2/opt/ml/code/t.py")
-    assert how.command[:2] == ["python", program]
+    assert (how.command[:2], how.folder) == (["python", "t.py"], tmp_path / "algo-2/opt/ml/code")
     assert how.command[2:] == [*("--batch-size", "32", "--epochs", "3"), *("--flags", '["a"]', "--name", "two words")]
     wanted = {"SM_CURRENT_HOST": "algo-2", "SM_HP_BATCH_SIZE": "32", "MASTER_ADDR": "127.2.0.0", "MASTER_PORT": "7781"}
     assert wanted.items() <= how.variables.items()
@@ -145,7 +146,11 @@ def test_with_torchrun_every_host_knows_its_rank_and_the_masters_address(tmp_pat
     ("dockerfile", "hyper", "says"),
     [
         ("FROM base\n", {}, "has no ENTRYPOINT"),
-        ("FROM base\nENV SAGEMAKER_PROGRAM=gone.py\n", {}, "no such file"),
+        (
+            "FROM base\n",
+            {"sagemaker_program": "t.py", "sagemaker_submit_directory": '"s3://a/b.tar.gz"'},
+            "of the image and",
+        ),
         (TOOLKIT, {"sagemaker_mpi_enabled": "true"}, "no MPI"),
     ],
 )
@@ -154,6 +159,55 @@ def test_what_cannot_be_run_says_why(tmp_path: Path, dockerfile: str, hyper: dic
     both = hosts(tmp_path, one)
     with pytest.raises(NotRunnable, match=says):
         started(one, both[0], both, {**REQUEST, "HyperParameters": hyper}, ami=tmp_path, port=7781)
+
+
+CODE = {"sagemaker_program": '"t.py"', "sagemaker_submit_directory": '"/opt/ml/input/data/code/sourcedir.tar.gz"'}
+NOTHING = "FROM base\n"
+
+
+def brought(tmp_path: Path, dockerfile: str, body: bytes, hyper: dict[str, str] = CODE) -> tuple[Started, Path]:
+    """How the toolkit starts with code in a channel, and its folder of code."""
+    one = image(tmp_path, dockerfile, "t.py")
+    (host, *others) = hosts(tmp_path, one)
+    packed = host.base / "input/data/code/sourcedir.tar.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(body)
+    request = {**REQUEST, "HyperParameters": hyper}
+    return started(one, host, [host, *others], request, ami=tmp_path, port=7781), host.base / "code"
+
+
+def test_the_toolkit_unpacks_the_code_of_a_channel_and_runs_the_program_in_its_folder(tmp_path: Path) -> None:
+    how, code = brought(tmp_path, NOTHING, packed("t.py", "lib/a.py"))
+    assert ([*how.command], how.folder) == (["python", "t.py"], code)
+    assert (code / "lib/a.py").exists()
+
+
+def test_the_toolkit_leaves_what_the_image_has_in_the_folder_of_the_code(tmp_path: Path) -> None:
+    _, code = brought(tmp_path, "FROM base\nCOPY t.py /opt/ml/code/\n", packed("other.py"))
+    assert [one.name for one in code.iterdir()] == ["t.py"]
+
+
+def test_the_variable_comes_before_the_hyperparameter(tmp_path: Path) -> None:
+    how, _ = brought(tmp_path, "FROM base\nENV SAGEMAKER_PROGRAM=b.py\n", packed("t.py", "b.py"))
+    assert [*how.command] == ["python", "b.py"]
+
+
+def test_another_program_than_python_runs_under_a_shell(tmp_path: Path) -> None:
+    how, code = brought(tmp_path, NOTHING, packed("run.sh"), {**CODE, "sagemaker_program": '"run.sh"', "lr": "1"})
+    assert [*how.command] == ["/bin/sh", "-c", "./run.sh --lr 1"]
+    assert (code / "run.sh").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("body", "program", "says"),
+    [
+        (packed("t.py"), "run.sh", "FileNotFoundError: .*'/opt/ml/code/run.sh'"),
+        (b"PK", "t.py", "ReadError: not a gzip file"),
+    ],
+)
+def test_where_the_toolkit_itself_fails_it_says_so(tmp_path: Path, body: bytes, program: str, says: str) -> None:
+    with pytest.raises(ToolkitError, match=f"(?s)framework error: .*{says}"):
+        brought(tmp_path, NOTHING, body, {**CODE, "sagemaker_program": json.dumps(program)})
 
 
 def test_the_files_of_the_contract_say_what_the_request_said(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from contract import tags
 from localaws.services import sagemaker
 from localaws.services.sagemaker_run import Run
+from tests.archives import tarred
 from tests.localaws.app import meanwhile
 from tests.localaws.grid import AWAY, HOME, Grid, at_rest, create, faults, refused, trained_here
 from tests.waiting import until
@@ -152,6 +153,43 @@ def test_where_no_data_lies_it_fails_in_words(grid: Grid) -> None:
     at_rest(HOME)
     grid.aws.client("sagemaker", HOME).create_training_job(**request)
     assert "Could not find any data at" in grid.ended("nothing")["FailureReason"]
+
+
+def put_code(grid: Grid, name: str, *files: tuple[str, str]) -> dict[str, Any]:
+    """A channel of code, as a line of a grid has it."""
+    grid.aws.client("s3", HOME).put_object(
+        Bucket=f"bytes-{HOME}", Key=f"code/{name}/sourcedir.tar.gz", Body=tarred(*files)
+    )
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://bytes-{HOME}/code/{name}/"}
+    return {"ChannelName": "code", "DataSource": {"S3DataSource": source}, "InputMode": "File"}
+
+
+PACKED = "/opt/ml/input/data/code/sourcedir.tar.gz"
+TOOLKIT = {"sagemaker_program": "train.py", "sagemaker_submit_directory": PACKED}
+
+
+def test_code_of_a_channel_is_run_by_the_toolkit(grid: Grid) -> None:
+    channel = put_code(grid, "good", ("train.py", "import os, sys; print('runs', sys.argv, os.listdir('.'))"))
+    create(grid, "brought", image="empty", hyper={**TOOLKIT, "lr": 2}, InputDataConfig=[channel])
+    assert grid.ended("brought")["TrainingJobStatus"] == "Completed"
+    assert grid.log("/aws/sagemaker/TrainingJobs", "brought/") == ["runs ['train.py', '--lr', '2'] ['train.py']"]
+
+
+def test_a_program_that_is_not_in_the_code_fails_in_the_toolkits_words(grid: Grid) -> None:
+    channel = put_code(grid, "other", ("other.py", ""))
+    create(grid, "astray", image="empty", hyper=TOOLKIT, InputDataConfig=[channel])
+    reason = grid.ended("astray")["FailureReason"]
+    assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 2\nErrorMessage ")
+    assert "No such file or directory" in reason
+
+
+def test_code_that_is_no_archive_fails_in_the_toolkits_words(grid: Grid) -> None:
+    channel = put_code(grid, "broken", ("train.py", ""))
+    grid.aws.client("s3", HOME).put_object(Bucket=f"bytes-{HOME}", Key="code/broken/sourcedir.tar.gz", Body=b"PK")
+    create(grid, "broken", image="empty", hyper=TOOLKIT, InputDataConfig=[channel])
+    reason = grid.ended("broken")["FailureReason"]
+    assert reason.startswith("AlgorithmError: framework error:")
+    assert reason.endswith("ReadError: not a gzip file, exit code: 1")
 
 
 def test_an_image_without_a_command_fails(grid: Grid) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from admission.policy import MOST_CODE
 from admission.reading import read
 from contract import names
 from contract.timing import Timing
+from refusals.archive import MOST_CODE
 from stacks.settings import BLOCK, Settings
 from tests.builders import LIMITS
 from tests.stacks.pages import blocks, commands, outputs, problems

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from admission.archive import MOST_LISTED, Listing, listing
-from admission.script import archive_problems, script
 from contract import archives
 from contract.errors import InvalidRequest
 from contract.unpacking import unpack
 from localaws.model import Refused
+from refusals.archive import MOST_LISTED, Listing, listing
+from refusals.script import archive_problems, script
 from tests.archives import UNSAFE_TARS, link, packed, tar_of, tarred, zipped
 from tests.fakes.wire import Call
 from tests.functions.admission.account import Account, start

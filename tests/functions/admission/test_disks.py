@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from admission import volumes
-from admission.archive import Listing, listing
 from aws.facts import Object
 from contract.errors import InvalidRequest
 from contract.jobs import Job
+from refusals.archive import Listing, listing
 from tests.archives import link, tarred, zip_entry, zip_with
 from tests.builders import IMAGE, LIMITS
 from tests.functions.admission.account import Account, start

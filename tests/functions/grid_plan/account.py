@@ -50,6 +50,7 @@ ENVIRONMENT = GridEnvironment(
     home_region=HOME,
     regions=REGIONS,
     repositories=("images", "grid"),
+    base_accounts={"": CONTAINERS, "ap-south-1": ""},
     data_buckets=DATA_BUCKETS,
     training_role=f"arn:aws:iam::{ACCOUNT}:role/{names.training_role('yard', HOME)}",
     machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{names.grid_machine('yard')}",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contract import items
 from contract.codec import encode
 from contract.grid import Grid, GridPrefix, Manifest
+from tests.archives import packed
 from tests.fakes.state import store
 from tests.functions.grid_plan.account import Account
 from tools.refusals.grids.yard import ACCOUNT, BUCKET, HOME, REGIONS, execution
@@ -55,8 +56,23 @@ def huge(account: Account) -> None:
     account.pretend(BUCKET, "uploads/manifest", 3 * 1024**3)
 
 
+def code(body: bytes) -> Callable[[Account], None]:
+    return lambda account: account.s3.write(BUCKET, "uploads/code.tar.gz", body) and None
+
+
+def huge_code(account: Account) -> None:
+    account.pretend(BUCKET, "uploads/code.tar.gz", 6 * 1024**3)
+
+
+WHOLE = packed("train.py")
 THERE: dict[str, Callable[[Account], None]] = {
     "a manifest of 3 GB": huge,
+    "code of 6 GB": huge_code,
+    "code that is no archive": code(b"#!/bin/sh\n"),
+    "code that is cut off": code(WHOLE[:60]),
+    "code that climbs out of its folder": code(packed("../train.py")),
+    "code without the program": code(WHOLE),
+    "code without what the words of the line run": code(WHOLE),
     "a name that a grid has": take,
     "a deployment that admits nothing": close,
     "a child whose image does not stand": no_child,

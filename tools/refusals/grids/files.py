@@ -94,7 +94,7 @@ ROWS = (
     Row(
         "a column twice",
         "region,data,s3_location\neu-central-1,s3://data-eu/train/,\n",
-        "manifest: has the column data twice (line 1); allowed: each column once (s3_location is data)",
+        "manifest: has the column data twice (line 1); allowed: each column once (s3_location is data, command is entrypoint)",
     ),
     Row("a cell too few", "region,data,hp.lr\n" + GOOD, "line 2: has 2 cells; allowed: 3, as many as columns"),
     Row(

@@ -36,8 +36,8 @@ ROWS = (
         "sweep.lr: 1 is not a list",
         (
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
-            "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
-            "manifest, in the input's defaults or as grid.defaults.image in cdk.json"
+            "deployment's repositories, name and tag of a Deep Learning Container of AWS, or the whole "
+            "address in a private ECR registry, as a column of the manifest, in the input's defaults or as grid.defaults.image in cdk.json"
         ),
         (
             "line 1: instance_type: is missing; allowed: a type of SageMaker trainings, ml.g5.*, ml.m5.* "

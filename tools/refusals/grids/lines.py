@@ -30,8 +30,8 @@ ROWS = (
         "{}\n",
         (
             "line 1: image: is missing; allowed: repository:tag or repository@sha256:... of the "
-            "deployment's repositories, or the whole address in a private ECR registry, as a column of the "
-            "manifest, in the input's defaults or as grid.defaults.image in cdk.json"
+            "deployment's repositories, name and tag of a Deep Learning Container of AWS, or the whole address in a private ECR "
+            "registry, as a column of the manifest, in the input's defaults or as grid.defaults.image in cdk.json"
         ),
         (
             "line 1: instance_type: is missing; allowed: a type of SageMaker trainings, ml.g5.*, ml.m5.* "
@@ -122,7 +122,14 @@ ROWS = (
     Row(
         "a repository that there is not",
         line(image="imags:v1"),
-        "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
+        "line 1: image: imags:v1 begins with no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "or name and tag of one of AWS's",
+    ),
+    Row(
+        "a container of AWS in a region without them",
+        line(region="ap-south-1", data="s3://data-ap/train/", image="pytorch-training:2.8"),
+        "line 1: image: pytorch-training:2.8 begins with no repository of yard, and no containers of AWS are known in ap-south-1; "
+        "allowed: images, grid, or a whole address",
     ),
     Row("an image without a tag", line(image="images"), "line 1: image: images has neither a tag nor a digest"),
     Row(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tools import markdown
 from tools.markdown import plain
-from tools.refusals.grids import files, inputs, lines, values
+from tools.refusals.grids import code, files, inputs, lines, values
 from tools.refusals.grids.row import Row
 from tools.refusals.grids.yard import REGIONS, execution
 
 PAGE = Path(__file__).parents[3] / "docs" / "grid-refusals.md"
 WIDTH = 150
-ROWS = (*files.ROWS, *lines.ROWS, *values.ROWS, *inputs.ROWS)
+ROWS = (*files.ROWS, *lines.ROWS, *code.ROWS, *values.ROWS, *inputs.ROWS)
 HEAD = """# What the Grid machine refuses
 
 <!-- Written by `make docs` from tools/refusals/grids/, which a test runs against the function. -->

@@ -24,7 +24,7 @@ from tools.refusals.refusal import Refusal
 
 ARN = execution()["arn"]
 BYTES = bytes_bucket("").rstrip("-")
-COLUMNS = ", ".join(["s3_location", *cells.READERS, *(f"{one}<name>" for one in cells.FOLDERS)])
+COLUMNS = ", ".join([*cells.SYNONYMS, *cells.READERS, *(f"{one}<name>" for one in cells.FOLDERS)])
 FIELDS = ", ".join(columns.TrainingSpec.model_fields)
 DATA_PLACES = ", ".join(f"s3://{one}/..." for one in DATA_BUCKETS)
 UPLOADED = f"s3://{BUCKET}/uploads/..."

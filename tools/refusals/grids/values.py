@@ -48,7 +48,7 @@ ROWS = (
     Row(
         "100 hyperparameters and mpi",
         line(hyperparameters={f"h{number}": 1 for number in range(100)}, distribution="mpi"),
-        "line 1: hyperparameters: make 102 with those of sweep and distribution; allowed: up to 100",
+        "line 1: hyperparameters: make 102 with those of sweep, program and distribution; allowed: up to 100",
         shown="an object of 100 names, and mpi",
     ),
     Row(
@@ -94,7 +94,7 @@ ROWS = (
     Row(
         "21 channels",
         line(channels={f"c{number}": "s3://data-eu/train/" for number in range(20)}),
-        "line 1: channels: make 21 with that of data; allowed: up to 20",
+        "line 1: channels: make 21 with those of data and code; allowed: up to 20",
         shown="data, and 20 channels",
     ),
     Row(
@@ -216,8 +216,9 @@ ROWS = (
         + line(max_hours=100, region="us-east-1"),
         'line 1: volume_gb: "1" is not a whole number (numbers stand without quotes)',
         "line 1: instance_type: ml.x is not an instance type of SageMaker training; allowed: types as in ml.g5.xlarge",
-        "line 1: image: imags:v1 begins with no repository of yard; allowed: images, grid, or a whole address",
         "line 1: data: there is nothing at s3://data-eu/none/; allowed: objects and folders that exist",
+        "line 1: image: imags:v1 begins with no repository of yard, and AWS's containers of eu-central-1 lack it; allowed: images, grid, "
+        "or name and tag of one of AWS's",
         f"line 2: is not JSON (Expecting ':' delimiter at place 11); allowed: {JSON_FORM}",
         "line 3: max_hours: 100 is too large",
         (

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 
-from admission.archive import Listing
+from refusals.archive import Listing
 from refusals.fields import ARCHIVE_ENDINGS
 from refusals.wording import plain
 
@@ -30,20 +30,26 @@ LAUNCHER_VALUES = frozenset(
 
 def archive_problems(code: str, command: Sequence[str], found: Listing | None) -> list[str]:
     """Lists what would end every node after minutes that cost money: an empty archive, or one without the file to run."""
+    return code_problems(code, script(command) if command else None, found, "command")
+
+
+def code_problems(
+    code: str, wanted: str | None, found: Listing | None, field: str, endings: str = ARCHIVE_ENDINGS
+) -> list[str]:
+    """As archive_problems does, for the file that `field` says: None where nobody can know which it is. `endings`: names that may be."""
     where = plain(code)
     if found is None:
         return []
     if found.broken:
-        return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole {ARCHIVE_ENDINGS}"]
+        return [f"code: {where} cannot be read ({plain(found.broken)}); allowed: a whole {endings}"]
     if found.refused:
         return [f"code: {where} {found.refused}; allowed: plain relative names, and links that stay in the archive"]
     if found.whole and not found.names:
         return [f"code: {where} is an empty archive; allowed: an archive of what the command runs"]
-    wanted = script(command) if command else None
     if wanted is None or not found.lacks(wanted):
         return []
     return [
-        f"command: runs {plain(wanted)}, which is not in {where}{_elsewhere(wanted, found)}; allowed: a file of the archive, "
+        f"{field}: runs {plain(wanted)}, which is not in {where}{_elsewhere(wanted, found)}; allowed: a file of the archive, "
         "by its path from the archive's root"
     ]
 

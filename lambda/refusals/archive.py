@@ -12,6 +12,8 @@ from typing import IO, Any, cast
 from contract import archives
 from refusals.entries import ListedEntry, entries
 
+MOST_CODE = 5 * 1024**3
+"""S3 copies at most 5 GB in one call."""
 MOST_LISTED = 20_000
 """The most entries that a listing keeps. Code has fewer; an archive with more is accepted without a complete look."""
 
@@ -87,6 +89,21 @@ def listing(file: IO[bytes], name: str, enough: Callable[[], bool]) -> Listing:
         # Any error of the formats' readers (zlib.error, struct.error, RecursionError ...) is about the bytes.
         return Listing(whole=False, broken=str(problem) or type(problem).__name__)
     return Listing(names=frozenset(names), links=frozenset(links), size=size)
+
+
+def object_problems(where: str, *, size: int, archived: bool) -> list[str]:
+    """Rejects an archive of code that nobody can copy, by its head; `where` names the field and the address."""
+    if archived:
+        return [f"{where} is in an archive class of S3 and not restored; allowed: an object that can be read at once"]
+    if not 0 < size <= MOST_CODE:
+        told = f"has {size / 1024**3:.1f} GB" if size else "is empty"
+        return [f"{where} {told}; allowed: up to 5 GB (large data belongs into a data bucket)"]
+    return []
+
+
+def absent(where: str) -> str:
+    """Returns the refusal of code that is not there."""
+    return f"{where} does not exist; allowed: an archive that was uploaded before the start"
 
 
 def _check(entry: ListedEntry, links: Collection[str]) -> None:

@@ -1,0 +1,64 @@
+"""Brings a training's code to /opt/ml/code as AWS's toolkit does, and says what the toolkit then runs.
+
+What it does is read from the toolkit's own sources (aws/sagemaker-training-toolkit: environment.py, files.py, entry_point.py).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from localaws.containers.images import NotRunnable, here
+
+PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
+"""Variables of an image or a training; as hyperparameters they are written in small letters."""
+
+
+class ToolkitError(Exception):
+    """AWS's toolkit itself fails, before the program runs; the message is what it writes into the failure file."""
+
+
+def chosen(variables: Mapping[str, str], said: str) -> str:
+    """Returns the program: that of the variable comes before that of the hyperparameter. Raises NotRunnable where neither says one."""
+    found = variables.get(PROGRAM, "") or said
+    if not found:
+        raise NotRunnable(f"the image has no ENTRYPOINT, and neither it nor the hyperparameters say {PROGRAM}")
+    return found
+
+
+def bring(code: Path, submitted: str, root: Path) -> None:
+    """Unpacks or copies what was submitted, unless the folder of the code has something: then that stays. Raises ToolkitError."""
+    code.mkdir(parents=True, exist_ok=True)
+    if not submitted or any(code.iterdir()):
+        return
+    if submitted.startswith("s3://"):
+        raise NotRunnable(f"{SUBMITTED} is {submitted}: this computer reads code of the image and of a channel")
+    source = Path(here(root, submitted))
+    if source == code:
+        return
+    if source.is_dir():
+        shutil.copytree(source, code, dirs_exist_ok=True)
+        return
+    try:
+        with tarfile.open(source, mode="r:gz") as archive:
+            archive.extractall(code, filter="tar")
+    except (OSError, tarfile.TarError) as problem:
+        raise _failed(problem, root) from problem
+
+
+def words(code: Path, program: str, root: Path, arguments: Sequence[str], launcher: Sequence[str]) -> list[str]:
+    """Returns the command, which runs in the folder of the code. Python says itself that a program is not there. Raises ToolkitError."""
+    if program.endswith(".py"):
+        return ["python", *launcher, program, *arguments]
+    try:
+        (code / program).chmod(0o777)
+    except OSError as problem:
+        raise _failed(problem, root) from problem
+    return ["/bin/sh", "-c", f"./{program} {' '.join(arguments)}"]
+
+
+def _failed(problem: Exception, root: Path) -> ToolkitError:
+    told = f"{type(problem).__name__}: {problem}".replace(str(root), "")
+    return ToolkitError(f"framework error: \nTraceback (most recent call last):\n{told}")
