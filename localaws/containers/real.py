@@ -21,6 +21,11 @@ from localaws.ports import Port
 TOOLS = ("buildah", "skopeo", "docker-registry", "unshare")
 MARK = "registry"
 """File beside the stand-in's images with the registry's address; where it is, builds and pulls are real."""
+NOT_SHOWN = (
+    "the bases of images: small ones of Debian's packages, and the machine image's libraries for AWS's containers, whose toolkit the local "
+    "SageMaker plays; limits of a container's memory and processes; a network of its own"
+)
+"""What really built images do not show, for the printed result of a rehearsal."""
 START_S = 10.0
 FIRST_PORT = 5055
 
@@ -37,6 +42,16 @@ def lacks() -> str:
     if not own_root.can_run():
         return "this computer lets no process have mounts and a root of its own"
     return ""
+
+
+def announced(say: Callable[[str], object]) -> bool:
+    """Whether images are built and run for real here; says which it is."""
+    lacking = lacks()
+    if lacking:
+        say(f"images are not built for real, their files are copied as their Dockerfiles say: {lacking}")
+    else:
+        say("images are built for real, by buildah on bases of this computer's own, and run in their own roots")
+    return not lacking
 
 
 def begin(images: Path, at_stop: Callable[[Callable[[], None]], object]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
 
-from localaws.containers import inputs, real
+from localaws.containers import inputs, own_root, real
 from localaws.containers.base import LABEL
 from localaws.containers.images import Image
 
@@ -53,6 +54,31 @@ class Unpacked:
             entrypoint=list(self.config.get("Entrypoint") or []),
             command=list(self.config.get("Cmd") or []),
         )
+
+    def command(
+        self,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        note: Path,
+        mounts: Iterable[tuple[str, str, bool]] = (),
+        user: str = "",
+        read_only: bool = False,
+    ) -> list[str]:
+        """Returns what runs the words in the image's root and working folder, as `user` or as its own user. Writes the description to
+        `note`."""
+        described = own_root.start(
+            str(self.root),
+            list(words),
+            dict(variables),
+            self.config.get("WorkingDir") or "/",
+            mounts=[*self.mounts, *mounts],
+            user=user or self.user,
+            read_only=read_only,
+        )
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps(described))
+        return [sys.executable, "-I", "-S", own_root.__file__, str(note)]
 
 
 def unpack(store: Path, address: str) -> Unpacked:

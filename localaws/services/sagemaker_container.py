@@ -1,6 +1,7 @@
 """Prepares a training container: the /opt/ml of SageMaker's contract, and the variables of the toolkit in AWS's own images.
 
-SageMaker's paths lie below the container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
+An image that was really built runs in its own root, with SageMaker's folders mounted. Of any other, SageMaker's paths lie below the
+container's folder; SAGEMAKER_BASE_DIR, the toolkit's own variable, names it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from typing import Any
 
 from localaws.containers.container import BASIC
 from localaws.containers.images import Image, NotRunnable, here
+from localaws.containers.unpacked import Unpacked
 
 BASE = "opt/ml"
 PROGRAM, SUBMITTED = "SAGEMAKER_PROGRAM", "SAGEMAKER_SUBMIT_DIRECTORY"
 TORCHRUN, MPI = "sagemaker_torch_distributed_enabled", "sagemaker_mpi_enabled"
 CHECKPOINTS = "/opt/ml/checkpoints"
+MOUNTED = ("input", "model", "output")
+"""SageMaker's folders that are not the image's; its code lies in another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +34,26 @@ class Host:
     address: str
     """Address in 127.0.0.0/8, because names of hosts do not resolve here."""
     root: Path
-    """The folder that the container would see as `/`."""
+    """The folder that the container would see as `/`; where the image has a root of its own, only of what SageMaker mounts."""
+    own: Unpacked | None = None
+    """The image's own root, where it was really built."""
 
     @property
     def base(self) -> Path:
         return self.root / BASE
+
+    @property
+    def seen(self) -> Path:
+        """SageMaker's folder, as the program sees it."""
+        return Path("/", BASE) if self.own else self.base
+
+    def here(self, word: str) -> str:
+        """Returns a path of the container as the program needs it."""
+        return word if self.own else here(self.root, word)
+
+    def has(self, path: Path) -> bool:
+        """Whether the image has the file, by a path as the program sees it."""
+        return (self.own.root / str(path).lstrip("/") if self.own else path).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +87,15 @@ def started(
     """`port`: where the first host listens for the others. Raises NotRunnable if the image names nothing that can be run."""
     algorithm, parameters = request["AlgorithmSpecification"], request.get("HyperParameters", {})
     variables = {
-        "PATH": f"{ami.absolute() / 'bin'}:{BASIC}",
-        "HOME": str(host.root / "root"),
+        "PATH": BASIC if host.own else f"{ami.absolute() / 'bin'}:{BASIC}",
+        "HOME": "/root" if host.own else str(host.root / "root"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "1",
         "GLOO_SOCKET_IFNAME": "lo",
-        "SAGEMAKER_BASE_DIR": str(host.base),
+        "SAGEMAKER_BASE_DIR": str(host.seen),
         "TRAINING_JOB_NAME": request["TrainingJobName"],
-        **image.environment(host.root),
+        **(image.variables if host.own else image.environment(host.root)),
         **request.get("Environment", {}),
     }
     folder = host.root / image.workdir.lstrip("/")
@@ -87,7 +106,7 @@ def started(
     else:
         return _by_toolkit(host, hosts, request, variables, parameters, port)
     variables |= _toolkit(host, hosts, request, "", port)
-    return Started([here(host.root, word) for word in words], variables, folder, by_toolkit=False)
+    return _of(host, Started([host.here(word) for word in words], variables, folder, by_toolkit=False), request)
 
 
 def _by_toolkit(
@@ -102,9 +121,10 @@ def _by_toolkit(
     program = plain(given.get("sagemaker_program", "")) or variables.get(PROGRAM, "")
     if not program:
         raise NotRunnable(f"the image has no ENTRYPOINT, and neither it nor the hyperparameters say {PROGRAM}")
-    code = Path(here(host.root, variables.get(SUBMITTED, "/opt/ml/code")))
-    if not (code / program).exists():
-        raise NotRunnable(f"{PROGRAM} is {program}, and the image has no such file in {code.relative_to(host.root)}")
+    code = Path(host.here(variables.get(SUBMITTED, "/opt/ml/code")))
+    if not host.has(code / program):
+        where = code.relative_to("/" if host.own else host.root)
+        raise NotRunnable(f"{PROGRAM} is {program}, and the image has no such file in {where}")
     if plain(given.get(MPI, "")) is True:
         raise NotRunnable(f"{MPI} is set, and this computer has no MPI to start the program with")
     arguments = [str(code / program), *_arguments(given)]
@@ -115,7 +135,18 @@ def _by_toolkit(
         first += ["--node_rank", str([one.name for one in hosts].index(host.name))]
     whole = {**variables, **_toolkit(host, hosts, request, program, port), **variables_of_parameters(given)}
     whole["PYTHONPATH"] = ":".join(filter(None, (str(code), whole.get("PYTHONPATH", ""))))
-    return Started([*first, *arguments], whole, code, by_toolkit=True)
+    return _of(host, Started([*first, *arguments], whole, code, by_toolkit=True), request)
+
+
+def _of(host: Host, start: Started, request: Mapping[str, Any]) -> Started:
+    """The same in the image's own root, if it has one: what SageMaker mounts is mounted, and no other of its folders."""
+    if not host.own:
+        return start
+    local = str(request.get("CheckpointConfig", {}).get("LocalPath", CHECKPOINTS))
+    places = [*(f"/{BASE}/{name}" for name in MOUNTED), local]
+    mounts = [(str(host.root / place.lstrip("/")), place, False) for place in places]
+    words = host.own.command(start.command, start.variables, note=host.root / "start.json", mounts=mounts)
+    return Started(words, {}, host.root, start.by_toolkit)
 
 
 def plain(text: str) -> Any:
@@ -143,7 +174,8 @@ def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], prog
     given = request.get("HyperParameters", {})
     own = {name: plain(value) for name, value in given.items() if not _toolkits(name)}
     channels = [one["ChannelName"] for one in request.get("InputDataConfig", [])]
-    base, names = host.base, [one.name for one in hosts]
+    base, names = host.seen, [one.name for one in hosts]
+    config = host.base / "input/config"
     return {
         "SM_HOSTS": json.dumps(names),
         "SM_CURRENT_HOST": host.name,
@@ -161,8 +193,8 @@ def _toolkit(host: Host, hosts: Sequence[Host], request: Mapping[str, Any], prog
         **{f"SM_CHANNEL_{_upper(one)}": str(base / "input/data" / one) for one in channels},
         "SM_INPUT_DIR": str(base / "input"),
         "SM_INPUT_CONFIG_DIR": str(base / "input/config"),
-        "SM_INPUT_DATA_CONFIG": (base / "input/config/inputdataconfig.json").read_text(),
-        "SM_RESOURCE_CONFIG": (base / "input/config/resourceconfig.json").read_text(),
+        "SM_INPUT_DATA_CONFIG": (config / "inputdataconfig.json").read_text(),
+        "SM_RESOURCE_CONFIG": (config / "resourceconfig.json").read_text(),
         "SM_MODEL_DIR": str(base / "model"),
         "SM_OUTPUT_DIR": str(base / "output"),
         "SM_OUTPUT_DATA_DIR": str(base / "output/data"),

@@ -17,6 +17,7 @@ from moto.s3.models import s3_backends
 from localaws.containers.container import Container
 from localaws.containers.images import Image, NotRunnable
 from localaws.containers.logs import LogStream
+from localaws.containers.unpacked import COPIED, OWN, Unpacked, built
 from localaws.ports import Port
 from localaws.services.sagemaker_bytes import Bytes, DataProblem
 from localaws.services.sagemaker_container import CHECKPOINTS, Host, Started, lay_out, started
@@ -145,13 +146,16 @@ class Run:
     def _attempt(self, port: int) -> bool:
         """Downloads and trains; returns false after an interruption."""
         self._enter("Downloading")
-        image = Image.of(self._aws.work / "images", self._image)
-        self.hosts = self._laid_out(image)
+        own = built(self._aws.work / "images", self._image)
+        image = own.image() if own else Image.of(self._aws.work / "images", self._image)
+        self.hosts = self._laid_out(image, own)
         self._download()
         hosts, ami = self.hosts, self._ami
         starts = [started(image, host, hosts, self.request, ami=ami, port=port) for host in hosts]
         self._enter("Training")
         logs = [self._log(host) for host in self.hosts]
+        for log in logs:
+            log.say(OWN if own else COPIED)
         last = [deque[str](maxlen=TOLD) for _ in self.hosts]
         self.containers = [
             Container(one.command, one.variables, one.folder, self._ear(log, lines))
@@ -234,12 +238,13 @@ class Run:
 
     # bytes
 
-    def _laid_out(self, image: Image) -> list[Host]:
+    def _laid_out(self, image: Image, own: Unpacked | None) -> list[Host]:
         root = self._aws.work / "trainings" / self.region / self.training.name
         names = [f"algo-{number + 1}" for number in range(self.training.instances)]
         folders = [root / str(self.interruptions) / name for name in names]
         hosts = [
-            Host(name=name, address=self._addresses(), root=folder) for name, folder in zip(names, folders, strict=True)
+            Host(name=name, address=self._addresses(), root=folder, own=own)
+            for name, folder in zip(names, folders, strict=True)
         ]
         for host in hosts:
             (host.root / "root").mkdir(parents=True, exist_ok=True)
