@@ -17,6 +17,7 @@ from contract import keys, names, tags
 from contract.images import CHILD_BASE
 from contract.reports import NodeReport
 from localaws.conditions import Conditions
+from localaws.containers import real
 from localaws.containers.images import publish
 from localaws.machines.nodes import Nodes
 from localaws.ports import Port
@@ -64,10 +65,12 @@ class Yard:
         settings: Mapping[str, Any] | None = None,
         wanted: Sequence[str] = (),
         parts: Parts | None = None,
+        real_images: bool = False,
     ) -> None:
         """`work` receives whatever the yard writes; `settings` replaces keys of cdk.json's block. The yard chooses a `master_port` that no
         other rehearsal on this computer has, unless it is given. `wanted` are the stacks to deploy, without the deployment's name; what
-        they depend on is deployed as well. If `wanted` is empty, all stacks are."""
+        they depend on is deployed as well. If `wanted` is empty, all stacks are. `real_images`: builds are real, on a computer that lacks
+        nothing for it (`localaws.containers.real`)."""
         work.mkdir(parents=True, exist_ok=True)
         self.work = work
         self.conditions = conditions
@@ -80,6 +83,7 @@ class Yard:
         self._wanted = [f"{self.context['trainyard']['deployment']}-{stack}" for stack in wanted]
         self.left_out: Sequence[str] = ()
         """Stacks that are not deployed."""
+        self.real_images = real_images
         self.node_faults = NodeFaults()
         self.aws = LocalAws(conditions, gaps=GAPS, work=work / "functions", mischief=self.node_faults)
 
@@ -90,6 +94,9 @@ class Yard:
                 self.aws.start()
                 publish(self.aws.work / "images", CHILD_BASE)
             undoing.callback(self.aws.stop)
+            if self.real_images:
+                with self.parts.part("registry of real images"):
+                    real.begin(self.aws.work / "images", self.aws.at_stop)
             undoing.callback(lambda: ec2.nodes().stop())
             variables = {**self.aws.environment(), **self.aws.credentials_for(DEPLOYER).variables()}
             self.cdk = Cdk(variables=variables, region=self.region, work=self.work)
