@@ -5,71 +5,42 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.container.options import MEANING
-from contract import containers, training
+from tools import docker_options
+from tools.container_names import NAMES, SharedName
+from tools.docker_options import OPTIONS, Documented
 from tools.markdown import plain
 
 PAGE = Path(__file__).parent.parent / "docs" / "container-options.md"
 HEAD = """# What a container finds
 
-Written by `make docs`; edit `contract/containers.py` and `node/agent/container/options.py` instead. [How to use it](containers.md).
+Written by `make docs`; edit `tools/container_names.py`, `tools/docker_options.py` and `node/agent/container/options.py` instead.
+[How to use it](containers.md).
 
 ## Folders and names, here and in SageMaker
 
 One image runs as a job on EC2 and as a line of a [grid](grid.md). Where a name differs, let the program look for both:
 `os.environ.get("CHECKPOINT_DIR", "/opt/ml/checkpoints")`.
+[examples/image_job](../examples/image_job/train.py) does so for all that it needs.
 
-| what | folder in a job's container | variable here | folder in SageMaker | variable in SageMaker (set by AWS's toolkit) |
-|---|---|---|---|---|
+SageMaker itself sets what the third column has, in every container. The names of the fourth are those of AWS's toolkit, which its own
+containers for SageMaker have (their tags end in `-sagemaker`) and which runs there as long as the line has no `entrypoint`. `<NAME>` is the
+name of a channel or of a hyperparameter, in capitals.
+
+| what | in a job's container | in SageMaker | in SageMaker, by AWS's toolkit |
+|---|---|---|---|
 """
-NOTHING = "-"
-SAGEMAKER = (
-    (
-        "checkpoints, restored and committed",
-        containers.CHECKPOINTS,
-        training.CHECKPOINT_DIR,
-        "/opt/ml/checkpoints",
-        NOTHING,
-    ),
-    ("results that are kept", containers.ARTIFACTS, training.ARTIFACTS_DIR, "/opt/ml/model", "SM_MODEL_DIR"),
-    ("code that comes beside the image", containers.CODE, NOTHING, "/opt/ml/code", "SM_MODULE_DIR"),
-    ("room for data; SageMaker has channels there", containers.DATA, NOTHING, "/opt/ml/input/data", "SM_CHANNEL_..."),
-    ("progress", containers.PROGRESS, training.PROGRESS_FILE, NOTHING, "metrics in printed lines"),
-    ("name of the job", NOTHING, training.JOB_ID, NOTHING, "TRAINING_JOB_NAME"),
-    (
-        "number of machines",
-        NOTHING,
-        training.NUM_NODES,
-        "/opt/ml/input/config/resourceconfig.json",
-        "SM_HOSTS (a list)",
-    ),
-    (
-        "this machine among them",
-        NOTHING,
-        training.NODE_RANK,
-        "/opt/ml/input/config/resourceconfig.json",
-        "SM_CURRENT_HOST",
-    ),
-    ("address of the first", NOTHING, training.MASTER_ADDR, NOTHING, "SM_MASTER_ADDR, MASTER_ADDR"),
-    ("its port", NOTHING, training.MASTER_PORT, NOTHING, "MASTER_PORT"),
-    ("which attempt it is", NOTHING, training.ATTEMPT, NOTHING, NOTHING),
-    (
-        "arguments of the entry point",
-        NOTHING,
-        "arguments of the request",
-        NOTHING,
-        "ContainerArguments, hyperparameters",
-    ),
-)
-"""What it is; folder and name here; folder and name there."""
-OPTIONS = """
+DOCKER = """
 ## What docker is told
 
 The node's agent runs `docker run` with these options and no others, then the image by its digest, then the words of the job as they stand.
 No shell reads them. `--gpus` and `--device` are there where the instance type has such devices, `--workdir` where the request has code,
 `--entrypoint` where it has a command.
 
-| option | meaning |
-|---|---|
+Each is checked against [docker's reference]({docker}) and, for GPUs, against [NVIDIA's]({nvidia}); a test checks every value against what
+the reference allows. What the last column says needs a real docker or the hardware, and no rehearsal has shown it.
+
+| option | meaning | documented | not shown by a rehearsal |
+|---|---|---|---|
 """
 
 
@@ -79,13 +50,23 @@ def pages() -> dict[Path, str]:
 
 def page() -> str:
     """Returns docs/container-options.md."""
-    names = "\n".join(f"| {' | '.join([what, *map(_code, words)])} |" for what, *words in SAGEMAKER)
-    options = "\n".join(f"| `{option}` | {_sentence(meaning)} |" for option, meaning in MEANING.items())
-    return f"{HEAD}{names}\n{OPTIONS}{options}\n"
+    names = "\n".join(map(_name, NAMES))
+    options = "\n".join(_option(option, OPTIONS[option]) for option in MEANING)
+    return f"{HEAD}{names}\n{DOCKER.format(docker=docker_options.DOCKER, nvidia=docker_options.NVIDIA)}{options}\n"
 
 
-def _code(word: str) -> str:
-    return "" if word == NOTHING else f"`{word}`" if " " not in word else plain(word)
+def _name(one: SharedName) -> str:
+    here = _cell(one.here, one.here_words)
+    return f"| {one.what} | {here} | {_cell(one.platform, one.there_words)} | {_cell(one.toolkit, '')} |"
+
+
+def _cell(names: tuple[str, ...], words: str) -> str:
+    return ", ".join(f"`{one}`" for one in names) + (f"{': ' if names and words else ''}{words}")
+
+
+def _option(option: str, one: Documented) -> str:
+    where = f"[{one.takes}]({one.address})" + (f", [NVIDIA]({one.more})" if one.more else "")
+    return f"| `{option}` | {_sentence(MEANING[option])} | {where} | {_sentence(one.untested)} |"
 
 
 def _sentence(meaning: str) -> str:

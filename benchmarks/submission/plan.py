@@ -54,6 +54,7 @@ def line(index: int) -> Line:
         why="named",
         copies={"training": f"s3://my-data-{REGION}/digits/"},
         image=f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/{DEPLOYMENT}/images:v1",
+        code="",
         hourly_usd=14.18,
     )
     run = GridRun(grid=GRID, execution=EXECUTION, started_at=STARTED_AT, owner="ann")
@@ -79,6 +80,7 @@ def _settings() -> GridEnvironment:
         home_region=HOME,
         regions=(HOME, REGION),
         repositories=("images",),
+        base_accounts={},
         data_buckets=(f"my-data-{REGION}",),
         training_role=f"arn:aws:iam::{ACCOUNT}:role/{names.training_role(DEPLOYMENT, HOME)}",
         machine=f"arn:aws:states:{HOME}:{ACCOUNT}:stateMachine:{DEPLOYMENT}-grid",

@@ -11,12 +11,12 @@ import json
 from collections.abc import Sequence
 
 from contract import containers
+from refusals.fields import GZIPPED
 
 CHANNEL, FILE = "code", "sourcedir.tar.gz"
 """The names that SageMaker's own SDK gives to the channel and the archive of a container without network."""
-SUFFIXES = (".tar.gz", ".tgz")
-"""Endings of archives. AWS's toolkit unpacks no other form."""
-ENDINGS = " or ".join(SUFFIXES)
+ENDINGS = " or ".join(GZIPPED)
+"""Of archives. AWS's toolkit unpacks no other form."""
 GZIP = b"\x1f\x8b"
 PACKED = f"{containers.DATA}/{CHANNEL}/{FILE}"
 PROGRAM = r"(?!.*(^|/)\.\.(/|$))[A-Za-z0-9_][A-Za-z0-9_./-]{0,254}"

@@ -14,7 +14,7 @@ from contract.environments import LONGEST_TRAINING_H
 from contract.images import parsed
 from grid_plan import code, limits
 from refusals.addresses import Address
-from refusals.fields import MOST_ADDRESS, REGION, without_nul
+from refusals.fields import GZIPPED, MOST_ADDRESS, REGION, without_nul
 from refusals.wording import plain, what
 
 AUTO = "auto"
@@ -65,7 +65,7 @@ def _folder(value: str) -> str:
 
 
 def _code(value: str) -> str:
-    if not Address.parse(value).key.endswith(code.SUFFIXES):
+    if not Address.parse(value).key.endswith(GZIPPED):
         raise ValueError(f"{plain(value)} is not named like an archive that SageMaker's containers unpack")
     return value
 
@@ -235,7 +235,7 @@ class TrainingSpec(Closed):
     code: Annotated[str, Field(max_length=MOST_ADDRESS), AfterValidator(_code)] | None = Field(
         default=None,
         description="Archive of code beside the image, unpacked to /opt/ml/code, the working folder of program or entrypoint.",
-        examples=["s3://my-home-bucket/uploads/code.tar.gz"],
+        examples=["s3://my-bucket/uploads/code.tar.gz"],
     )
     program: Program | None = Field(
         default=None,

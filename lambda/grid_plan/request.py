@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from contract import tags
+from contract import containers, tags
 from contract.environments import GridEnvironment
 from contract.grid import GridPrefix, training_name
 from grid_plan import code
@@ -17,8 +17,6 @@ from refusals.addresses import Address
 
 RETRIES = 3
 """Retries after SageMaker's own InternalServerError; the time-outs end all attempts together."""
-CHECKPOINTS = "/opt/ml/checkpoints"
-"""The path of checkpoints in SageMaker's containers; also SageMaker's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,7 @@ def request(training: Wanted, decision: Decision, index: int, run: GridRun) -> d
         "OutputDataConfig": _without_empty(
             {"S3OutputPath": folder, "KmsKeyId": spec.kms_key or env.output_key or None}
         ),
-        "CheckpointConfig": {"S3Uri": spec.checkpoint or f"{folder}/checkpoints", "LocalPath": CHECKPOINTS},
+        "CheckpointConfig": {"S3Uri": spec.checkpoint or f"{folder}/checkpoints", "LocalPath": containers.CHECKPOINTS},
         "ResourceConfig": _without_empty(
             {
                 "InstanceType": spec.instance_type,

@@ -11,7 +11,8 @@ from refusals.addresses import Address
 from refusals.wording import plain
 
 REGION = f"^{names.REGION_PATTERN.pattern}$"
-ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip")
+GZIPPED = (".tar.gz", ".tgz")
+ARCHIVE_SUFFIXES = (*GZIPPED, ".tar", ".zip")
 ARCHIVE_ENDINGS = f"{', '.join(ARCHIVE_SUFFIXES[:-1])} or {ARCHIVE_SUFFIXES[-1]}"
 """The endings of archives, in words for a person."""
 ARCHIVE_MAY_BE = f"s3://bucket/key of an archive whose name ends in {ARCHIVE_ENDINGS}"

@@ -44,7 +44,10 @@ def bring(code: Path, submitted: str, place: Callable[[str], Path]) -> None:
         return
     try:
         with tarfile.open(source, mode="r:gz") as archive:
-            archive.extractall(code, filter="tar")
+            for member in archive.getmembers():
+                if not (code / member.name).resolve().is_relative_to(code.resolve()):
+                    raise ToolkitError("framework error: \nException: Attempted Path Traversal in Tar File")
+            archive.extractall(code)
     except (OSError, tarfile.TarError) as problem:
         raise _failed(problem, str(source), submitted) from problem
 

@@ -12,6 +12,7 @@ import pytest
 from agent.container import options
 from agent.container.options import DockerEnvironment, Hardware, Mount
 from contract import containers
+from tools.docker_options import OPTIONS
 
 ADDRESS = f"123456789012.dkr.ecr.eu-central-1.amazonaws.com/yard/images@sha256:{'a' * 64}"
 PLAIN = Hardware(shared_bytes=1000, most_processes=300)
@@ -62,6 +63,37 @@ def test_every_option_is_explained_and_every_explained_option_is_used() -> None:
     )
     given = {word for word in most[: most.index(ADDRESS)] if word.startswith("--")}
     assert given == options.MEANING.keys()
+
+
+def test_every_option_and_every_value_is_one_that_dockers_reference_has() -> None:
+    assert OPTIONS.keys() == options.MEANING.keys()
+    device, mount = (Path("/dev/x"), "/dev/x"), Mount(source=Path("/a, b"), target="/b", read_only=True)
+    hardware = replace(PLAIN, gpus=True, devices=(device,))
+    most = words(command=["x"], mounts=[mount], passed=["A"], folder="/c", hardware=hardware)
+    left, wrong = most[1 : most.index(ADDRESS)], list[str]()
+    while left:
+        option = left.pop(0)
+        value = "" if OPTIONS[option].takes == "nothing" else left.pop(0)
+        wrong += [] if OPTIONS[option].fits(value.replace('"', "")) else [f"{option} {value}"]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--ulimit", "memory=-1:-1"),
+        ("--ulimit", "memlock=unlimited"),
+        ("--oom-score-adj", "1001"),
+        ("--gpus", "2"),
+        ("--env", "A=secret"),
+        ("--pull", "newer"),
+        ("--mount", "type=bind,target=/a"),
+        ("--device", "/dev/x"),
+        ("--shm-size", "half"),
+    ],
+)
+def test_a_value_that_the_reference_does_not_have_is_found(option: str, value: str) -> None:
+    assert not OPTIONS[option].fits(value)
 
 
 @pytest.mark.parametrize(

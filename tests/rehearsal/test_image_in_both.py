@@ -138,7 +138,7 @@ def logged(yard: Yard, record: Record) -> str:
     group = "/aws/sagemaker/TrainingJobs"
     streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=f"{record.training}/")["logStreams"]
     return "\n".join(
-        event["message"]
+        str(event["message"])
         for one in streams
         for event in logs.get_log_events(logGroupName=group, logStreamName=one["logStreamName"], startFromHead=True)[
             "events"

@@ -166,6 +166,7 @@ def collected(lines: int = 4, regions: Sequence[str] = REGIONS) -> Iterator[Yard
         home_region=HOME,
         regions=tuple(REGIONS),
         repositories=("images",),
+        base_accounts={},
         data_buckets=(),
         training_role="arn:aws:iam::123456789012:role/yard-training-eu-central-1",
         machine=GRID_MACHINE,

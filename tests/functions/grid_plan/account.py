@@ -29,13 +29,16 @@ from tools.refusals.grids.yard import (
     CONTAINERS,
     DATA,
     DATA_BUCKETS,
+    DEFAULTS,
     HOME,
     LIMITS,
+    MANIFEST,
     REGIONS,
     bytes_bucket,
     execution,
 )
 
+INPUT: dict[str, Any] = {"manifest": MANIFEST, "defaults": DEFAULTS}
 DIGEST = "sha256:" + "a" * 64
 PRICES = {"ml.g5.xlarge": 1.4, "ml.g5.12xlarge": 7.1, "ml.m5.large": 0.1}
 FACTORS = {"eu-central-1": 1.25, "us-east-1": 1.0, "us-west-2": 1.0, "ap-south-1": 1.5}
@@ -131,3 +134,15 @@ def plan(request: object, run: Mapping[str, str] | None = None) -> dict[str, Any
     """As the machine calls it, the request having been JSON."""
     event = {"request": json.loads(json.dumps(request)), "execution": dict(run or execution())}
     return handler(event, None)
+
+
+def planned(there: Account, manifest: str | bytes, **given: Any) -> list[Line]:
+    """The lines of the plan of the manifest; `given` are fields that are put into the input."""
+    there.upload(manifest)
+    plan(INPUT | given)
+    return there.lines()
+
+
+def line(**given: Any) -> str:
+    """One line of JSON with the smallest manifest's region and data."""
+    return json.dumps({"region": "eu-central-1", "data": "s3://data-eu/train/"} | given, ensure_ascii=False) + "\n"

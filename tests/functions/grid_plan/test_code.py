@@ -17,8 +17,7 @@ from contract.grid import CODES
 from grid_plan import code
 from localaws.model import Refused
 from tests.archives import packed, tarred
-from tests.functions.grid_plan.account import Account, account, plan
-from tests.functions.grid_plan.test_grid_plan import INPUT, line, planned
+from tests.functions.grid_plan.account import INPUT, Account, account, line, plan, planned
 from tools.refusals.grids.yard import BUCKET, CONTAINERS, bytes_bucket, execution
 
 CODE = f"s3://{BUCKET}/uploads/code.tar.gz"

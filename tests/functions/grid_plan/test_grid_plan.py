@@ -13,12 +13,11 @@ import pytest
 from aws.service_models import training_model
 from contract import keys, tags
 from contract.errors import InvalidRequest
-from contract.grid import GridPrefix, Line, training_name
+from contract.grid import GridPrefix, training_name
 from tests.fakes.wire import Call
-from tests.functions.grid_plan.account import Account, account, plan
-from tools.refusals.grids.yard import ACCOUNT, BUCKET, DATA, DEFAULTS, MANIFEST, bytes_bucket, execution
+from tests.functions.grid_plan.account import INPUT, Account, account, line, plan, planned
+from tools.refusals.grids.yard import ACCOUNT, BUCKET, DATA, DEFAULTS, bytes_bucket, execution
 
-INPUT: dict[str, Any] = {"manifest": MANIFEST, "defaults": DEFAULTS}
 TWO = "eu-central-1,s3://data-eu/train/\nus-east-1,s3://data-us/train/\n"
 
 
@@ -26,16 +25,6 @@ TWO = "eu-central-1,s3://data-eu/train/\nus-east-1,s3://data-us/train/\n"
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     with account(monkeypatch) as made:
         yield made
-
-
-def planned(there: Account, manifest: str | bytes, **given: Any) -> list[Line]:
-    there.upload(manifest)
-    plan(INPUT | given)
-    return there.lines()
-
-
-def line(**given: Any) -> str:
-    return json.dumps({"region": "eu-central-1", "data": "s3://data-eu/train/"} | given, ensure_ascii=False) + "\n"
 
 
 def test_a_plain_file_of_two_columns_just_works(there: Account) -> None:
