@@ -49,8 +49,8 @@ class Daemon:
 
     def main(self, words: Sequence[str]) -> int:
         match list(words):
-            case ["info", "--format", "{{json .DockerRootDir}}"]:
-                print(json.dumps(str(self._home)))
+            case ["info", "--format", "[{{json .DockerRootDir}},{{json .DriverStatus}}]"]:
+                print(json.dumps([str(self._home), []]))
             case ["image", "inspect", "--format", "{{.Id}}", address]:
                 if not self._pulled(address).exists():
                     return _error(f"Error response from daemon: No such image: {address}")
@@ -197,7 +197,7 @@ class Daemon:
             "root": root,
             "mounts": [(str(source), target, read_only) for source, target, read_only in _mounts(given.mount)],
             "words": words,
-            "variables": {**_network(), "HOME": "/root", **baked, **_environment(given)},
+            "variables": _without(given, {**_network(), "HOME": "/root", **baked, **_environment(given)}),
             "folder": given.workdir or said.get("WorkingDir") or "/",
         }
 
@@ -220,7 +220,7 @@ class Daemon:
         asked = {name: inside.all(value) for name, value in _environment(given).items()}
         workdir = Path(inside.here(given.workdir or image.workdir or "/"))
         workdir.mkdir(parents=True, exist_ok=True)
-        variables = {**_network(), **usual, **baked, **asked}
+        variables = _without(given, {**_network(), **usual, **baked, **asked})
         return {"words": [*map(inside.here, words)], "variables": variables, "folder": str(workdir)}
 
     def _image(self, digest: str) -> Image:
@@ -292,7 +292,8 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", default="")
     for name in ("ulimit", "device", "mount", "env"):
         parser.add_argument(f"--{name}", action="append", default=[])
-    parser.add_argument("--init", action="store_true")
+    for name in ("init", "no-healthcheck"):
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("image")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     parser.error = lambda message: _refuse(message)  # type: ignore[method-assign]
@@ -320,6 +321,11 @@ def _environment(given: argparse.Namespace) -> dict[str, str]:
             name, equals, value = line.partition("=")
             found |= {name: value} if equals else {}
     return found
+
+
+def _without(given: argparse.Namespace, variables: Mapping[str, str]) -> dict[str, str]:
+    """Takes away what is named without a value anywhere, as docker does with a variable of the image's."""
+    return {name: value for name, value in variables.items() if name not in given.env or name in os.environ}
 
 
 def _words(given: argparse.Namespace, said: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ that root and its mounts), and gets state.json as docker shows it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -19,7 +20,8 @@ from typing import Any
 PR_SET_CHILD_SUBREAPER = 36
 CLONE_NEWNS = 0x00020000
 MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
+CODES = {errno.EACCES: 126, errno.ENOENT: 127}
+"""How docker's init ends where it cannot run the command: the container has been started then."""
 NEVER = "0001-01-01T00:00:00Z"
 STARTED = "2026-01-01T00:00:00Z"
 
@@ -106,11 +108,9 @@ def main(folder: Path) -> int:
             preexec_fn=(lambda: enter(root, start["mounts"], at)) if root else None,
         )
     except OSError as problem:
-        what = "executable file not found in $PATH" if isinstance(problem, FileNotFoundError) else problem.strerror
-        said = f'exec: "{start["words"][0]}": {what}: unknown'
-        code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_EXECUTABLE
-        print(f"docker: Error response from daemon: failed to create task for container: {said}", flush=True)
-        write(folder, state_of("created", code=code, error=said))
+        code = CODES.get(problem.errno or 0, 1)
+        print(f"[FATAL tini (7)] exec {start['words'][0]} failed: {problem.strerror}", flush=True)
+        write(folder, state_of("exited", code=code, started=STARTED))
         return code
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, lambda number, _frame: process.send_signal(number))
