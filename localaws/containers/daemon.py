@@ -52,8 +52,8 @@ class Daemon:
 
     def main(self, words: Sequence[str]) -> int:
         match list(words):
-            case ["info", "--format", "{{json .DockerRootDir}}"]:
-                print(json.dumps(str(self._home)))
+            case ["info", "--format", "[{{json .DockerRootDir}},{{json .DriverStatus}}]"]:
+                print(json.dumps([str(self._home), []]))
             case ["image", "inspect", "--format", "{{.Id}}", address]:
                 if not self._pulled(address).exists():
                     return _error(f"Error response from daemon: No such image: {address}")
@@ -201,10 +201,11 @@ class Daemon:
         return own_root.start(
             str(found.root),
             words,
-            {**_network(), "HOME": "/root", **found.variables, **_environment(given)},
+            _without(given, {**_network(), "HOME": "/root", **found.variables, **_environment(given)}),
             given.workdir or said.get("WorkingDir") or "/",
             mounts=[*found.mounts, *((str(source), target, read) for source, target, read in _mounts(given.mount))],
             user=found.user,
+            init=given.init,
         )
 
     def _stand_in(self, given: argparse.Namespace, words: list[str]) -> dict[str, Any]:
@@ -226,7 +227,7 @@ class Daemon:
         asked = {name: inside.all(value) for name, value in _environment(given).items()}
         workdir = Path(inside.here(given.workdir or image.workdir or "/"))
         workdir.mkdir(parents=True, exist_ok=True)
-        variables = {**_network(), **usual, **baked, **asked}
+        variables = _without(given, {**_network(), **usual, **baked, **asked})
         return {"words": [*map(inside.here, words)], "variables": variables, "folder": str(workdir)}
 
 
@@ -289,7 +290,8 @@ def _options(options: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(f"--{name}", default="")
     for name in ("ulimit", "device", "mount", "env"):
         parser.add_argument(f"--{name}", action="append", default=[])
-    parser.add_argument("--init", action="store_true")
+    for name in ("init", "no-healthcheck"):
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("image")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     parser.error = lambda message: _refuse(message)  # type: ignore[method-assign]
@@ -317,6 +319,11 @@ def _environment(given: argparse.Namespace) -> dict[str, str]:
             name, equals, value = line.partition("=")
             found |= {name: value} if equals else {}
     return found
+
+
+def _without(given: argparse.Namespace, variables: Mapping[str, str]) -> dict[str, str]:
+    """Takes away what is named without a value anywhere, as docker does with a variable of the image's."""
+    return {name: value for name, value in variables.items() if name not in given.env or name in os.environ}
 
 
 def _words(given: argparse.Namespace, said: Mapping[str, Any]) -> list[str]:

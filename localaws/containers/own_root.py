@@ -10,6 +10,7 @@ limits its memory and the number of its processes.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -32,7 +33,8 @@ OF_THE_HOST = ("/etc/resolv.conf", "/etc/hosts")
 LAYER_MB = 512
 STAGE = "/proc"
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT)
-NOT_EXECUTABLE, NOT_FOUND, REFUSED = 126, 127, 125
+CODES = {errno.EACCES: 126, errno.ENOENT: 127}
+REFUSED = 125
 
 
 def start(
@@ -44,9 +46,10 @@ def start(
     mounts: list[tuple[str, str, bool]],
     user: str = "",
     read_only: bool = False,
+    init: bool = False,
 ) -> dict[str, Any]:
     """Describes a container. `mounts` are folders of the computer, their places, and whether they are read only; `user` is the image's
-    USER; `read_only`: nothing beside the mounts can be written."""
+    USER; `read_only`: nothing beside the mounts can be written; `init`: docker's init, which has begun when it cannot run the command."""
     return {
         "root": root,
         "words": words,
@@ -55,6 +58,7 @@ def start(
         "mounts": mounts,
         "user": user,
         "read_only": read_only,
+        "init": init,
     }
 
 
@@ -115,7 +119,7 @@ def _first(kernel: Kernel, given: dict[str, Any], tell: int) -> int:
     program = os.fork()
     if not program:
         code, why = _become(kernel, given)
-        os.write(tell, f'exec: "{given["words"][0]}": {why}: unknown'.encode())
+        os.write(tell, why.encode())
         os._exit(code)
     os.close(tell)
     for number in PASSED_ON:
@@ -183,7 +187,8 @@ def _bind(kernel: Kernel, source: str, place: str, *, read_only: bool) -> None:
 
 
 def _become(kernel: Kernel, given: dict[str, Any]) -> tuple[int, str]:
-    """Turns into the container's command, without the rights that no container has. Returns an exit code and a reason if it cannot."""
+    """Turns into the container's command, without the rights that no container has. Returns an exit code if it cannot, and the reason
+    where the container never began."""
     words, variables = given["words"], given["variables"]
     try:
         os.setsid()
@@ -197,13 +202,17 @@ def _become(kernel: Kernel, given: dict[str, Any]) -> tuple[int, str]:
         for number in (*PASSED_ON, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
-        os.execvpe(words[0], words, variables)
-    except FileNotFoundError:
-        return NOT_FOUND, "executable file not found in $PATH"
-    except OSError as problem:
-        return NOT_EXECUTABLE, str(problem.strerror).lower()
     except LookupError as problem:
-        return NOT_EXECUTABLE, f"unable to find {problem.args[0]}: no matching entries in passwd file"
+        return REFUSED, f"unable to find {problem.args[0]}: no matching entries in passwd file"
+    try:
+        os.execvpe(words[0], words, variables)
+    except OSError as problem:
+        code = CODES.get(problem.errno or 0, 1)
+        if given["init"]:
+            print(f"[FATAL tini (7)] exec {words[0]} failed: {problem.strerror}", flush=True)
+            return code, ""
+        what = "executable file not found in $PATH" if code == CODES[errno.ENOENT] else str(problem.strerror).lower()
+        return code, f'exec: "{words[0]}": {what}: unknown'
 
 
 def identity(user: str, etc: Path = Path("/etc")) -> tuple[int, int, list[int]]:

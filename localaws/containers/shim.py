@@ -7,6 +7,7 @@ what own_root.py needs besides), and gets state.json as docker shows it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import signal
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-NOT_EXECUTABLE, NOT_FOUND = 126, 127
+CODES = {errno.EACCES: 126, errno.ENOENT: 127}
+"""How docker's init ends where it cannot run the command: the container has been started then."""
 NEVER = "0001-01-01T00:00:00Z"
 STARTED = "2026-01-01T00:00:00Z"
 
@@ -90,9 +92,10 @@ def main(folder: Path) -> int:
             cwd=None if rooted else start["folder"],
         )
     except OSError as problem:
-        what = "executable file not found in $PATH" if isinstance(problem, FileNotFoundError) else problem.strerror
-        code = NOT_FOUND if isinstance(problem, FileNotFoundError) else NOT_EXECUTABLE
-        return _refused(folder, f'exec: "{start["words"][0]}": {what}: unknown', code)
+        code = CODES.get(problem.errno or 0, 1)
+        print(f"[FATAL tini (7)] exec {start['words'][0]} failed: {problem.strerror}", flush=True)
+        write(folder, state_of("exited", code=code, started=STARTED))
+        return code
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(number, lambda number, _frame: process.send_signal(number))
     write(folder, state_of("running", pid=os.getpid(), started=STARTED))
