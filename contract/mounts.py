@@ -22,6 +22,11 @@ class Kind(str, Enum):
     S3FILES = "s3files"
 
     @property
+    def type(self) -> str:
+        """What `mount` calls it."""
+        return "lustre" if self is Kind.FSX else self.value
+
+    @property
     def ports(self) -> tuple[tuple[int, int], ...]:
         """TCP ports, from and to, on which clients reach it."""
         return ((988, 988), (1018, 1023)) if self is Kind.FSX else ((2049, 2049),)

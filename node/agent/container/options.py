@@ -28,7 +28,7 @@ MEANING: Mapping[str, str] = {
     "--oom-score-adj": "Where memory is full, the kernel ends the container's processes first.",
     "--gpus": "`all`: every GPU of the machine, by the NVIDIA container toolkit. Only on types that have some.",
     "--device": "A device file of the machine: EFA (uverbs), Neuron, GDRCopy. Only those that the machine shows.",
-    "--mount": "A folder of the job. What is missing on the machine is an error and makes no folder.",
+    "--mount": "A folder of the job, or a file system that it mounts. What is missing on the machine is an error and makes no folder.",
     "--env-file": "The training's environment. Docker's own command line, which every process of the machine can read, has no value.",
     "--env": "The name of a variable whose value does not fit into a line of that file; docker takes it from its own environment.",
     "--workdir": "The folder of the request's code, where there is one; otherwise the image's own.",
