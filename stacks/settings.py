@@ -28,6 +28,8 @@ from contract.volumes import (
 from stacks.blocks import CLOSED, Block
 from stacks.checkpoint_settings import CheckpointSettings
 from stacks.durations import MOST, RATIOS
+from stacks.file_system_settings import FileSystemSettings
+from stacks.file_system_settings import problems as file_system_problems
 from stacks.forms import (
     Account,
     BaseImage,
@@ -244,6 +246,8 @@ class Settings(Block):
     """Whose images nodes may start from, beside AWS's and the account's own: other accounts, or `aws-marketplace`."""
     data_buckets: tuple[Bucket, ...] = ()
     """Buckets that jobs may read, beside the deployment's own."""
+    file_systems: tuple[FileSystemSettings, ...] = Field(default=(), max_length=10)
+    """What jobs may mount (docs/mounts.md)."""
     job_roles: dict[JobRoleName, RoleArn] = Field(default={}, max_length=20)
     """Name to the ARN of a role, of any account, whose rights a training gets that names it as `job_role` (docs/job-roles.md). Whoever
     may start jobs may name each of them."""
@@ -297,6 +301,7 @@ class Settings(Block):
                     "partition, because an account belongs to one"
                 )
         yield from self._role_problems()
+        yield from file_system_problems(self.file_systems, self.training)
         room = LEAST_IMAGES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
         if (taken := len(json.dumps(self.machine_images))) > room:
             yield f"machine_images take {taken} characters; allowed: {room}, which fit into a function's variables beside the regions"

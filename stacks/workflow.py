@@ -25,7 +25,7 @@ from contract.environments import (
 )
 from contract.timings import AttendantTiming, CleanupTiming, LauncherTiming, TerminatorTiming
 from stacks.foundation import FoundationExports
-from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights
+from stacks.parts import admission_rights, ec2_rights, interfaces, item_rights, job_rights, mount_rights
 from stacks.parts.agent import Agent
 from stacks.parts.alarms import Alarms
 from stacks.parts.asked import asked
@@ -68,6 +68,7 @@ class WorkflowStack(cdk.Stack):
         machine_images: dict[str, str],
         image_owners: tuple[str, ...],
         containers: ContainerRights,
+        file_systems: Sequence[mount_rights.Mountable],
         data_buckets: tuple[str, ...],
         job_roles: Mapping[str, str],
         master_port: int,
@@ -80,6 +81,7 @@ class WorkflowStack(cdk.Stack):
             scope, name, env=common.env, description=f"Trainyard {deployment}: the Train machine and its functions"
         )
         self._foundation, self._rights, self._timing, self._containers = foundation, rights, timing, containers
+        self._of_jobs = [*containers.pull(), *mount_rights.mount(file_systems)]
         self._layer, self._log_retention_days = Layer(self, "Libraries"), common.log_retention_days
         self._reserved = common.reserved_concurrency
         self._alarms = Alarms(self, "Alarms", deployment=deployment, topic=interfaces.topic(foundation.topic))
@@ -239,7 +241,7 @@ class WorkflowStack(cdk.Stack):
         assert function.role is not None
         trusted = "What the trust policy of a role of job_roles names (docs/job-roles.md)"
         shown(self, names.ATTENDANT_ROLE, function.role.role_arn, trusted)
-        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._containers.pull())
+        job_rights.JobRole(self, "JobRole", rights=rights, begun_by=function.role, further=self._of_jobs)
         return function
 
     def _artifact_check(self) -> Function:
@@ -348,11 +350,7 @@ class WorkflowStack(cdk.Stack):
             "Rejects removing a region while its stack exists",
             RegionCheckEnvironment(deployment=rights.deployment, table=self._foundation.table.table_name),
             timeout=cdk.Duration.minutes(2),
-            rights=[
-                item_rights.query_regions(rights),
-                rights.descriptions(),
-                rights.own_stack(self.stack_name),
-            ],
+            rights=[item_rights.query_regions(rights), rights.descriptions(), rights.own_stack(self.stack_name)],
         )
         asked(
             self,

@@ -11,16 +11,15 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError
 
-from admission import efa, money, resume
+from admission import efa, money, mounts, resume
 from admission.asking import regions_asked
+from admission.care import Care, care
 from admission.ladder import RegionFacts, told
 from admission.policy import (
-    Care,
     Execution,
     RequestFacts,
     RequestQuestions,
     admit,
-    care,
     questions,
     readable,
     taken,
@@ -89,6 +88,7 @@ def _told(job: Job) -> dict[str, Any]:
         "links": links.of_job(job),
         "network": efa.told(job),
         "image": job.container.address(next(iter(job.places))) if job.container else None,
+        "mounts": mounts.told(job.mounted),
         "ladder": [told(rung) for rung in job.ladder],
         "left_out": list(job.left_out),
         "resumes": resume.told(job),

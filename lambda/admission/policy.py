@@ -6,17 +6,28 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import Enum
 from typing import Any
 
-from admission import accelerators, containers, efa, images, machines, money, reservations, resume, roles, volumes
+from admission import (
+    accelerators,
+    containers,
+    efa,
+    images,
+    machines,
+    money,
+    mounts,
+    reservations,
+    resume,
+    roles,
+    volumes,
+)
 from admission.images import is_allowed
 from admission.ladder import Ladder, RegionFacts, asked_regions, ladder
 from admission.reading import allowed
 from admission.request import DEFAULT_HOURS, JobRequest
 from admission.resume import SourceFacts
 from aws.facts import InstanceType, Object
-from contract import agents, keys, names, sessions
+from contract import keys, names, sessions
 from contract.environments import AdmissionEnvironment
 from contract.images import ContainerImage
 from contract.jobs import Code, Job, Market, RetryPlan
@@ -188,6 +199,7 @@ def admit(
         resume=resume.chosen(facts.source),
         leave_on_rebalance=env.limits.leave_on_rebalance,
         notify=tuple(request.notify),
+        mounted=mounts.chosen(request.mounts, _known(facts)),
         left_out=made.left_out,
         container=containers.chosen(request, looks, {rung.region for rung in made.rungs}),
         **_runs(request, execution.name, facts),
@@ -213,6 +225,7 @@ def _named_problems(
         *resume.problems(request, execution.name, facts.source),
         *images.problems(request, env),
         *roles.problems(request, env),
+        *mounts.problems(request.mounts),
     ]
 
 
@@ -243,24 +256,10 @@ def _offered(facts: RequestFacts) -> set[str]:
 
 
 def _places(made: Ladder, facts: RequestFacts) -> dict[str, Place]:
-    """Where the nodes may run: no other region has to answer for the job to end."""
+    """Where the nodes may run: no other region has to answer for the job to end. What a job mounts stands in the job."""
     used = dict.fromkeys(rung.region for rung in made.rungs)
-    return {region: place for region in used if (place := facts.regions[region].place) is not None}
-
-
-class Care(Enum):
-    """What the home bucket's copy of the node agent needs before a job may name it."""
-
-    NOTHING = "nothing"
-    RENEW = "renew"
-    COPY = "copy"
-
-
-def care(age_s: float | None) -> Care:
-    """Decides by the copy's age on S3's clock; None means that there is no copy."""
-    if age_s is None:
-        return Care.COPY
-    return Care.RENEW if age_s > agents.FRESH_DAYS * 86400 else Care.NOTHING
+    places = {region: facts.regions[region].place for region in used}
+    return {region: replace(place, file_systems=()) for region, place in places.items() if place is not None}
 
 
 def _name_problems(execution: Execution, facts: RequestFacts) -> list[str]:
@@ -278,6 +277,11 @@ def taken(execution: Execution, job: Job | None) -> str:
         began = datetime.fromtimestamp(job.admitted_at, UTC)
         held = f"of the same name, of {began:%Y-%m-%d %H:%M} UTC, whose files are kept"
     return f"name: {execution.name} is the name of a job of another execution {held}; allowed: a name that no job had"
+
+
+def _known(facts: RequestFacts) -> list[Place]:
+    """The regions that describe themselves. A name stands for a file system of one of them alone."""
+    return [one.place for one in facts.regions.values() if one.place]
 
 
 def _limit_problems(request: JobRequest, env: AdmissionEnvironment) -> list[str]:
@@ -356,7 +360,9 @@ def _secret_problems(
         if _foreign_secret(arn, execution, env)
     ]
     pulled = containers.repositories(request, env, execution.partition)
-    together = len(sessions.policy(request.secrets.values(), pulled))
+    mounted = mounts.chosen(request.mounts, _known(facts))
+    whose = {"partition": execution.partition, "account": execution.account}
+    together = len(sessions.policy(request.secrets.values(), pulled, mounted, **whose))
     too_long = [
         f"secrets: their ARNs are together {together - sessions.MOST_POLICY} characters too long for a job's keys; allowed: about fifteen "
         "secrets, of which one may hold several values as JSON"

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from admission.efa import Mode
+from admission.mounts import MountField
 from admission.values import (
     AUTO,
     Accelerators,
@@ -38,6 +39,7 @@ from admission.values import (
 from contract.events import Event
 from contract.health import HealthCheck
 from contract.jobs import NoProgress, Reaction, Scope, Selection
+from contract.mounts import MOST as MOST_MOUNTS
 from refusals.fields import REGION, ArchiveAddress, Owner
 
 RESERVATION_MAY_BE = (
@@ -324,6 +326,12 @@ class JobRequest(BaseModel):
         default=None,
         description="Name, in the deployment's setting job_roles, of the role whose rights the training gets; none without it.",
         examples=["datasets"],
+    )
+    mounts: list[MountField] = Field(
+        default_factory=list,
+        max_length=MOST_MOUNTS,
+        description="File systems of the deployment's setting file_systems that every node has in its folders, with an image or without.",
+        examples=[[{"from": "fsx:corpus", "at": "/data", "read_only": True}]],
     )
     owner: Owner = Field(default="", description="Whom to ask about this job; a tag on everything it uses.")
 

@@ -23,6 +23,7 @@ from agent.requirements import REQUIREMENTS
 from contract import containers, training
 from contract.containers import Container
 from contract.jobs import Job
+from contract.mounts import Mount as FileSystemMount
 
 LOOK_S = 0.2
 KINDS = ("infiniband/uverbs*", "infiniband/rdma_cm")
@@ -44,6 +45,7 @@ class ContainerGround:
         root: Path,
         work: Path,
         variables: Mapping[str, str],
+        mounts: Sequence[tuple[Path, FileSystemMount]] = (),
         token: Callable[[str], str],
         instance_type: Callable[[], str],
         pause: Callable[[float], None],
@@ -51,10 +53,10 @@ class ContainerGround:
         tell: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`token` gives the login of a registry's region, and raises KeysExpired; `pause` raises Ordered where an order comes; `tell`
-        says in the node's report what it waits for."""
+        """`mounts` says where the machine has the job's file systems; `token` gives the login of a registry's region, and raises
+        KeysExpired; `pause` raises Ordered where an order comes; `tell` says in the node's report what it waits for."""
         self._job, self._container, self._address = job, container, container.address(region)
-        self._root, self._work, self._variables = root, work, variables
+        self._root, self._work, self._variables, self._mounted = root, work, variables, mounts
         self._token, self._instance_type, self._pause = token, instance_type, pause
         self._note, self._tell, self._monotonic = note, tell, monotonic
         self._settings = work / "docker"
@@ -140,6 +142,7 @@ class ContainerGround:
             mounts.append(Mount(source=self._work / "code", target=containers.CODE))
         if self._job.job_role:
             mounts.append(Mount(source=self._work / "role", target=containers.ROLE, read_only=True))
+        mounts += [Mount(source=place, target=one.at, read_only=one.read_only) for place, one in self._mounted]
         return mounts
 
     def _hardware(self) -> Hardware:

@@ -36,7 +36,7 @@ MEANING: Mapping[str, str] = {
     "--gpus": "`all`: every GPU of the machine, by the NVIDIA container toolkit. Only on types that have some.",
     "--device": "A device file of the machine: EFA (uverbs), NVIDIA, Neuron, GDRCopy. Only those that the machine shows. "
     "GPUs that the toolkit alone gave are lost to the container when systemd reads its units anew.",
-    "--mount": "A folder of the job. What is missing on the machine is an error and makes no folder.",
+    "--mount": "A folder of the job, or a file system that it mounts. What is missing on the machine is an error and makes no folder.",
     "--env-file": "The training's environment. Docker's own command line, which every process of the machine can read, has no value.",
     "--env": "The name of a variable whose value does not fit into a line of that file; docker takes it from its own environment. With "
     "`job_role` also the names that would lead SDKs to other keys, without a value: the image's own values are taken away.",
