@@ -15,6 +15,7 @@ from stacks.images import ImagesStack
 from stacks.parts.assembled import NotSetUp
 from stacks.parts.common import Common
 from stacks.parts.container_rights import ContainerRights, base_accounts
+from stacks.parts.git_rights import GitHosts
 from stacks.parts.grid_rights import GridRights, container_accounts
 from stacks.parts.own_images import child_tag
 from stacks.parts.repository import Readers
@@ -76,6 +77,7 @@ def build(app: cdk.App, settings: Settings) -> None:
             base_accounts=base_accounts(settings.training),
             copy_accounts=settings.copy_accounts,
         ),
+        git=GitHosts(rights=common.rights, secrets={host: name or "" for host, name in settings.git_hosts.items()}),
         data_buckets=settings.data_buckets,
         job_roles=settings.job_roles,
         master_port=settings.master_port,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from admission.policy import MOST_CODE
+from admission.code import MOST_CODE
 from admission.reading import read
 from contract import names
 from contract.timing import Timing
