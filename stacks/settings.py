@@ -67,8 +67,9 @@ class BadSettings(ValueError):
 
 
 MOST_REGIONS = 40
-LEAST_IMAGES_BYTES, REGION_BYTES = 200, 13
-"""Bytes that `machine_images` may have beside the most regions, and what each region takes of a function's 4 KB of variables."""
+LEAST_NAMES_BYTES, REGION_BYTES = 320, 13
+"""Bytes that `machine_images` and `git_hosts` may have beside the most regions, and what each region takes of a function's 4 KB of
+variables."""
 """The most regions. AWS has 30-odd; policies, variables and templates hold this many, which a test measures."""
 MOST_GROUPS = 30
 """The most placement groups of a region: their names go into one SSM parameter, which holds 4 KB."""
@@ -302,9 +303,9 @@ class Settings(Block):
                     "partition, because an account belongs to one"
                 )
         yield from self._role_problems()
-        room = LEAST_IMAGES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
-        if (taken := len(json.dumps(self.machine_images))) > room:
-            yield f"machine_images take {taken} characters; allowed: {room}, which fit into a function's variables beside the regions"
+        room = LEAST_NAMES_BYTES + REGION_BYTES * (MOST_REGIONS - len(self.training))
+        if (taken := len(json.dumps(self.machine_images)) + len(json.dumps(self.git_hosts))) > room:
+            yield f"machine_images and git_hosts take {taken} characters; allowed: {room}, because a function's variables have 4 KB"
         if self.reserved_concurrency == 1:
             yield "reserved_concurrency is 1; allowed: 0 for none, or 2 and more, because a queue feeds two cleanups at once at least"
         for one in self.regions:

@@ -22,7 +22,7 @@ from dulwich.errors import GitProtocolError, HangupException
 from dulwich.object_store import DiskObjectStore, ObjectStoreGraphWalker
 from dulwich.objects import Blob, Commit, ObjectID, Tree
 
-from admission.git import FETCH_S, MIB, MOST_PACK, NotFetched, Trouble
+from admission.git import FETCH_S, MIB, MOST_PACK, FetchTrouble, NotFetched
 from admission.tree import TooMuch, files, write
 from contract.archives import Refused
 
@@ -53,7 +53,7 @@ USER = "x-access-token"
 class Answered(Exception):
     """The host answered with something else than what was asked for."""
 
-    def __init__(self, trouble: Trouble, said: str) -> None:
+    def __init__(self, trouble: FetchTrouble, said: str) -> None:
         super().__init__(said)
         self.trouble, self.said = trouble, said
 
@@ -76,16 +76,16 @@ class OneHost:
         """Raises Answered unless the answer is 200."""
         asked = urlsplit(url)
         if asked.scheme != "https" or asked.netloc != self._host:
-            raise Answered(Trouble.MOVED, url)
+            raise Answered(FetchTrouble.MOVED, url)
         answer = self._pool.request(method, url, redirect=False, **options)
         if answer.status == 200:
             return answer
         if 300 <= answer.status < 400:
-            raise Answered(Trouble.MOVED, answer.headers.get("Location") or str(answer.status))
+            raise Answered(FetchTrouble.MOVED, answer.headers.get("Location") or str(answer.status))
         words = self._words(answer)
         if answer.status in (401, 403, 404):
-            raise Answered(Trouble.DENIED, words)
-        raise Answered(Trouble.AWAY, f"it answers {words}")
+            raise Answered(FetchTrouble.DENIED, words)
+        raise Answered(FetchTrouble.AWAY, f"it answers {words}")
 
     @staticmethod
     def _words(answer: urllib3.BaseHTTPResponse) -> str:
@@ -116,16 +116,16 @@ def fetch(url: str, commit: str, token: str, archive: Path, work: Path) -> NotFe
         _receive(url, ObjectID(commit.encode()), token, store)
         found = store[ObjectID(commit.encode())]
         if not isinstance(found, Commit):
-            return NotFetched(Trouble.NO_TREE, found.type_name.decode())
+            return NotFetched(FetchTrouble.NO_TREE, found.type_name.decode())
         with archive.open("wb") as sink:
             listed = files(found.tree, lambda sha: _folder(store, sha))
             write(listed, lambda sha: _content(store, sha), sink, committed=found.commit_time)
     except Answered as answer:
         return NotFetched(answer.trouble, answer.said)
     except TooMuch as problem:
-        return NotFetched(Trouble.LARGE, str(problem))
+        return NotFetched(FetchTrouble.LARGE, str(problem))
     except Refused as problem:
-        return NotFetched(Trouble.REFUSED, str(problem))
+        return NotFetched(FetchTrouble.REFUSED, str(problem))
     except Exception as problem:
         return _about(problem)
     return None
@@ -137,10 +137,10 @@ def _about(problem: BaseException) -> NotFetched:
     while (cause := behind[-1].__cause__ or behind[-1].__context__) is not None:
         behind.append(cause)
     if any(isinstance(one, MemoryError) for one in behind):
-        return NotFetched(Trouble.LARGE, "it takes more memory than Admit has")
+        return NotFetched(FetchTrouble.LARGE, "it takes more memory than Admit has")
     if found := next((one for one in behind if isinstance(one, urllib3.exceptions.HTTPError)), None):
-        return NotFetched(Trouble.AWAY, str(getattr(found, "reason", None) or found))
-    return NotFetched(Trouble.BROKEN, f"{type(problem).__name__}: {problem}")
+        return NotFetched(FetchTrouble.AWAY, str(getattr(found, "reason", None) or found))
+    return NotFetched(FetchTrouble.BROKEN, f"{type(problem).__name__}: {problem}")
 
 
 def _receive(url: str, commit: ObjectID, token: str, store: DiskObjectStore) -> None:
@@ -151,12 +151,16 @@ def _receive(url: str, commit: ObjectID, token: str, store: DiskObjectStore) -> 
     client = Urllib3HttpGitClient(
         url, pool_manager=pool, username=user if token else None, password=password if token else None
     )
+
+    def wanted(refs: Mapping[Any, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001
+        return [commit]
+
     file, keep, drop = store.add_pack()
     taken = Counted(file, MOST_PACK)
     try:
         client.fetch_pack(
             urlsplit(url).path,
-            lambda _refs, depth=None: [commit],  # noqa: ARG005
+            wanted,
             ObjectStoreGraphWalker([], lambda _: [], shallow=set()),
             taken.write,
             progress=lambda _: None,
@@ -168,7 +172,7 @@ def _receive(url: str, commit: ObjectID, token: str, store: DiskObjectStore) -> 
             drop()
         said = str(problem)
         if not taken.size and (isinstance(problem, HangupException) or NO_SUCH.search(said)):
-            raise Answered(Trouble.NO_COMMIT, "" if isinstance(problem, HangupException) else said) from None
+            raise Answered(FetchTrouble.NO_COMMIT, "" if isinstance(problem, HangupException) else said) from None
         raise
     keep()
 

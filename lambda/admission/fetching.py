@@ -13,7 +13,7 @@ from pathlib import Path
 from botocore.exceptions import ClientError
 
 from admission.archive import Listing, listing
-from admission.git import FETCH_S, GitCommit, NotFetched, Trouble
+from admission.git import FETCH_S, FetchTrouble, GitCommit, NotFetched
 from aws import secrets
 from aws.facts import Object
 from aws.s3 import HomeBucket
@@ -51,9 +51,9 @@ def fetched(
     except ClientError as problem:
         if (code := code_of(problem)) not in NO_SECRET:
             raise
-        return Fetched(problem=NotFetched(Trouble.SECRET, code))
+        return Fetched(problem=NotFetched(FetchTrouble.SECRET, code))
     if secret and not token:
-        return Fetched(problem=NotFetched(Trouble.SECRET, "it has no text"))
+        return Fetched(problem=NotFetched(FetchTrouble.SECRET, "it has no text"))
     archive = folder / commit.archive
     if trouble := run(commit, token, archive):
         return Fetched(problem=trouble)
@@ -65,7 +65,7 @@ def fetched(
 def keep(home: HomeBucket, code: Code | None, folder: Path) -> None:
     """Writes what was fetched, unless it is there. It is written before the job: from then on nobody asks the host again."""
     if code and (archive := folder / code.key.rpartition("/")[2]).exists():
-        home.ensure(code.key, archive.read_bytes())
+        home.ensure(code.key, archive.read_bytes(), "application/gzip")
 
 
 def run(commit: GitCommit, token: str, archive: Path, *, limit_s: float = FETCH_S) -> NotFetched | None:
@@ -81,14 +81,14 @@ def run(commit: GitCommit, token: str, archive: Path, *, limit_s: float = FETCH_
             timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        return NotFetched(Trouble.LATE)
+        return NotFetched(FetchTrouble.LATE)
     try:
         said = json.loads(done.stdout)
     except ValueError:
         # The kernel ended it at one of its limits, or memory was too short to say so.
         words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        return NotFetched(Trouble.LARGE, f"the fetch ended with {done.returncode}{f': {words}' if words else ''}")
-    return NotFetched(Trouble(said["trouble"]), said["said"]) if said else None
+        return NotFetched(FetchTrouble.LARGE, f"the fetch ended with {done.returncode}{f': {words}' if words else ''}")
+    return NotFetched(FetchTrouble(said["trouble"]), said["said"]) if said else None
 
 
 def _never() -> bool:

@@ -77,7 +77,7 @@ def read_git(value: Mapping[str, object]) -> GitCommit:
     return GitCommit(url.rstrip("/"), ref)
 
 
-class Trouble(str, Enum):
+class FetchTrouble(str, Enum):
     """Why a commit was not fetched."""
 
     DENIED = "denied"
@@ -103,7 +103,7 @@ class Trouble(str, Enum):
 class NotFetched:
     """A commit that was not fetched."""
 
-    trouble: Trouble
+    trouble: FetchTrouble
     said: str = ""
     """The host's own words, or the second half of a sentence about the repository."""
 
@@ -129,34 +129,34 @@ def fetch_problems(commit: GitCommit, found: NotFetched, hosts: Mapping[str, str
     where, said = f"code: {plain(commit.url, MOST_URL)}", plain(found.said, SHOWN) if found.said else ""
     secret = hosts.get(commit.host, "")
     match found.trouble:
-        case Trouble.DENIED:
+        case FetchTrouble.DENIED:
             asked = f"with the token in the secret {secret}" if secret else "without a token"
             return [
                 f"{where} does not exist, or may not be read (asked {asked}, {commit.host} answers {said}); allowed: a repository that "
                 "everybody may read, or a token that may read it in the secret that git_hosts in cdk.json names for the host"
             ]
-        case Trouble.NO_COMMIT:
+        case FetchTrouble.NO_COMMIT:
             why = f" ({commit.host} says: {said})" if said else ""
             return [f"{where} has no commit {commit.commit}{why}; allowed: a commit that was pushed to the repository"]
-        case Trouble.NO_TREE:
+        case FetchTrouble.NO_TREE:
             return [
                 f"{where}: {commit.commit} is a {said}; allowed: a commit, as `git rev-parse 'NAME^{{commit}}'` prints it"
             ]
-        case Trouble.MOVED:
+        case FetchTrouble.MOVED:
             return [f"{where} is at another address ({said}), and Admit follows none; allowed: the address itself"]
-        case Trouble.AWAY:
+        case FetchTrouble.AWAY:
             return [f"{where} cannot be reached ({said}); allowed: a host that answers, or an archive in S3"]
-        case Trouble.LARGE:
+        case FetchTrouble.LARGE:
             return [f"{where} is too large{f' ({said})' if said else ''}; allowed: {LIMITS}"]
-        case Trouble.LATE:
+        case FetchTrouble.LATE:
             return [f"{where} did not come within {FETCH_S:.0f} s; allowed: a smaller repository, or an archive in S3"]
-        case Trouble.REFUSED:
+        case FetchTrouble.REFUSED:
             return [
                 f"{where} {said}; allowed: plain files and folders, links that stay among them, and what they need as files of their own"
             ]
-        case Trouble.BROKEN:
+        case FetchTrouble.BROKEN:
             return [f"{where} is not readable as a git repository ({said}); allowed: one that `git clone` reads"]
-        case Trouble.SECRET:
+        case FetchTrouble.SECRET:
             return [
                 f"{where}: the secret {secret} cannot be read ({said}); allowed: a secret of the home region, encrypted by AWS's own key, "
                 "whose text is a token or USER:TOKEN (git_hosts in cdk.json)"

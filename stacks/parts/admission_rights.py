@@ -44,10 +44,9 @@ def admit(
             "ec2:GetEbsDefaultKmsKeyId",
             "ec2:DescribeCapacityReservations",
         ),
-        rights.resource_groups(),
         rights.prices(),
         rights.parameters(sorted(images)),
-        rights.describe_secrets(),
+        rights.secrets_and_groups(),
         *containers.look(),
         *git.read,
     ]
